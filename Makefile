@@ -1,0 +1,29 @@
+# Every target does its own set-up on a fresh machine; see scripts/setup.
+.PHONY: demo test lint unit live soak-live bench setup clean
+
+BIN := .venv/bin
+
+demo: ## set everything up and show a small fleet live
+	@scripts/setup
+	@$(BIN)/vigil demo
+
+test: ## set everything up, then lint, types, import rules and all tests
+	@scripts/setup dev
+	@$(MAKE) --no-print-directory lint
+	@$(BIN)/pytest -q -n 4 --dist loadfile
+
+lint:
+	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/mypy
+
+soak-live: ## every repeated live test as often as the promises say
+	@scripts/setup dev
+	@VIGIL_SOAK=1 $(BIN)/pytest -q -n 2 --dist loadfile tests/live -m soak --timeout 3600
+
+bench: ## measure, side by side with other supervisors
+	@scripts/setup dev bench
+	@$(BIN)/python -m bench
+
+clean:
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

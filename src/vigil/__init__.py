@@ -1,0 +1,3 @@
+"""Vigil keeps watch over AI coding-agent sessions."""
+
+__version__ = "0.1.0"

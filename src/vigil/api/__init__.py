@@ -1,0 +1,1 @@
+"""The HTTP API on a unix socket: parses, asks the daemon, answers; decides nothing."""

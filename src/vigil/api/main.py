@@ -1,0 +1,86 @@
+"""The daemon's process: lock, limits, store, loops and API; says on a pipe that it is ready, or why not."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fcntl
+import os
+import signal
+from pathlib import Path
+
+from vigil.daemon.keeper_link import KeeperSilent, raise_nofile
+from vigil.errors import VigilError
+from vigil.home import Home, home_at, make_home
+
+ALREADY = "already"
+
+
+def main(argv: list[str]) -> int:
+    """Run the daemon of a home until it is told to stop."""
+    parser = argparse.ArgumentParser(prog="vigil-daemon")
+    parser.add_argument("--home", required=True)
+    parser.add_argument("--ready-fd", type=int, default=-1)
+    options = parser.parse_args(argv)
+    home = home_at(Path(options.home))
+    try:
+        make_home(home)
+        lock = _lock(home)
+        if lock is None:
+            return _say(options.ready_fd, ALREADY, 0)
+        asyncio.run(_serve(home, options.ready_fd))
+    except (VigilError, OSError, KeeperSilent) as error:
+        words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return _say(options.ready_fd, f"error {words}", 1)
+    return 0
+
+
+async def _serve(home: Home, ready_fd: int) -> None:
+    from vigil.daemon.log import log_to
+    from vigil.store.store import Store
+
+    log_to(home.log / "daemon.log")
+    store = Store(home.database)  # before the API is imported: a database that is refused is refused at once
+
+    from vigil.api.app import make_app
+    from vigil.api.server import Server, bind
+    from vigil.daemon.daemon import Daemon
+
+    daemon = Daemon(home, store, raise_nofile())
+    server = Server(make_app(daemon))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, daemon.stop)
+    await daemon.start()
+    listener = bind(home.api_socket)
+    serving = asyncio.create_task(server.serve([listener]))
+    _say(ready_fd, "ready", 0)
+    await daemon.stopped()
+    server.stop()
+    await serving
+    home.api_socket.unlink(missing_ok=True)
+
+
+def _lock(home: Home) -> int | None:
+    """Take the home's lock for the life of this process; None if another daemon has it."""
+    fd = os.open(home.run / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    os.ftruncate(fd, 0)
+    os.write(fd, f"{os.getpid()}\n".encode())
+    return fd
+
+
+def _say(ready_fd: int, words: str, code: int) -> int:
+    if ready_fd >= 0:
+        try:
+            os.write(ready_fd, words.splitlines()[0].encode() + b"\n")
+            os.close(ready_fd)
+        except OSError:
+            pass
+    elif code:
+        print(f"vigil: {words}")
+    return code

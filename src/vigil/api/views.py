@@ -1,0 +1,150 @@
+"""What the API shows of a session, a death, an event (INTERFACE.md): fields are added, never renamed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from vigil.core.explain import Explanation
+from vigil.core.health import health_of
+from vigil.core.model import ALIVE, Axis, Death, Reading, Session
+from vigil.store.store import StoredEvent
+
+
+def rfc3339(at: float | None) -> str | None:
+    """Return a moment as the interface writes it."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def session_view(session: Session) -> dict[str, Any]:
+    """Return one session."""
+    launch, hold, policy = session.launch, session.hold, session.spec.restart
+    up = session.state in ALIVE and launch is not None and launch.ended_at is None
+    backoff_until = hold.until if hold is not None and hold.reason == "backoff" else None
+    return {
+        "name": session.name,
+        "id": session.id,
+        "state": session.state.value,
+        "hold": None if hold is None else {"reason": hold.reason, "until": rfc3339(hold.until)},
+        "health": health_of(session),
+        "why": session.why,
+        "agent": session.spec.agent,
+        "runtime": session.spec.runtime.value,
+        "cwd": session.spec.cwd,
+        "launch": None if launch is None else launch.id,
+        "pid": launch.process.pid if up and launch and launch.process else None,
+        "server_pid": launch.server.pid if up and launch and launch.server else None,
+        "created_at": rfc3339(session.created_at),
+        "state_since": rfc3339(session.state_since),
+        "last_activity_at": rfc3339(session.last_activity_at),
+        "axes": {axis.value: _reading_view(session.axes.get(axis)) for axis in Axis},
+        "restarts": {
+            "count": session.charges,
+            "max": policy.max_restarts,
+            "policy": policy.when.value,
+            "backoff_until": rfc3339(backoff_until),
+            "next_attempt_at": rfc3339(hold.until if hold is not None else None),
+            "saturated": hold is not None and hold.reason == "saturated",
+        },
+        "last_death": None if session.last_death is None else _last_death_view(session.last_death),
+        "conversation": None,
+        "attached": session.attached,
+        "incidents": [],
+    }
+
+
+def session_detail(session: Session) -> dict[str, Any]:
+    """Return all there is about one session."""
+    launch = session.launch
+    return session_view(session) | {
+        "command": list(session.spec.command),
+        "launches": session.launches,
+        "started_at": rfc3339(launch.started_at) if launch else None,
+        "pane": launch.pane if launch else None,
+        "intent": None
+        if session.intent is None
+        else {"verb": session.intent.verb, "actor": session.intent.actor, "at": rfc3339(session.intent.at)},
+    }
+
+
+def death_view(death: Death) -> dict[str, Any]:
+    """Return one death record; what later parts add to it is empty until then."""
+    return {
+        "id": death.id,
+        "session": death.session,
+        "launch": death.launch_id,
+        "at": rfc3339(death.at),
+        "observed_by": death.observed_by,
+        "cause": death.cause.value,
+        "exit_code": death.exit_code,
+        "signal": death.signal,
+        "charged": death.charged,
+        "intent": None
+        if death.intent is None
+        else {
+            "verb": death.intent.verb,
+            "actor": death.intent.actor,
+            "reason": death.intent.reason,
+            "at": rfc3339(death.intent.at),
+        },
+        "uptime_s": death.uptime_s,
+        "evidence": [{"source": line.source, "text": line.text} for line in death.evidence],
+    }
+
+
+def event_view(stored: StoredEvent) -> dict[str, Any]:
+    """Return one line of the event log."""
+    entry = stored.entry
+    return {
+        "seq": stored.seq,
+        "at": rfc3339(entry.at),
+        "kind": entry.kind,
+        "session": entry.session,
+        "launch": entry.launch_id,
+        "data": dict(entry.data),
+    }
+
+
+def why_view(name: str, explanation: Explanation, now: float) -> dict[str, Any]:
+    """Return an explanation."""
+    return {
+        "name": name,
+        "verdict": explanation.verdict,
+        "confidence": explanation.confidence,
+        "reasons": list(explanation.reasons),
+        "evidence": [
+            {
+                "fact": proof.fact,
+                "value": proof.value,
+                "source": proof.source,
+                "age_s": None if proof.at is None else round(max(0.0, now - proof.at), 3),
+            }
+            for proof in explanation.evidence
+        ],
+        "ruled_out": list(explanation.ruled_out),
+        "next": [{"what": step.what, "at": rfc3339(step.at)} for step in explanation.next],
+    }
+
+
+def _reading_view(reading: Reading | None) -> dict[str, Any] | None:
+    if reading is None:
+        return None
+    return {
+        "value": reading.value,
+        "source": reading.source,
+        "conclusive": reading.conclusive,
+        "observed_at": rfc3339(reading.observed_at),
+        "since": rfc3339(reading.since),
+    }
+
+
+def _last_death_view(death: Death) -> dict[str, Any]:
+    return {
+        "id": death.id,
+        "cause": death.cause.value,
+        "exit_code": death.exit_code,
+        "signal": death.signal,
+        "at": rfc3339(death.at),
+    }

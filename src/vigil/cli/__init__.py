@@ -1,0 +1,1 @@
+"""The commands: each parses, asks the daemon and prints; none decides anything."""

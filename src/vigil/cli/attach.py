@@ -1,0 +1,32 @@
+"""`vigil attach`: becomes the tmux client of a session."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from vigil.cli.options import name_argument
+from vigil.client import connect
+from vigil.errors import VigilError
+
+
+@click.command()
+@name_argument
+def attach(name: str) -> None:
+    """Show NAME's terminal; Ctrl-b d leaves it running.
+
+    Example: vigil attach fix-tests
+    """
+    argv = connect().attach_argv(name)
+    become_client(argv)
+
+
+def become_client(argv: list[str]) -> None:
+    """Exec the client; it needs a terminal of ours."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise VigilError("attach needs a terminal; vigil logs shows what the agent printed")
+    # A tmux around us would make ours refuse; this one is another server, so nesting is what the user wants.
+    env = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
+    os.execvpe(argv[0], argv, env)

@@ -1,0 +1,68 @@
+"""`vigil deaths` and `vigil death`: what died, and why."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from vigil.cli.options import complete_name, output_option
+from vigil.cli.table import Column, print_table
+from vigil.client import connect
+from vigil.text import one_line
+
+COLUMNS = (
+    Column("ID"),
+    Column("AT"),
+    Column("SESSION", shrink=True),
+    Column("CAUSE"),
+    Column("STATUS"),
+    Column("WHY", shrink=True),
+)
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=complete_name)
+@output_option
+def deaths(name: str | None, output: str) -> None:
+    """List death records, newest first, of NAME alone if it is given.
+
+    Example: vigil deaths fix-tests
+    """
+    found = connect().deaths(name)
+    if output == "json":
+        print(json.dumps(found))
+    else:
+        print_table(COLUMNS, [row_of(death) for death in found], wide=output == "wide")
+
+
+def row_of(death: dict[str, Any]) -> list[str]:
+    """Return one death as a table's row."""
+    why = death["evidence"][0]["text"] if death["evidence"] else ""
+    return [death["id"], death["at"], death["session"], death["cause"], status_of(death), why]
+
+
+def status_of(death: dict[str, Any]) -> str:
+    """Return how it ended, in two words."""
+    if death["signal"] is not None:
+        return f"signal {death['signal']}"
+    return "unknown" if death["exit_code"] is None else f"exit {death['exit_code']}"
+
+
+@click.command()
+@click.argument("death_id", metavar="ID")
+@output_option
+def death(death_id: str, output: str) -> None:
+    """Show one death with its evidence.
+
+    Example: vigil death d-sabcdefgh-1
+    """
+    found = connect().death(death_id)
+    if output == "json":
+        print(json.dumps(found))
+        return
+    print(one_line(f"{found['session']} died at {found['at']}: {found['cause']} ({status_of(found)})"))
+    print(f"seen by {found['observed_by']}; {'charged' if found['charged'] else 'not charged'}; launch {found['launch']}")
+    for line in found["evidence"]:
+        print(f"  {line['source'] + ':':<18} {one_line(line['text'])}")

@@ -1,0 +1,140 @@
+"""`vigil ls`: a line a session, once or as they change."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from datetime import datetime
+from typing import Any
+
+import click
+
+from vigil.cli.options import output_option
+from vigil.cli.table import Column, format_table, print_table, use_colour
+from vigil.client import connect
+
+STATE_COLOURS = {
+    "running": "green",
+    "starting": "cyan",
+    "pending": "cyan",
+    "ending": "cyan",
+    "suspect": "yellow",
+    "stuck": "red",
+    "crashed": "red",
+    "failed": "red",
+    "succeeded": "blue",
+    "stopped": "grey",
+    "parked": "grey",
+}
+HEALTH_COLOURS = {"ok": "green", "suspect": "yellow", "stalled": "yellow", "unhealthy": "red", "dead": "red", "unknown": "grey"}
+
+COLUMNS = (
+    Column("NAME", shrink=True),
+    Column("STATE", colour=STATE_COLOURS.get),
+    Column("HEALTH", colour=HEALTH_COLOURS.get),
+    Column("ACTIVITY"),
+    Column("AGENT"),
+    Column("RESTARTS"),
+    Column("AGE"),
+    Column("WHY", shrink=True),
+)
+WIDE = (*COLUMNS[:-1], Column("RUNTIME"), Column("PID"), Column("LAUNCH"), Column("CWD"), COLUMNS[-1])
+
+
+@click.command()
+@click.option("-a", "--all", "everything", is_flag=True, help="Also those that have been over for more than a day.")
+@click.option("-w", "--watch", is_flag=True, help="Stay, and show changes as they happen.")
+@output_option
+def ls(everything: bool, watch: bool, output: str) -> None:
+    """List sessions, one a line.
+
+    Example: vigil ls --watch
+    """
+    client = connect()
+    if watch and output != "json":
+        watch_table(client, everything, output == "wide")
+        return
+    while True:
+        sessions = client.sessions(everything)
+        if output == "json":
+            print(json.dumps(sessions), flush=True)
+        elif sessions:
+            show(sessions, output == "wide")
+        else:
+            print("There are no sessions. To start one: vigil run --name first -- COMMAND")
+        if not watch:
+            return
+        next(client.follow_events())
+
+
+def show(sessions: list[dict[str, Any]], wide: bool) -> None:
+    """Print the table."""
+    print_table(WIDE if wide else COLUMNS, [row_of(session, wide, time.time()) for session in sessions], wide)
+
+
+def row_of(session: dict[str, Any], wide: bool, now: float) -> list[str]:
+    """Return one session as a table's row."""
+    activity = session["axes"]["activity"]
+    restarts = session["restarts"]
+    row = [
+        session["name"],
+        session["state"],
+        session["health"],
+        activity["value"] if activity and session["pid"] else "-",
+        session["agent"],
+        f"{restarts['count']}/{restarts['max']}" if restarts["max"] else str(restarts["count"]),
+        age(now - datetime.fromisoformat(session["created_at"]).timestamp()),
+    ]
+    if wide:
+        row += [session["runtime"], str(session["pid"] or "-"), session["launch"] or "-", session["cwd"]]
+    return [*row, why_of(session, now)]
+
+
+def why_of(session: dict[str, Any], now: float) -> str:
+    """Return the reason, and what it waits for."""
+    hold = session["hold"]
+    if hold is None:
+        return str(session["why"])
+    if hold["until"] is None:
+        return f"{hold['reason']}: {session['why']}"
+    left_s = datetime.fromisoformat(hold["until"]).timestamp() - now
+    return f"{hold['reason']} {age(max(0.0, left_s))} left: {session['why']}"
+
+
+def age(seconds: float) -> str:
+    """Return a duration in at most four characters."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(max(0.0, seconds))}s"
+
+
+def watch_table(client: Any, everything: bool, wide: bool) -> None:
+    """Redraw the table whenever something happened, and once a second for the ages, until Ctrl-C."""
+    import threading
+
+    changed = threading.Event()
+
+    def listen() -> None:
+        for _ in client.follow_events():
+            changed.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    try:
+        sys.stdout.write("\x1b[?25l")
+        while True:
+            changed.clear()
+            sessions = client.sessions(everything)
+            size = shutil.get_terminal_size()
+            columns = WIDE if wide else COLUMNS
+            lines = format_table(columns, [row_of(s, wide, time.time()) for s in sessions], size.columns, use_colour())
+            lines = lines[: size.lines - 1]
+            sys.stdout.write("\x1b[H" + "".join(line + "\x1b[K\n" for line in lines) + "\x1b[J")
+            sys.stdout.flush()
+            changed.wait(1.0)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.stdout.write("\x1b[?25h\n")

@@ -1,0 +1,95 @@
+"""The command `vigil`: knows the names of all commands and imports the one that is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from vigil import __version__
+from vigil.errors import UsageError, VigilError
+
+# name: (module, one line of help). The modules are imported only when their command runs: a command must start fast.
+COMMANDS = {
+    "run": ("run", "Declare a session and launch it."),
+    "ls": ("ls", "List sessions, one a line."),
+    "get": ("get", "Show all there is about one session."),
+    "why": ("why", "Explain why a session is as it is."),
+    "events": ("events", "Show the event log."),
+    "logs": ("logs", "Show what an agent printed."),
+    "attach": ("attach", "Show a session's terminal; Ctrl-b d leaves."),
+    "stop": ("verbs", "Stop a session; it stays stopped until it is started."),
+    "start": ("verbs", "Start a session that is over."),
+    "restart": ("verbs", "End a session and launch it anew."),
+    "reset": ("verbs", "End a session's backoff or saturation."),
+    "rm": ("rm", "End a session and purge its identity."),
+    "deaths": ("deaths", "List death records, newest first."),
+    "death": ("deaths", "Show one death with its evidence."),
+    "daemon": ("daemon", "Start, stop and look at the daemon."),
+    "doctor": ("doctor", "Say what is missing or wrong here, and what it means."),
+    "demo": ("demo", "Show a small fleet of scripted agents live."),
+    "fake-agent": ("fake_agent", "Play a scripted agent."),
+}
+
+
+class Lazy(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the commands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"vigil.cli.{COMMANDS[cmd_name][0]}")
+        command = getattr(module, cmd_name.replace("-", "_"))
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, help_) in COMMANDS.items()])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="vigil")
+def app() -> None:
+    """Keep watch over AI coding-agent sessions.
+
+    Example: vigil run --name fix-tests --restart on-failure -- claude
+    """
+
+
+def main() -> None:
+    """Run a command; an error is one line that says what to do."""
+    try:
+        code = app(prog_name="vigil", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.ctx.get_help() if error.ctx else "")
+        code = UsageError.exit_code
+    except click.ClickException as error:
+        code = fail(error.format_message().rstrip("."), UsageError.exit_code)
+    except click.Abort:
+        code = 130
+    except VigilError as error:
+        code = fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        code = 0
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains on its way out
+    except KeyboardInterrupt:
+        code = 130
+    sys.stdout.flush() if code != 130 else None
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def fail(words: str, code: int) -> int:
+    """Print an error and return its exit code."""
+    from vigil.text import one_line
+
+    print(f"vigil: {one_line(words)}", file=sys.stderr)
+    return code

@@ -1,0 +1,52 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def output_option(command: F) -> F:
+    """Add `-o`: json for programs; table and wide for people."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["table", "wide", "json"]),
+        default="table",
+        help="How to print: table (default), wide or json.",
+    )(command)
+
+
+def name_argument(command: F) -> F:
+    """Add NAME, completed from the sessions there are."""
+    return click.argument("name", shell_complete=complete_name)(command)
+
+
+def complete_name(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the names that begin so; without a daemon there are none, and none is started for it."""
+    from vigil.client import connect
+    from vigil.errors import VigilError
+
+    try:
+        sessions = connect(start=False).sessions(everything=True)
+    except VigilError:
+        return []
+    return [CompletionItem(s["name"], help=s["state"]) for s in sessions if s["name"].startswith(incomplete)]
+
+
+def duration(text: str) -> float:
+    """Return seconds from a number or from words like 90s, 10m, 2h."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    unit = units.get(text[-1:], 0)
+    try:
+        seconds = float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no duration; use seconds, or 90s, 10m, 2h") from None
+    if not 0 < seconds <= 86400:
+        raise click.BadParameter(f"{text!r} is out of range: more than 0, at most 24h")
+    return seconds

@@ -1,0 +1,98 @@
+"""`vigil run`: declares a session and launches it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import click
+
+from vigil.cli.options import duration, output_option
+from vigil.client import connect
+from vigil.errors import UsageError
+
+LATER = {"zellij"}
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.option("--name", default=None, help="Its name; one is made up if none is given.")
+@click.option("--agent", default="generic", help="What runs: generic, claude, codex, gemini, opencode, qwen, pi.")
+@click.option("--runtime", default="tmux", metavar="[tmux|headless]", help="Where it runs (default: tmux).")
+@click.option("--restart", type=click.Choice(["always", "on-failure", "never"]), default="never", help="When it comes back.")
+@click.option("--max-restarts", type=click.IntRange(0), default=0, help="Charged restarts before it is given up; 0: no limit.")
+@click.option("--backoff-base", type=duration, default="5s", metavar="S", help="The first wait before a restart; it doubles.")
+@click.option("--cwd", default=".", metavar="D", help="The folder it works in (default: this one).")
+@click.option("--env", multiple=True, metavar="K=V", help="Adds to its environment; may be given again.")
+@click.option("--attach", is_flag=True, help="Show its terminal at once; Ctrl-b d leaves.")
+@output_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def run(
+    name: str | None,
+    agent: str,
+    runtime: str,
+    restart: str,
+    max_restarts: int,
+    backoff_base: float,
+    cwd: str,
+    env: tuple[str, ...],
+    attach: bool,
+    output: str,
+    command: tuple[str, ...],
+) -> None:
+    """Declare a session and launch it; prints its name.
+
+    Example: vigil run --name fix-tests --restart on-failure -- claude -p "fix the tests"
+    """
+    if runtime in LATER:
+        raise UsageError(f"--runtime {runtime} is not there yet; use tmux or headless")
+    if runtime not in ("tmux", "headless"):
+        raise UsageError(f"{runtime!r} is no runtime; use tmux or headless")
+    wanted = {
+        "name": name,
+        "agent": agent,
+        "runtime": runtime,
+        "command": [_utf8(word, "the command") for word in command],
+        "cwd": _utf8(os.path.abspath(os.path.expanduser(cwd)), "--cwd"),
+        "env": environment(env),
+        "restart": restart,
+        "max_restarts": max_restarts,
+        "backoff_base_s": backoff_base,
+    }
+    client = connect()
+    session = client.run(wanted)
+    if output == "json":
+        print(json.dumps(session))
+    else:
+        print(session["name"])
+    if attach:
+        from vigil.cli.attach import become_client
+
+        sys.stdout.flush()
+        become_client(client.attach_argv(session["name"]))
+
+
+def environment(extra: tuple[str, ...]) -> dict[str, str]:
+    """Return our environment with what was given on the command line; what is no UTF-8 cannot be carried, and says so."""
+    found = {}
+    for key, value in os.environ.items():
+        try:
+            (key + value).encode()
+        except UnicodeEncodeError:
+            click.echo(f"vigil: {key!a} is left out of the environment: it is not UTF-8", err=True)
+        else:
+            found[key] = value
+    for pair in extra:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--env {pair!r} is not K=V")
+        found[key] = _utf8(value, f"--env {key}")
+    return found
+
+
+def _utf8(text: str, what: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{what} is not UTF-8") from None
+    return text

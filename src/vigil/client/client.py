@@ -1,0 +1,151 @@
+"""Asking the daemon: one method for each thing it can do; its errors come back as ours, with their exit codes."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from vigil.client.starting import start_daemon
+from vigil.errors import BY_EXIT_CODE, Unreachable, VigilError
+from vigil.home import Home, find_home
+
+TIMEOUT_S = 120.0
+
+Json = dict[str, Any]
+
+
+class Client:
+    """A connection to the daemon of one home."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+
+    def status(self) -> Json:
+        """Return who the daemon is and how it is."""
+        return self._ask("GET", "/v1/daemon")
+
+    def stop_daemon(self, kill_sessions: bool = False) -> Json:
+        """End the daemon, and with it all sessions if that is wanted."""
+        return self._ask("POST", f"/v1/daemon:stop?kill_sessions={'true' if kill_sessions else 'false'}")
+
+    def sessions(self, everything: bool = False) -> list[Json]:
+        """Return all sessions."""
+        return self._ask("GET", f"/v1/sessions{'?all=true' if everything else ''}")
+
+    def session(self, name: str) -> Json:
+        """Return all there is about one session."""
+        return self._ask("GET", self._path(name))
+
+    def run(self, wanted: Json) -> Json:
+        """Declare a session and launch it."""
+        return self._ask("POST", "/v1/sessions", wanted)
+
+    def ask(self, verb: str, name: str) -> Json:
+        """Stop, start, restart or reset a session."""
+        return self._ask("POST", f"{self._path(name)}:{verb}")
+
+    def rm(self, name: str) -> Json:
+        """End a session and purge its identity."""
+        return self._ask("DELETE", self._path(name))
+
+    def why(self, name: str) -> Json:
+        """Return why a session is as it is."""
+        return self._ask("GET", f"{self._path(name)}:why")
+
+    def attach_argv(self, name: str) -> list[str]:
+        """Return the command that shows a session's terminal."""
+        return self._ask("GET", f"{self._path(name)}:attach")["argv"]
+
+    def deaths(self, name: str | None = None) -> list[Json]:
+        """Return death records, newest first."""
+        return self._ask("GET", f"/v1/deaths{_query(session=name)}")
+
+    def death(self, death_id: str) -> Json:
+        """Return one death record."""
+        return self._ask("GET", f"/v1/deaths/{quote(death_id, safe='')}")
+
+    def events(self, name: str | None = None, since: float | None = None) -> list[Json]:
+        """Return the event log."""
+        return self._ask("GET", f"/v1/events{_query(session=name, since=since)}")
+
+    def follow_events(self, name: str | None = None, after: int | None = None) -> Iterator[Json]:
+        """Yield events as they become durable, after a sequence number if one is given; ends when the daemon does."""
+        response = self._open("GET", f"/v1/events/stream{_query(session=name, after=after)}", None, timeout_s=None)
+        for line in response:
+            if line.startswith(b"data: "):
+                yield json.loads(line[6:])
+
+    def logs(self, name: str, lines: int, raw: bool) -> bytes:
+        """Return what an agent printed last."""
+        return self._open("GET", f"{self._path(name)}:logs{_query(lines=lines, raw=raw)}", None, TIMEOUT_S).read()
+
+    def follow_logs(self, name: str, lines: int, raw: bool) -> Iterator[bytes]:
+        """Yield what an agent prints, until it is over."""
+        path = f"{self._path(name)}:logs{_query(lines=lines, raw=raw, follow=True)}"
+        response = self._open("GET", path, None, timeout_s=None)
+        while data := response.read1(65536):
+            yield data
+
+    @staticmethod
+    def _path(name: str) -> str:
+        return f"/v1/sessions/{quote(name, safe='/')}"
+
+    def _ask(self, method: str, path: str, body: Json | None = None) -> Any:
+        return json.loads(self._open(method, path, body, TIMEOUT_S).read())
+
+    def _open(self, method: str, path: str, body: Json | None, timeout_s: float | None) -> http.client.HTTPResponse:
+        connection = _UnixConnection(str(self.home.api_socket), timeout_s)
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            connection.request(method, path, data, {"Content-Type": "application/json"} if data else {})
+            response = connection.getresponse()
+        except TimeoutError as error:
+            raise Unreachable(f"the daemon gave no answer in {timeout_s:g} s; vigil daemon logs may say why") from error
+        except (OSError, http.client.HTTPException) as error:
+            words = str(error) or type(error).__name__
+            raise Unreachable(f"the daemon hung up ({words}); vigil daemon logs may say why") from error
+        if response.status >= 400:
+            raise _error_of(response)
+        return response
+
+
+def connect(start: bool = True) -> Client:
+    """Return a client of the daemon; it is started when it does not answer."""
+    home = find_home()
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.connect(str(home.api_socket))
+    except OSError:
+        if not start:
+            raise Unreachable(f"no daemon runs for {home.path}; any command that needs it starts it") from None
+        start_daemon(home)
+    return Client(home)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout_s: float | None) -> None:
+        super().__init__("vigil", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _error_of(response: http.client.HTTPResponse) -> VigilError:
+    text = response.read()
+    try:
+        body = json.loads(text)
+        return BY_EXIT_CODE[body["exit_code"]](body["error"])
+    except (ValueError, KeyError, TypeError):
+        return VigilError(f"the daemon answered {response.status}: {text[:200].decode('utf-8', 'replace')}")
+
+
+def _query(**values: str | int | float | bool | None) -> str:
+    given = {k: str(v).lower() if isinstance(v, bool) else v for k, v in values.items() if v is not None}
+    return f"?{urlencode(given)}" if given else ""

@@ -1,0 +1,106 @@
+"""Starting the daemon on demand: one at a time, detached from us in every way, and told why it did not come up."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import subprocess
+import sys
+import time
+
+from vigil.errors import Unreachable
+from vigil.home import Home, make_home
+
+START_S = 30.0
+
+
+def start_daemon(home: Home) -> None:
+    """Start the daemon of a home, or wait for the one somebody else is starting; Unreachable with the reason if not."""
+    make_home(home)
+    lock = os.open(home.run / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _wait_for(lock)
+        if not answers(home):
+            _start(home)
+    finally:
+        os.close(lock)
+
+
+def answers(home: Home) -> bool:
+    """Say whether a daemon listens on the home's socket."""
+    import socket
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(5)
+        try:
+            sock.connect(str(home.api_socket))
+        except OSError:
+            return False
+        return True
+
+
+def _wait_for(lock: int) -> None:
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise Unreachable(f"somebody else has been starting the daemon for {START_S:g} s; try again") from None
+            time.sleep(0.02)
+
+
+def _start(home: Home) -> None:
+    told, tell = os.pipe()
+    log_path = home.log / "daemon.err"
+    if log_path.exists() and log_path.stat().st_size > 1 << 20:
+        log_path.unlink()
+    with open(log_path, "ab") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "vigil.api", "--home", str(home.path), "--ready-fd", str(tell)],
+            stdin=subprocess.DEVNULL,
+            stdout=errors,
+            stderr=errors,
+            cwd="/",
+            env=clean_environment(),
+            pass_fds=(tell,),
+            start_new_session=True,
+        )
+    os.close(tell)
+    words = _read_line(told, START_S)
+    os.close(told)
+    if words == "ready" or (words == "already" and _comes_up(home)):
+        return
+    process.poll()
+    if words.startswith("error "):
+        raise Unreachable(words.removeprefix("error "))
+    reason = "it ended" if process.returncode is not None else f"no word from it in {START_S:g} s"
+    raise Unreachable(f"the daemon did not start ({words or reason}); see {log_path}")
+
+
+def clean_environment() -> dict[str, str]:
+    """Return our environment without what belongs to a session around us."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(("VIGIL_", "TMUX"))}
+
+
+def _comes_up(home: Home) -> bool:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if answers(home):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _read_line(fd: int, within_s: float) -> str:
+    deadline = time.monotonic() + within_s
+    data = b""
+    while not data.endswith(b"\n"):
+        ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
+        part = os.read(fd, 4096) if ready else b""
+        if not part:
+            break
+        data += part
+    return data.decode("utf-8", "replace").strip()

@@ -1,0 +1,78 @@
+"""What the machine asks for: the daemon carries it out, the simulator pretends to (DESIGN 3).
+
+`Persist` of one call to `handle` is durable before any other effect of that call is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vigil.core.model import Death, Intent, Launch, Session
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One line of the append-only event log; the store gives it its sequence number."""
+
+    at: float
+    kind: str
+    session_id: str | None = None
+    session: str | None = None
+    launch_id: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """State changes and their events: one transaction."""
+
+    sessions: tuple[Session, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    removed: tuple[str, ...] = ()  # session ids
+    deaths: tuple[Death, ...] = ()
+    intents: tuple[Intent, ...] = ()
+    log: tuple[LogEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Spawn:
+    """Bring a launch to life; the outcome is Launched or LaunchFailed."""
+
+    session: Session
+    launch: Launch
+
+
+@dataclass(frozen=True, slots=True)
+class EndLaunch:
+    """End all there is of a launch: agent, survivors, server; the outcome is Ended."""
+
+    launch: Launch
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLaunch:
+    """The agent is dead: keep its last screen, end its tmux server; the outcome is Closed."""
+
+    launch: Launch
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Say TimerFired at this moment; a later one of the same kind replaces it."""
+
+    session_id: str
+    kind: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """Remove the files of a session that is no more."""
+
+    session: Session
+
+
+Effect = Persist | Spawn | EndLaunch | CloseLaunch | SetTimer | Purge

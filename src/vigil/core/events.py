@@ -1,0 +1,140 @@
+"""What can happen: the values the machine is fed (DESIGN 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vigil.core.model import Exit, Fact, ProcessId, Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Somebody wants a session that did not exist."""
+
+    session_id: str
+    name: str
+    spec: Spec
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An operator's command on a session: stop, start, restart, rm, reset."""
+
+    verb: str
+    session_id: str
+    actor: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A spawn came to life; these are its processes."""
+
+    launch_id: str
+    at: float
+    process: ProcessId
+    root: ProcessId | None
+    server: ProcessId | None
+    pane: str | None
+    facts: tuple[Fact, ...]
+    adopted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFailed:
+    """A spawn never came to life."""
+
+    launch_id: str
+    at: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The agent of a launch ended, with all that could be found out about it."""
+
+    exit: Exit
+
+
+@dataclass(frozen=True, slots=True)
+class Orphaned:
+    """The agent outlived its pane or its server."""
+
+    launch_id: str
+    at: float
+    what: str  # "server" or "pane"
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Readings of the axes of one launch."""
+
+    launch_id: str
+    facts: tuple[Fact, ...]
+    attached: int | None = None
+    active_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The outcome of ending a launch: everything of it is verified gone, or it is not."""
+
+    launch_id: str
+    ok: bool
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What was left of a dead launch's runtime is gone."""
+
+    launch_id: str
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """A moment the machine asked to be told of."""
+
+    session_id: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A daemon took over the stored sessions; what was under way goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A declaration could not be made durable and never was."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something about the host or about Vigil itself belongs into the event log."""
+
+    kind: str
+    data: tuple[tuple[str, str | int | float | None], ...] = ()
+
+
+Event = (
+    Declared
+    | Asked
+    | Launched
+    | LaunchFailed
+    | Exited
+    | Orphaned
+    | Observed
+    | Ended
+    | Closed
+    | TimerFired
+    | Resumed
+    | Withdrawn
+    | Noted
+)

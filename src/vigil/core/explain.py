@@ -1,0 +1,120 @@
+"""Explaining: why a session is as it is, in words, from what is recorded of it; nothing is concluded anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vigil.core.model import ALIVE, Axis, Cause, Death, Session, State
+from vigil.core.restart import COMES_BACK
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One fact an explanation rests on."""
+
+    fact: str
+    value: str
+    source: str
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What happens next, and when; None means when somebody acts."""
+
+    what: str
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A verdict with its reasons."""
+
+    verdict: str
+    confidence: str
+    reasons: tuple[str, ...]
+    evidence: tuple[Proof, ...]
+    ruled_out: tuple[str, ...]
+    next: tuple[Next, ...]
+
+
+def explain(session: Session) -> Explanation:
+    """Return why a session is in its state."""
+    death = session.last_death
+    over = session.state not in ALIVE and death is not None
+    reasons = [session.why]
+    if over and death is not None:
+        reasons += [f"{line.text} ({line.source})" for line in death.evidence]
+    return Explanation(
+        verdict=f"{death.cause}" if over and death is not None else session.state.value,
+        confidence=_confidence(session),
+        reasons=tuple(dict.fromkeys(reasons)),
+        evidence=tuple(_proofs(session)),
+        ruled_out=tuple(_ruled_out(session)),
+        next=tuple(_next(session)),
+    )
+
+
+def _confidence(session: Session) -> str:
+    if session.state in ALIVE:
+        process = session.axes.get(Axis.PROCESS)
+        return "certain" if process is not None and process.conclusive else "likely"
+    if session.last_death is not None and session.last_death.cause is Cause.UNOBSERVED:
+        return "unknown"
+    return "certain"
+
+
+def _proofs(session: Session) -> list[Proof]:
+    proofs = [
+        Proof(
+            axis.value,
+            reading.value + (f" ({reading.why})" if reading.why else ""),
+            reading.source + (", conclusive" if reading.conclusive else ""),
+            reading.observed_at,
+        )
+        for axis in Axis
+        if (reading := session.axes.get(axis)) is not None
+    ]
+    if session.last_death is not None:
+        death = session.last_death
+        proofs.append(Proof("last death", f"{death.cause} ({_status(death)})", death.observed_by, death.at))
+    if session.intent is not None:
+        proofs.append(Proof("intent", f"{session.intent.verb} by {session.intent.actor}", "store", session.intent.at))
+    return proofs
+
+
+def _status(death: Death) -> str:
+    if death.signal is not None:
+        return f"signal {death.signal}"
+    return "status unknown" if death.exit_code is None else f"exit {death.exit_code}"
+
+
+def _ruled_out(session: Session) -> list[str]:
+    out = []
+    process, runtime, server = (session.axes.get(axis) for axis in (Axis.PROCESS, Axis.RUNTIME, Axis.SERVER))
+    if process is not None and process.value == "alive" and process.conclusive:
+        out.append("the agent is dead: the kernel says that this very process lives")
+    if process is not None and process.value == "dead" and runtime is not None and runtime.value == "alive":
+        out.append("the agent lives because its pane does: the two are observed apart")
+    if server is not None and server.value == "wedged":
+        out.append("the server is dead: it does not answer, but its process lives")
+    death = session.last_death
+    if session.state not in ALIVE and death is not None and death.intent is None:
+        out.append("Vigil or an operator ended it: no intent was recorded")
+    return out
+
+
+def _next(session: Session) -> list[Next]:
+    policy = session.spec.restart
+    if session.hold is not None:
+        what = "waits for a person: vigil reset or vigil start" if session.hold.until is None else "is launched again"
+        waits = {"survivor": "is launched when the last launch is verified gone", "pace": "is launched when its turn comes"}
+        return [Next(waits.get(session.hold.reason, what), session.hold.until)]
+    if session.state in (State.RUNNING, State.STARTING):
+        back = "comes back after a failure" if Cause.CRASH in COMES_BACK[policy.when] else "stays dead if it dies"
+        return [Next(f"{back} (restart is {policy.when})", None)]
+    if session.state in (State.STOPPED, State.FAILED, State.SUCCEEDED):
+        return [Next(f"stays so until vigil start {session.name}", None)]
+    if session.state is State.ENDING:
+        return [Next("its processes are ended and verified gone", None)]
+    return [Next(f"vigil stop {session.name} ends it", None)]

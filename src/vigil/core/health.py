@@ -1,0 +1,30 @@
+"""Health: one word for people, from a session's state."""
+
+from __future__ import annotations
+
+from vigil.core.model import Axis, Session, State
+
+HEALTH = {
+    State.PENDING: "unknown",
+    State.STARTING: "unknown",
+    State.RUNNING: "ok",
+    State.SUSPECT: "suspect",
+    State.STUCK: "unhealthy",
+    State.ENDING: "unknown",
+    State.CRASHED: "dead",
+    State.PARKED: "unknown",
+    State.STOPPED: "unknown",
+    State.FAILED: "dead",
+    State.SUCCEEDED: "unknown",
+}
+
+
+def health_of(session: Session) -> str:
+    """Return one of ok, suspect, stalled, needs-input, throttled, unhealthy, dead, unknown."""
+    process = session.axes.get(Axis.PROCESS)
+    server = session.axes.get(Axis.SERVER)
+    if session.state is State.RUNNING and process is not None and process.value == "stopped":
+        return "stalled"
+    if session.state is State.RUNNING and server is not None and server.value == "wedged":
+        return "suspect"
+    return HEALTH[session.state]

@@ -1,0 +1,36 @@
+"""Identity: which names exist, checked at the door (DESIGN 4).
+
+An identity is a plain name or `workspace/team/role/index`. Keys are exact: nothing is ever found by prefix or pattern.
+"""
+
+from __future__ import annotations
+
+import re
+
+PART = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+RULE = "use lower-case letters, digits, - and _, starting with a letter or digit, at most 64"
+
+
+def why_not_a_name(name: str) -> str | None:
+    """Return what is wrong with a plain name, or None if it may be used."""
+    if not name:
+        return f"a name must not be empty: {RULE}"
+    # fullmatch, not `$`: that would let a trailing newline through.
+    if PART.fullmatch(name) is None:
+        return f"{name[:80]!r} is not a name: {RULE}"
+    return None
+
+
+def why_not_an_identity(identity: str) -> str | None:
+    """Return what is wrong with a name of any form, or None if a session may have it."""
+    parts = identity.split("/")
+    if len(parts) not in (1, 4):
+        return f"{identity[:80]!r} is not a name and not workspace/team/role/index"
+    return next(filter(None, map(why_not_a_name, parts)), None)
+
+
+def stem_of(command: str) -> str:
+    """Return a plain name made from a command, to which the caller adds what makes it unique."""
+    base = command.rstrip("/").rpartition("/")[2].lower()
+    cleaned = re.sub(r"[^a-z0-9_-]+", "-", base).strip("-_")
+    return cleaned[:40] or "session"

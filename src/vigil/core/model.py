@@ -1,0 +1,245 @@
+"""The nouns of Vigil, as frozen values: session, launch, fact, axis, hold, intent, death (DESIGN 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """What a session is doing (DESIGN 4.3); each has a way out."""
+
+    PENDING = "pending"
+    STARTING = "starting"
+    RUNNING = "running"
+    SUSPECT = "suspect"
+    STUCK = "stuck"
+    ENDING = "ending"
+    CRASHED = "crashed"
+    PARKED = "parked"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    SUCCEEDED = "succeeded"
+
+
+ALIVE = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING})
+
+
+class Cause(StrEnum):
+    """Why a launch ended (DESIGN 4.4)."""
+
+    FINISHED = "finished"
+    OPERATOR = "operator"
+    POLICY = "policy"
+    UNHEALTHY = "unhealthy"
+    STALLED = "stalled"
+    LAUNCH_FAILED = "launch-failed"
+    EARLY_EXIT = "early-exit"
+    CRASH = "crash"
+    OOM = "oom"
+    SERVER_DIED = "server-died"
+    KILLED_BY_UNKNOWN = "killed-by-unknown"
+    UNOBSERVED = "unobserved"
+    HOST_REBOOTED = "host-rebooted"
+    LIMIT = "limit"
+    AUTH = "auth"
+
+
+class Axis(StrEnum):
+    """What is observed apart and never folded (DESIGN 4.1)."""
+
+    SERVER = "server"
+    RUNTIME = "runtime"
+    PROCESS = "process"
+    ACTIVITY = "activity"
+
+
+class RestartWhen(StrEnum):
+    """After which deaths a session comes back."""
+
+    ALWAYS = "always"
+    ON_FAILURE = "on-failure"
+    NEVER = "never"
+
+
+class RuntimeKind(StrEnum):
+    """Where a session lives."""
+
+    TMUX = "tmux"
+    HEADLESS = "headless"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """One process for ever: a recycled pid has another start time, another boot has another `boot`."""
+
+    pid: int
+    start_ticks: int
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One reading of one axis: what, from where, how sure."""
+
+    axis: Axis
+    value: str
+    source: str
+    observed_at: float
+    conclusive: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an axis shows now, and since when it shows that."""
+
+    value: str
+    source: str
+    conclusive: bool
+    observed_at: float
+    since: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """When and how fast a session comes back; defaults are DESIGN 4.4's."""
+
+    when: RestartWhen = RestartWhen.NEVER
+    max_restarts: int = 0  # 0 means no limit
+    base_s: float = 5.0
+    factor: float = 2.0
+    cap_s: float = 300.0
+    jitter: float = 0.1
+    reset_after_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What was declared of a session. Its environment is kept apart, 0600, and never shown."""
+
+    command: tuple[str, ...]
+    cwd: str
+    agent: str = "generic"
+    runtime: RuntimeKind = RuntimeKind.TMUX
+    restart: RestartPolicy = RestartPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a session that is wanted is not launched, and until when; None waits for a person."""
+
+    reason: str
+    until: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One incarnation of a session; its id fences every fact, hook and exit."""
+
+    id: str
+    session_id: str
+    number: int
+    created_at: float
+    started_at: float | None = None
+    process: ProcessId | None = None
+    root: ProcessId | None = None  # the pane's root; for a headless launch the agent leads its own group
+    server: ProcessId | None = None
+    pane: str | None = None
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What we mean to do to a launch, durable before its first signal (P8)."""
+
+    id: str
+    session_id: str
+    launch_id: str
+    verb: str
+    cause: Cause
+    actor: str
+    reason: str
+    at: float
+    target: ProcessId | None
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line of what a conclusion rests on."""
+
+    source: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """All that is known of how one launch ended, gathered before anything is concluded from it."""
+
+    launch_id: str
+    at: float
+    observed_by: str  # keeper, daemon, shim, start-up
+    exit_code: int | None = None
+    signal: int | None = None
+    ambiguous: bool = False  # only `$?` is known: signal n or exit 128+n
+    status_source: str = ""
+    server_ended: bool = False
+    server_exit_code: int | None = None
+    server_signal: int | None = None
+    root_signal: int | None = None  # the pane's root ended first, by this signal
+    rebooted: bool = False
+    started: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The record a launch leaves: exactly one, with its cause and evidence (P3)."""
+
+    id: str
+    session_id: str
+    session: str
+    launch_id: str
+    at: float
+    observed_by: str
+    cause: Cause
+    exit_code: int | None
+    signal: int | None
+    charged: bool
+    intent: Intent | None
+    uptime_s: float | None
+    evidence: tuple[Evidence, ...]
+
+
+class After(StrEnum):
+    """What follows once a session that is ending is verified gone."""
+
+    STOP = "stop"
+    RELAUNCH = "relaunch"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An identity with its desired state, and all the core remembers of it."""
+
+    id: str
+    name: str
+    spec: Spec
+    created_at: float
+    state: State
+    state_since: float
+    why: str
+    hold: Hold | None = None
+    launch: Launch | None = None
+    launches: int = 0
+    charges: int = 0
+    restarts: int = 0
+    after: After | None = None
+    intent: Intent | None = None
+    last_death: Death | None = None
+    axes: Mapping[Axis, Reading] = field(default_factory=dict)
+    last_activity_at: float | None = None
+    attached: int = 0

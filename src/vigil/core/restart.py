@@ -1,0 +1,64 @@
+"""Restart: what a death costs its session, in waiting (DESIGN 4.4).
+
+Pure: jitter and times come in from outside. Every death passes through `charge`, also a launch that failed.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from vigil.core.model import Cause, Hold, RestartPolicy, RestartWhen
+
+FREE = frozenset({Cause.FINISHED, Cause.OPERATOR, Cause.POLICY, Cause.HOST_REBOOTED})
+COUNTED = frozenset(
+    {
+        Cause.CRASH,
+        Cause.EARLY_EXIT,
+        Cause.LAUNCH_FAILED,
+        Cause.UNHEALTHY,
+        Cause.STALLED,
+        Cause.OOM,
+        Cause.SERVER_DIED,
+        Cause.KILLED_BY_UNKNOWN,
+        Cause.UNOBSERVED,
+    }
+)
+HELD = frozenset({Cause.LIMIT, Cause.AUTH})  # a launch now would only meet the same wall
+
+COMES_BACK: dict[RestartWhen, frozenset[Cause]] = {
+    RestartWhen.ALWAYS: frozenset(Cause),
+    RestartWhen.ON_FAILURE: frozenset(Cause) - {Cause.FINISHED},
+    RestartWhen.NEVER: frozenset(),
+}
+
+
+def charge(
+    cause: Cause, at: float, count: int, stable_s: float, policy: RestartPolicy, jitter: float, resets_at: float | None = None
+) -> tuple[int, Hold]:
+    """Return the new count, and what the next launch waits for.
+
+    `stable_s` is how long the launch that died had been up; `count` starts anew after `reset_after_s` of it.
+    """
+    if stable_s >= policy.reset_after_s:
+        count = 0
+    if cause in HELD:
+        return count, Hold(cause.value, until=resets_at)
+    if cause in FREE:
+        return count, Hold("backoff", until=at + policy.base_s)  # uncharged, and still no tight loop
+    assert cause in COUNTED
+    count += 1
+    if 0 < policy.max_restarts < count:  # 0 means no limit
+        return count, Hold("saturated", until=None)
+    return count, Hold("backoff", until=at + delay_s(count, policy, jitter))
+
+
+def delay_s(count: int, policy: RestartPolicy, jitter: float) -> float:
+    """Return the pause before restart number `count`; jitter runs from -1 to 1."""
+    # Clamped: 2.0 ** 1024 raises, and a session that dies every five minutes gets there within four days.
+    steps = min(count - 1, 64)
+    return min(policy.cap_s, policy.base_s * policy.factor**steps) * (1 + policy.jitter * jitter)
+
+
+def jitter_of(launch_id: str) -> float:
+    """Return a launch's own jitter, from -1 to 1: the same in a replay, different for sessions that die together."""
+    return zlib.crc32(launch_id.encode()) / 0xFFFFFFFF * 2 - 1

@@ -1,0 +1,73 @@
+"""Adoption: what a new daemon finds of the launches that were alive when the last one went (P10).
+
+What lives is watched again, under the same launch id, and nobody is charged; what died meanwhile leaves its record from what
+keeper, shim and kernel still know; what nobody saw says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from vigil.core.events import Event, Exited, LaunchFailed
+from vigil.core.model import ALIVE, Exit, Launch, Session, State
+from vigil.daemon.carry import Carrier
+from vigil.daemon.clock import Clock
+from vigil.daemon.deathwatch import DeathWatch, End, ends_from_records, roles_of
+from vigil.home import Home
+from vigil.keeper import kernel, records
+
+BIRTH_S = 5.0  # a birth that the keeper had under way
+
+
+class Adopter:
+    """Takes over the launches of the daemon before."""
+
+    def __init__(self, home: Home, clock: Clock, carrier: Carrier, watch: DeathWatch) -> None:
+        self._home = home
+        self._clock = clock
+        self._carrier = carrier
+        self._watch = watch
+        self._boot = kernel.read_boot()
+
+    async def adopt(self, session: Session) -> Event | None:
+        """Return what to tell the machine of one stored session's launch; None if there is nothing to tell."""
+        launch = session.launch
+        if launch is None:
+            return None
+        self._carrier.knows(launch, session.spec.runtime)
+        if session.state not in ALIVE or launch.ended_at is not None:
+            return None
+        folder = str(self._home.launch(launch.id))
+        if launch.process is None:
+            return await self._adopt_unborn(session, launch, folder)
+        if launch.process.boot != self._boot:
+            return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
+        if kernel.is_alive(launch.process.pid, launch.process.start_ticks):
+            self._watch.watch(launch)
+            born = {role: [process.pid, process.start_ticks] for role, process in roles_of(launch).items()}
+            return self._carrier.born(launch, {**born, "pane": launch.pane}, adopted=True)
+        ends = ends_from_records(folder)
+        for role, process in roles_of(launch).items():
+            if role not in ends and not kernel.is_alive(process.pid, process.start_ticks) and role == "agent":
+                ends[role] = End(None, "", self._clock.now())
+        return Exited(self._watch.describe(launch, ends, "start-up"))
+
+    async def _adopt_unborn(self, session: Session, launch: Launch, folder: str) -> Event | None:
+        """The last daemon went while this launch was being born; the keeper may have finished it."""
+        deadline = asyncio.get_running_loop().time() + BIRTH_S
+        begun = records.read_json(f"{folder}/launch.json") is not None
+        while begun and asyncio.get_running_loop().time() < deadline:
+            born = records.read_json(f"{folder}/born.json")
+            if born is not None:
+                event = self._carrier.born(launch, born, adopted=True)
+                self._watch.watch(
+                    Launch(
+                        launch.id, launch.session_id, launch.number, launch.created_at, event.at,
+                        event.process, event.root, event.server, event.pane,
+                    )
+                )  # fmt: skip
+                return event
+            await asyncio.sleep(0.05)
+        if session.state is State.ENDING:
+            return None
+        return LaunchFailed(launch.id, self._clock.now(), "the daemon ended while it was launching")

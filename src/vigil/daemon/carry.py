@@ -1,0 +1,227 @@
+"""Carrying out effects: spawn, end, close, purge. Each ends in time and says what became of it, as an event."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Callable
+
+from vigil.core.effects import CloseLaunch, EndLaunch, Purge, Spawn
+from vigil.core.events import Closed, Ended, Event, Launched, LaunchFailed
+from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind
+from vigil.daemon.clock import Clock
+from vigil.daemon.deathwatch import DeathWatch
+from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
+from vigil.daemon.log import log
+from vigil.daemon.signals import end_processes
+from vigil.home import Home
+from vigil.keeper import kernel, records
+from vigil.observe.process import read_process
+from vigil.observe.survivors import find_survivors
+from vigil.runtimes import Order, Runtime
+
+SPAWN_S = 15.0
+EXEC_S = 0.5
+SERVER_GRACE_S = 2.0
+SURVIVOR_GRACE_S = 3.0
+ROUNDS = 4  # survivors may start survivors while they are ended
+
+
+class Carrier:
+    """Does to the world what the machine asked for."""
+
+    def __init__(
+        self,
+        home: Home,
+        clock: Clock,
+        runtimes: dict[RuntimeKind, Runtime],
+        keeper: KeeperLink,
+        watch: DeathWatch,
+        feed: Callable[[Event], None],
+    ) -> None:
+        self._home = home
+        self._clock = clock
+        self._runtimes = runtimes
+        self._keeper = keeper
+        self._watch = watch
+        self._feed = feed
+        self._boot = kernel.read_boot()
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._kinds: dict[str, RuntimeKind] = {}
+        self.purged: dict[str, list[str]] = {}
+
+    def knows(self, launch: Launch, kind: RuntimeKind) -> None:
+        """Remember which runtime a launch lives in."""
+        self._kinds[launch.id] = kind
+
+    async def spawn(self, effect: Spawn) -> None:
+        """Bring a launch to life: its folder first, then the keeper does the rest."""
+        session, launch = effect.session, effect.launch
+        self._kinds[launch.id] = session.spec.runtime
+        try:
+            env = await asyncio.to_thread(self._read_environment, session.id)
+            await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, Order(session, launch, env))
+            folder = str(self._home.launch(launch.id))
+            born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
+        except (OSError, KeeperRefused, KeeperSilent) as error:
+            self._feed(LaunchFailed(launch.id, self._clock.now(), _in_words(error)))
+            return
+        event = self.born(launch, born)
+        exec_seen = session.spec.runtime is not RuntimeKind.TMUX or await self._exec_seen(event.process.pid)
+        self._feed(event)
+        self._watch.watch(_with_processes(launch, event), exec_seen)
+
+    def born(self, launch: Launch, born: dict[str, object], adopted: bool = False) -> Launched:
+        """Return the event that says who was born, from the keeper's words or its record."""
+        at = self._clock.now()
+        known: dict[str, ProcessId] = {}
+        for role in records.ROLES:
+            found = born.get(role)
+            if isinstance(found, list):
+                known[role] = ProcessId(found[0], found[1], self._boot)
+        facts = [
+            Fact(Axis.PROCESS, "alive", "pidfd", at, conclusive=True),
+            Fact(Axis.RUNTIME, "alive", "pidfd", at, conclusive=True),
+            Fact(Axis.ACTIVITY, "unknown", "none", at, why="this agent reports nothing"),
+        ]
+        if "server" in known:
+            facts.append(Fact(Axis.SERVER, "alive", "pidfd", at, conclusive=True))
+        pane = born.get("pane")
+        return Launched(
+            launch.id,
+            launch.started_at or at,
+            known["agent"],
+            known.get("root"),
+            known.get("server"),
+            pane if isinstance(pane, str) else None,
+            tuple(facts),
+            adopted,
+        )
+
+    async def end(self, effect: EndLaunch) -> None:
+        """End all there is of a launch, verified: agent, survivors, server. The intent was durable before this ran (P8)."""
+        launch = effect.launch
+        async with self._locks[launch.id]:
+            left = await self._end_all(launch, effect.grace_s)
+        if left:
+            words = f"{len(left)} of its processes live on after KILL (pid {', '.join(str(p.pid) for p in left)})"
+            self._feed(Ended(launch.id, ok=False, why=words))
+        else:
+            self._feed(Ended(launch.id, ok=True))
+
+    async def close(self, effect: CloseLaunch) -> None:
+        """The agent is dead: keep its last screen, end its server; children it left behind stay."""
+        launch = effect.launch
+        async with self._locks[launch.id]:
+            await self._end_server(launch)
+        now = self._clock.now()
+        facts = [read_process(Axis.RUNTIME, launch.root, self._boot, now)] if launch.root else []
+        if launch.server:
+            facts.append(read_process(Axis.SERVER, launch.server, self._boot, now))
+        self._feed(Closed(launch.id, tuple(facts)))
+
+    async def purge(self, effect: Purge) -> None:
+        """Remove the files of a session: exactly the names its launches had."""
+        session = effect.session
+        gone = [f"session {session.name}"]
+        for number in range(1, session.launches + 1):
+            launch_id = f"{session.id}-{number}"
+            folder = self._home.launch(launch_id)
+            if folder.exists():
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+                gone.append(f"launch {launch_id}")
+            self._kinds.pop(launch_id, None)
+            self._locks.pop(launch_id, None)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._environment(session.id))
+            gone.append("environment")
+        self.purged[session.id] = gone
+
+    async def _end_all(self, launch: Launch, grace_s: float) -> list[ProcessId]:
+        agent = launch.process or self._find_agent(launch)
+        left = await end_processes([agent] if agent else [], grace_s)
+        if launch.process is not None and not left:
+            await self._watch.reported(launch.id, within_s=5.0)
+        leaders = [process.pid for process in (launch.root or agent,) if process is not None]
+        for _ in range(ROUNDS):
+            spare = [launch.server] if launch.server else []
+            found = await asyncio.to_thread(find_survivors, launch.id, leaders, self._boot, spare)
+            if not found:
+                break
+            log.info("ending survivors", launch=launch.id, pids=[process.pid for process in found])
+            left = await end_processes(found, min(grace_s, SURVIVOR_GRACE_S))
+        else:
+            return left or found
+        if not await self._end_server(launch):
+            return [launch.server] if launch.server else []
+        return left
+
+    async def _end_server(self, launch: Launch) -> bool:
+        """End a launch's tmux server, its screen kept first; say whether it is gone."""
+        gone = True
+        if launch.server is not None and kernel.is_alive(launch.server.pid, launch.server.start_ticks):
+            kind = self._kinds.get(launch.id)
+            if kind is not None:
+                with contextlib.suppress(OSError):
+                    await self._runtimes[kind].keep_screen(launch)
+            gone = not await end_processes([launch.server], SERVER_GRACE_S)
+        if gone:
+            self._watch.forget(launch.id)
+            self._keeper.tell("forget", launch=launch.id)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._home.server_socket(launch.id))
+        return gone
+
+    def _find_agent(self, launch: Launch) -> ProcessId | None:
+        """Look for an agent whose birth was not told to us."""
+        born = records.read_json(str(self._home.launch(launch.id) / "born.json"))
+        return self.born(launch, born).process if born else None
+
+    async def _exec_seen(self, pid: int) -> bool:
+        """Wait for the shim to become the agent; say whether it was seen to."""
+        deadline = asyncio.get_running_loop().time() + EXEC_S
+        while asyncio.get_running_loop().time() < deadline:
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    words = file.read(4096).split(b"\0")
+            except OSError:
+                return False
+            if words == [b""]:
+                return False  # a zombie has none
+            if len(words) < 3 or not words[1].endswith(b"/keeper/shim.sh") or words[2] != b"agent":
+                return True
+            await asyncio.sleep(0.002)
+        return False
+
+    def _environment(self, session_id: str) -> str:
+        return str(self._home.environments / f"{session_id}.json")
+
+    def _read_environment(self, session_id: str) -> dict[str, str]:
+        with open(self._environment(session_id), encoding="utf-8", errors="surrogateescape") as file:
+            found = json.load(file)
+        assert isinstance(found, dict)
+        return found
+
+
+def _with_processes(launch: Launch, event: Launched) -> Launch:
+    return Launch(
+        launch.id,
+        launch.session_id,
+        launch.number,
+        launch.created_at,
+        event.at,
+        event.process,
+        event.root,
+        event.server,
+        event.pane,
+    )
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}{': ' + str(error.filename) if error.filename else ''}"
+    return str(error)

@@ -1,0 +1,238 @@
+"""The death watch: pidfds of agent, pane root and server of every launch; one event when an agent ended.
+
+It gathers and concludes nothing. What an exit means depends on who else ended: a pane that was closed hangs up its root first,
+which therefore dies by a signal; then the server gets a moment to show whether it went too. The keeper's word fills in what we
+could not see ourselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from vigil.core.events import Event, Exited, Orphaned
+from vigil.core.model import Exit, Launch, ProcessId
+from vigil.daemon.clock import Clock
+from vigil.home import Home
+from vigil.keeper import kernel, records
+
+SETTLE_S = 0.3  # a server that closes its panes is gone a few milliseconds after them
+KEEPER_S = 1.0  # how long the keeper's word is waited for where the kernel told us nothing
+ORPHAN_S = 1.0  # a hangup ends an agent at once or not at all
+AMBIGUOUS_OVER = 128
+
+
+@dataclass(frozen=True)
+class End:
+    """How one process ended, and who said so."""
+
+    status: int | None
+    source: str
+    at: float
+
+
+@dataclass
+class Watched:
+    """One launch under watch."""
+
+    launch: Launch
+    fds: dict[str, int] = field(default_factory=dict)
+    ends: dict[str, End] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    gathering: bool = False
+    reported: bool = False
+    exec_seen: bool = True
+
+
+class DeathWatch:
+    """Watches every living launch of this host."""
+
+    def __init__(self, home: Home, clock: Clock, feed: Callable[[Event], None]) -> None:
+        self._home = home
+        self._clock = clock
+        self._feed = feed
+        self._watched: dict[str, Watched] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def watch(self, launch: Launch, exec_seen: bool = True) -> None:
+        """Watch a launch's processes from now on; one that is gone already is reported as soon as it is known how."""
+        if launch.id in self._watched:
+            return
+        watched = self._watched[launch.id] = Watched(launch, exec_seen=exec_seen)
+        for role, process in roles_of(launch).items():
+            pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
+            if pidfd is None:
+                self._ended(watched, role, End(None, "", self._clock.now()))
+            else:
+                watched.fds[role] = pidfd
+                asyncio.get_running_loop().add_reader(pidfd, self._readable, watched, role)
+
+    def forget(self, launch_id: str) -> None:
+        """Stop watching a launch."""
+        watched = self._watched.pop(launch_id, None)
+        if watched is not None:
+            for role in list(watched.fds):
+                self._close(watched, role)
+
+    def watching(self) -> list[Launch]:
+        """Return the launches whose agents are believed to live."""
+        return [watched.launch for watched in self._watched.values() if not watched.reported]
+
+    def recheck(self, launch: Launch) -> None:
+        """Look again at a launch that somebody saw dead; a backstop for an event that never came."""
+        watched = self._watched.get(launch.id)
+        if watched is not None and "agent" not in watched.ends and "agent" in watched.fds:
+            self._readable(watched, "agent")
+
+    def heard(self, message: dict[str, Any]) -> None:
+        """Take in an exit that the keeper recorded."""
+        watched = self._watched.get(message["launch"])
+        if watched is None or message["pid"] != getattr(roles_of(watched.launch).get(message["role"]), "pid", None):
+            return
+        known = watched.ends.get(message["role"])
+        if known is None or known.status is None:
+            at = known.at if known and known.source else message["at"]
+            self._ended(watched, message["role"], End(message["status"], f"keeper ({message['source']})", at))
+
+    async def reported(self, launch_id: str, within_s: float) -> bool:
+        """Wait until the end of a launch's agent was told to the machine; say whether it was."""
+        watched = self._watched.get(launch_id)
+        if watched is None:
+            return True
+        return await self._until(watched, lambda: watched.reported, within_s)
+
+    async def close(self) -> None:
+        """Stop watching everything."""
+        for task in self._tasks:
+            task.cancel()
+        for launch_id in list(self._watched):
+            self.forget(launch_id)
+
+    def _readable(self, watched: Watched, role: str) -> None:
+        process = roles_of(watched.launch)[role]
+        status, source = kernel.read_wait_status(watched.fds[role], process.pid, process.start_ticks)
+        self._close(watched, role)
+        self._ended(watched, role, End(status, source, self._clock.now()))
+
+    def _ended(self, watched: Watched, role: str, end: End) -> None:
+        watched.ends[role] = end
+        watched.changed.set()
+        if "agent" not in watched.ends:
+            self._start(self._await_orphan(watched, role))
+        elif role == "agent" and not watched.gathering:
+            watched.gathering = True
+            if self._is_plain(watched):
+                self._report(watched)
+            else:
+                self._start(self._gather(watched))
+
+    def _is_plain(self, watched: Watched) -> bool:
+        """Say whether nothing needs to be waited for: the kernel told how, and the pane still stood."""
+        self._look_at_root(watched)
+        root = watched.ends.get("root")
+        return watched.ends["agent"].status is not None and (root is None or _exited(root)) and "server" not in watched.ends
+
+    def _look_at_root(self, watched: Watched) -> None:
+        """A root that ended before its agent may not have been told to us yet."""
+        pidfd = watched.fds.get("root")
+        if pidfd is not None and kernel.has_ended(pidfd):
+            self._readable(watched, "root")
+
+    async def _gather(self, watched: Watched) -> None:
+        """Wait for what is still to come: the keeper's word, the server's end."""
+        if watched.ends["agent"].status is None:
+            await self._until(watched, lambda: watched.ends["agent"].status is not None, KEEPER_S)
+        root = watched.ends.get("root")
+        if watched.launch.server is not None and "server" not in watched.ends and root is not None and not _exited(root):
+            await self._until(watched, lambda: "server" in watched.ends, SETTLE_S)
+        server = watched.ends.get("server")
+        if server is not None and server.status is None:
+            await self._until(watched, lambda: watched.ends["server"].status is not None, KEEPER_S)
+        self._report(watched)
+
+    def _report(self, watched: Watched) -> None:
+        watched.reported = True
+        watched.changed.set()
+        self._feed(Exited(self.describe(watched.launch, watched.ends, "daemon", watched.exec_seen)))
+
+    async def _await_orphan(self, watched: Watched, role: str) -> None:
+        """The pane or its server is gone: an agent that does not follow is an orphan."""
+        await self._until(watched, lambda: "agent" in watched.ends, ORPHAN_S)
+        if "agent" not in watched.ends and watched.launch.id in self._watched:
+            what = "server" if "server" in watched.ends else "pane"
+            end = watched.ends["server" if what == "server" else role]
+            code, number = kernel.split_status(end.status)
+            self._feed(Orphaned(watched.launch.id, end.at, what, code, number))
+
+    def describe(self, launch: Launch, ends: dict[str, End], observer: str, exec_seen: bool = True) -> Exit:
+        """Put together all that is known of how a launch ended."""
+        agent = ends.get("agent") or End(None, "", self._clock.now())
+        status, source, at, observed_by, ambiguous = agent.status, agent.source, agent.at, observer, False
+        code, number = kernel.split_status(status)
+        if source.startswith("keeper"):
+            observed_by = "keeper"
+        if status is None:
+            shim = records.read_shim_exit(str(self._home.launch(launch.id)))
+            if shim is None:
+                observed_by = "start-up" if observer == "start-up" else observer
+            else:
+                (code, at), source, observed_by = shim, "shim", "shim"
+                ambiguous = code > AMBIGUOUS_OVER
+        server, root = ends.get("server"), ends.get("root")
+        server_code, server_signal = kernel.split_status(server.status if server else None)
+        return Exit(
+            launch_id=launch.id,
+            at=at,
+            observed_by=observed_by,
+            exit_code=code,
+            signal=number,
+            ambiguous=ambiguous,
+            status_source=source,
+            server_ended=server is not None and server.at <= at + 2 * SETTLE_S,
+            server_exit_code=server_code,
+            server_signal=server_signal,
+            root_signal=kernel.split_status(root.status)[1] if root else None,
+            started=exec_seen or code not in (126, 127),
+        )
+
+    async def _until(self, watched: Watched, holds: Callable[[], bool], within_s: float) -> bool:
+        try:
+            async with asyncio.timeout(within_s):
+                while not holds():
+                    watched.changed.clear()
+                    await watched.changed.wait()
+        except TimeoutError:
+            return holds()
+        return True
+
+    def _close(self, watched: Watched, role: str) -> None:
+        pidfd = watched.fds.pop(role)
+        asyncio.get_running_loop().remove_reader(pidfd)
+        os.close(pidfd)
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def roles_of(launch: Launch) -> dict[str, ProcessId]:
+    """Return the processes of a launch that are known, by role."""
+    known = {"agent": launch.process, "root": launch.root, "server": launch.server}
+    return {role: process for role, process in known.items() if process is not None}
+
+
+def ends_from_records(folder: str) -> dict[str, End]:
+    """Return what the keeper recorded of a launch while nobody listened."""
+    found = records.read_exits(folder)
+    return {
+        role: End(record["status"], f"keeper ({record['source']})" if record["source"] else "", record["at"])
+        for role, record in found.items()
+    }
+
+
+def _exited(end: End) -> bool:
+    return end.status is not None and os.WIFEXITED(end.status)

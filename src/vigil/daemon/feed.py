@@ -1,0 +1,57 @@
+"""The feed of events: durable first, then told to every subscriber in order, none lost.
+
+Subscribers read from a ring in memory; one that is further behind than the ring reads from the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+
+from vigil.store.store import Store, StoredEvent
+
+RING = 4096
+PAGE = 500
+
+
+class Feed:
+    """What happened, for whoever wants to know as it happens."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._ring: deque[StoredEvent] = deque(maxlen=RING)
+        self._news = asyncio.Event()
+        self.last_seq = 0
+
+    def load(self) -> None:
+        """Take up the numbering where the store has it."""
+        last = self._store.read_events(limit=1, newest=True)
+        self.last_seq = last[-1].seq if last else 0
+
+    def publish(self, stored: list[StoredEvent]) -> None:
+        """Tell what has become durable."""
+        if stored:
+            self._ring.extend(stored)
+            self.last_seq = stored[-1].seq
+            self._news.set()
+            self._news = asyncio.Event()
+
+    async def follow(self, after_seq: int) -> AsyncIterator[list[StoredEvent]]:
+        """Yield everything after a sequence number, in order, for ever; an empty list means that nothing is new yet."""
+        while True:
+            news = self._news
+            found = await self._after(after_seq)
+            if found:
+                after_seq = found[-1].seq
+            else:
+                await news.wait()
+                continue
+            yield found
+
+    async def _after(self, seq: int) -> list[StoredEvent]:
+        if seq >= self.last_seq:
+            return []
+        if self._ring and self._ring[0].seq <= seq + 1:
+            return [event for event in self._ring if event.seq > seq]
+        return await asyncio.to_thread(self._store.read_events, seq, None, None, PAGE)

@@ -1,0 +1,203 @@
+"""The daemon's line to the keeper: started when there is none, asked with deadlines, listened to, never doubled.
+
+A keeper that does not answer but lives is wedged: that is an event, not a reason for a second one (its lock forbids it anyway).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from vigil.daemon.log import log
+from vigil.home import Home
+from vigil.keeper import protocol
+
+MAIN = Path(protocol.__file__).parent / "__main__.py"
+START_S = 10.0
+PING_EVERY_S = 5.0
+PING_S = 3.0
+
+
+class KeeperSilent(Exception):
+    """The keeper gave no answer in time; what it was asked may still happen."""
+
+
+class KeeperRefused(Exception):
+    """The keeper said no, and why."""
+
+
+class KeeperLink:
+    """One connection to the keeper of this home, made anew whenever it is lost."""
+
+    def __init__(
+        self,
+        home: Home,
+        on_exit: Callable[[protocol.Message], None],
+        on_change: Callable[[str, dict[str, Any]], None],
+        on_connected: Callable[[], Awaitable[None]],
+        nofile: int,
+    ) -> None:
+        self._home = home
+        self._on_exit = on_exit
+        self._on_change = on_change
+        self._on_connected = on_connected
+        self._nofile = nofile
+        self._writer: asyncio.StreamWriter | None = None
+        self._waiting: dict[int, asyncio.Future[protocol.Message]] = {}
+        self._next_id = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self.pid: int | None = None
+        self.wedged = False
+
+    async def connect(self) -> None:
+        """Reach the keeper, starting it if there is none."""
+        reader, writer = await self._reach()
+        self._writer = writer
+        self._listening = asyncio.create_task(self._listen(reader))
+        answer = await self.ask("ping", timeout_s=START_S)
+        self.pid = answer["pid"]
+        if answer["version"] < protocol.VERSION:
+            await self._upgrade()
+            return
+        await self._on_connected()
+
+    async def run(self) -> None:
+        """Keep the line: ping, notice silence, reconnect."""
+        while True:
+            if self._writer is None:
+                self._on_change("keeper.lost", {"pid": self.pid})
+                await self._connect_again()
+            await asyncio.sleep(PING_EVERY_S if self._writer is not None else 0)
+            if self._writer is not None:
+                await self._check()
+
+    async def ask(self, what: str, timeout_s: float, **body: Any) -> protocol.Message:
+        """Ask the keeper and return its answer; KeeperSilent after the deadline, KeeperRefused if it says no."""
+        if self._writer is None:
+            raise KeeperSilent("there is no keeper at the moment")
+        self._next_id += 1
+        number = self._next_id
+        answered: asyncio.Future[protocol.Message] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answered
+        try:
+            self._writer.write(protocol.encode({"id": number, "do": what, **body}))
+            async with asyncio.timeout(timeout_s):
+                answer = await answered
+        except TimeoutError:
+            raise KeeperSilent(f"the keeper (pid {self.pid}) gave no answer in {timeout_s:g} s") from None
+        except ConnectionError:
+            raise KeeperSilent("the keeper hung up") from None
+        finally:
+            self._waiting.pop(number, None)
+        if not answer.get("ok"):
+            raise KeeperRefused(answer.get("why", "no reason given"))
+        return answer
+
+    def tell(self, what: str, **body: Any) -> None:
+        """Ask for something whose answer nobody waits for."""
+        if self._writer is not None:
+            self._writer.write(protocol.encode({"id": 0, "do": what, **body}))
+
+    async def close(self) -> None:
+        """Hang up; the keeper stays for as long as it has something to watch."""
+        if self._writer is not None:
+            self._listening.cancel()
+            self._writer.close()
+            with contextlib.suppress(ConnectionError):
+                await self._writer.wait_closed()
+            self._writer = None
+
+    async def _connect_again(self) -> None:
+        try:
+            await self.connect()
+            self._on_change("keeper.started", {"pid": self.pid})
+        except (OSError, KeeperSilent, KeeperRefused) as error:
+            log.error("no keeper", why=str(error), next_try_s=1)
+            await asyncio.sleep(1)
+
+    async def _check(self) -> None:
+        try:
+            await self.ask("ping", timeout_s=PING_S)
+        except KeeperSilent as error:
+            if self._writer is not None and not self.wedged:
+                self.wedged = True
+                self._on_change("keeper.wedged", {"pid": self.pid, "why": str(error)})
+        else:
+            if self.wedged:
+                self.wedged = False
+                self._on_change("keeper.answers", {"pid": self.pid})
+
+    async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        path = str(self._home.keeper_socket)
+        deadline = asyncio.get_running_loop().time() + START_S
+        started = False
+        while True:
+            try:
+                return await asyncio.open_unix_connection(path, limit=protocol.LINE_BYTES)
+            except (FileNotFoundError, ConnectionRefusedError):
+                pass
+            if not started or (self._process is not None and self._process.poll() is not None):
+                self._start()
+                started = True
+            if asyncio.get_running_loop().time() > deadline:
+                raise KeeperSilent(f"no keeper came up in {START_S:g} s; see {self._home.log / 'keeper.log'}")
+            await asyncio.sleep(0.02)
+
+    def _start(self) -> None:
+        log_path = str(self._home.log / "keeper.log")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIGIL_", "TMUX"))}
+        command = [sys.executable, "-E", "-s", "-S", str(MAIN), str(self._home.run), log_path, str(self._nofile)]
+        with open(log_path, "ab") as errors:
+            self._process = subprocess.Popen(
+                scope_argv() + command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+            )
+
+    async def _upgrade(self) -> None:
+        """Have an older keeper exec the one that is installed now; it keeps its pid, children, lock and socket."""
+        with contextlib.suppress(KeeperSilent):
+            await self.ask("upgrade", timeout_s=START_S)
+        await self.close()
+        await self.connect()
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        lines = protocol.Lines()
+        while data := await reader.read(65536):
+            for message in lines.feed(data):
+                if "ev" in message:
+                    self._on_exit(message)
+                elif (answered := self._waiting.get(message.get("re", 0))) is not None and not answered.done():
+                    answered.set_result(message)
+        self._writer = None
+        self.wedged = False
+        for answered in self._waiting.values():
+            if not answered.done():
+                answered.set_exception(ConnectionResetError())
+
+
+def scope_argv() -> list[str]:
+    """Return what puts a command into a scope of its own, outside our cgroup, where systemd runs the user's session."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if shutil.which("systemd-run") and runtime and os.path.exists(os.path.join(runtime, "systemd", "private")):
+        return ["systemd-run", "--user", "--scope", "--quiet", "--collect", "--"]
+    return []
+
+
+def raise_nofile() -> int:
+    """Raise our own soft limit of open files as far as it goes; return what it was, which is what children get."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft

@@ -1,0 +1,190 @@
+"""Operations: what a caller can ask of the daemon, checked at the door, so that nothing half-made is left."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vigil.agents import KINDS
+from vigil.core.events import Asked, Declared
+from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
+from vigil.core.machine import GRACE_S
+from vigil.core.model import ALIVE, RestartPolicy, RuntimeKind, Session, Spec, State
+from vigil.daemon.supervisor import Supervisor
+from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
+from vigil.home import Home
+from vigil.keeper.records import record_json
+from vigil.runtimes import Runtime
+
+LAUNCH_S = 30.0
+END_S = 4 * GRACE_S
+UNWANTED = ("TMUX", "VIGIL_", "CLAUDE_CODE_")  # of a multiplexer, of us, of another agent around this one
+UNWANTED_NAMES = frozenset({"CLAUDECODE"})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A session somebody asks for."""
+
+    name: str | None
+    agent: str
+    runtime: RuntimeKind
+    command: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    restart: RestartPolicy
+
+
+class Operations:
+    """What callers can do."""
+
+    def __init__(self, home: Home, supervisor: Supervisor, runtimes: dict[RuntimeKind, Runtime]) -> None:
+        self._home = home
+        self._supervisor = supervisor
+        self._machine = supervisor.machine
+        self._runtimes = runtimes
+
+    def find(self, name: str) -> Session:
+        """Return the session of exactly this name."""
+        problem = why_not_an_identity(name)
+        if problem is not None:
+            raise UsageError(problem)
+        session = self._machine.find(name)
+        if session is None:
+            raise NoSuchSession(f"there is no session {name}; vigil ls --all shows those there are")
+        return session
+
+    async def run(self, wanted: Wanted, actor: str) -> Session:
+        """Declare a session and launch it; everything that can be wrong is found before anything is created."""
+        session_id = "s" + base64.b32encode(os.urandom(5)).decode().lower()
+        agent = KINDS.get(wanted.agent)
+        if agent is None:
+            raise UsageError(f"{wanted.agent!r} is no agent known here: use one of {', '.join(sorted(KINDS))}")
+        command = wanted.command or agent.command
+        if not command:
+            raise UsageError("no command was given: vigil run [options] -- COMMAND")
+        name = wanted.name
+        if name is None:
+            name = f"{stem_of(command[0])}-{session_id[1:5]}"
+        elif (problem := why_not_a_name(name)) is not None:
+            raise UsageError(problem)
+        if self._machine.find(name) is not None:
+            raise VigilError(f"{name} exists already; vigil rm {name} removes it, vigil start {name} starts it again")
+        env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
+        self._check(wanted, command, env)
+        spec = Spec(command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart)
+        environment = self._home.environments / f"{session_id}.json"
+        try:
+            await asyncio.to_thread(record_json, str(environment), env)
+            if self._machine.find(name) is not None:  # somebody was faster while we wrote
+                raise VigilError(f"{name} exists already")
+            await self._supervisor.done(Declared(session_id, name, spec, actor))
+        except (OSError, VigilError) as error:
+            environment.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise VigilError(f"{name} was not created: {error.strerror} ({error.filename or environment})") from error
+            raise
+        return await self._launched(session_id, name)
+
+    async def ask(self, verb: str, name: str, actor: str, reason: str = "") -> Session | None:
+        """Carry out an operator's verb and wait until it is done; returns the session, or None when it was removed."""
+        session = self.find(name)
+        if verb in ("start", "restart"):
+            self._check_again(session)
+        await self._supervisor.done(Asked(verb, session.id, actor, reason))
+        await self._supervisor.until(lambda: self._settled(session.id, verb), LAUNCH_S + END_S)
+        now = self._machine.sessions.get(session.id)
+        if now is None:
+            return None
+        if verb in ("stop", "rm") and now.state in (State.STUCK, State.ENDING):
+            raise VigilError(f"{name} could not be ended yet: {now.why}")
+        if verb in ("start", "restart") and now.state is State.FAILED and now.launch is not session.launch:
+            raise VigilError(f"{name} was not launched: {now.why}")
+        return now
+
+    async def purged(self, session_id: str) -> list[str]:
+        """Return what went with a session that was removed."""
+        purged = self._supervisor.carrier.purged
+        for _ in range(500):
+            if session_id in purged:
+                return purged.pop(session_id)
+            await asyncio.sleep(0.01)
+        return []
+
+    async def kill_all(self, actor: str) -> list[str]:
+        """Stop every living session; return the names of those that could not be ended."""
+        living = [session.name for session in self._machine.sessions.values() if session.state in ALIVE]
+        outcomes = await asyncio.gather(
+            *(self.ask("stop", name, actor, "daemon stop --kill-sessions") for name in living), return_exceptions=True
+        )
+        return [name for name, outcome in zip(living, outcomes, strict=True) if isinstance(outcome, BaseException)]
+
+    async def _launched(self, session_id: str, name: str) -> Session:
+        await self._supervisor.until(lambda: self._settled(session_id, "start"), LAUNCH_S)
+        session = self._machine.sessions[session_id]
+        death = session.last_death
+        if session.state is State.FAILED and death is not None and death.cause.value == "launch-failed":
+            await self.ask("rm", name, "vigil", "its first launch failed")
+            raise VigilError(f"{name} was not launched: {death.evidence[0].text}")
+        return session
+
+    def _settled(self, session_id: str, verb: str) -> bool:
+        session = self._machine.sessions.get(session_id)
+        if session is None:
+            return True
+        if session.state is State.ENDING or (session.state is State.STARTING):
+            return False
+        waiting = session.hold is not None and session.hold.reason in ("pace", "survivor")
+        return not waiting or verb in ("stop", "rm")
+
+    def _check(self, wanted: Wanted, command: tuple[str, ...], env: Mapping[str, str]) -> None:
+        problem = self._runtimes[wanted.runtime].why_unusable()
+        if problem is not None:
+            raise VigilError(problem)
+        check_command(command, wanted.cwd, env)
+
+    def _check_again(self, session: Session) -> None:
+        problem = self._runtimes[session.spec.runtime].why_unusable()
+        if problem is not None:
+            raise VigilError(problem)
+        if not os.path.isdir(session.spec.cwd):
+            raise VigilError(f"{session.spec.cwd} is no folder any more: {session.name} cannot be started there")
+
+
+def check_command(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> None:
+    """Refuse a command that cannot be executed, with the reason a shell would give."""
+    if any("\0" in word for word in command):
+        raise UsageError("a command cannot hold a NUL byte")
+    if not os.path.isabs(cwd):
+        raise UsageError(f"--cwd must be an absolute path here, not {cwd!r}")
+    if not os.path.isdir(cwd):
+        raise VigilError(f"{cwd} is not a folder: --cwd names where the agent works")
+    if not os.access(cwd, os.X_OK):
+        raise VigilError(f"{cwd} may not be entered by you")
+    program = command[0]
+    if not program:
+        raise UsageError("the command is empty")
+    if "/" in program:
+        path = os.path.join(cwd, program)
+        if not os.path.exists(path):
+            raise VigilError(f"{program} does not exist")
+        if os.path.isdir(path) or not os.access(path, os.X_OK):
+            raise VigilError(f"{program} is not executable")
+    elif shutil.which(program, path=env.get("PATH", os.defpath)) is None:
+        found = shutil.which(program, mode=os.F_OK, path=env.get("PATH", os.defpath))
+        what = f"{found} is not executable" if found else f"{program} was not found in PATH"
+        raise VigilError(what)
+
+
+def is_unwanted(name: str) -> bool:
+    """Say whether a variable of the caller's environment is not for the agent."""
+    return name.startswith(UNWANTED) or name in UNWANTED_NAMES
+
+
+def refuse_agent(actor: str, what: str) -> Refused:
+    """Return the refusal of an agent that wants to change somebody else."""
+    return Refused(f"{actor} is an agent that Vigil watches: it may read, but not {what}; a person can")

@@ -1,0 +1,58 @@
+"""Ending processes: only through a pidfd of exactly the one that was recorded (P9), and always verified."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterable
+
+from vigil.core.model import ProcessId
+from vigil.keeper import kernel
+
+KILL_GRACE_S = 5.0
+
+
+async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[ProcessId]:
+    """End processes together: TERM, their grace, KILL. Returns those that are still there after all that."""
+    held = {}
+    for process in processes:
+        pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
+        if pidfd is not None:
+            held[pidfd] = process
+    try:
+        for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, KILL_GRACE_S)):
+            left = [pidfd for pidfd in held if not kernel.has_ended(pidfd)]
+            for pidfd in left:
+                _send(pidfd, number)
+                _send(pidfd, signal.SIGCONT)  # a stopped process sees its TERM only when it goes on
+            await _all_ended(left, wait_s)
+        return [process for pidfd, process in held.items() if not kernel.has_ended(pidfd)]
+    finally:
+        for pidfd in held:
+            os.close(pidfd)
+
+
+def _send(pidfd: int, number: signal.Signals) -> None:
+    try:
+        signal.pidfd_send_signal(pidfd, number)
+    except ProcessLookupError:
+        pass  # it ended in between
+
+
+async def _all_ended(pidfds: list[int], within_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    done: list[asyncio.Future[None]] = [loop.create_future() for _ in pidfds]
+    for pidfd, future in zip(pidfds, done, strict=True):
+        loop.add_reader(pidfd, _resolve, future)
+    try:
+        if done:
+            await asyncio.wait(done, timeout=within_s)
+    finally:
+        for pidfd in pidfds:
+            loop.remove_reader(pidfd)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,365 @@
+"""Player: plays a script, one step after the other, until a step ends the process.
+
+Light on purpose: what only some acts need is imported by them. Output is written unbuffered, and dropped once its reader
+has gone.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vigil.fake_agent.script import (
+    FOREVER,
+    Append,
+    Ask,
+    Burn,
+    Child,
+    Connect,
+    Event,
+    Exit,
+    Handle,
+    Hook,
+    Ignore,
+    Listen,
+    Memory,
+    Print,
+    Script,
+    Step,
+    Wait,
+    fill,
+)
+
+if TYPE_CHECKING:
+    from socket import socket
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+LOOPBACK = "127.0.0.1"
+CONNECT_TIMEOUT_S = 10.0
+LONGEST_SLEEP_S = 1e8  # three years; time.sleep refuses what does not fit the kernel's clock
+BURN_SLICE_S = 0.05
+RECV_BYTES = 65536
+IGNORING_HUP = ("/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh")  # what is ignored stays ignored across exec
+
+
+class StepFailed(Exception):
+    """The world refused what a step asked for."""
+
+
+@dataclass
+class Stage:
+    """What the acts share: what is held until the end, and what `${name}` may ask for."""
+
+    round: int = 0
+    n: int = 0
+    answer: str = ""
+    children: list[int] = field(default_factory=list)
+    listeners: list["socket"] = field(default_factory=list)
+    held: list[object] = field(default_factory=list)
+
+    def fill(self, value: Any) -> Any:
+        """Fill the live names into a text, or into every text of a table."""
+        if isinstance(value, dict):
+            return {key: self.fill(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.fill(item) for item in value]
+        return fill(value, self.look_up) if isinstance(value, str) else value
+
+    def look_up(self, name: str) -> object:
+        return LIVE[name](self) if name in LIVE else f"${{{name}}}"  # what --set brought in stays as it is
+
+    def text(self, value: str) -> str:
+        return str(self.fill(value))
+
+
+LIVE: dict[str, Callable[[Stage], object]] = {
+    "answer": lambda stage: stage.answer,
+    "children": lambda stage: " ".join(map(str, stage.children)),
+    "cwd": lambda _: os.getcwd(),
+    "launch": lambda _: os.environ.get("VIGIL_LAUNCH", ""),
+    "n": lambda stage: stage.n,
+    "now": lambda _: read_now(),
+    "null": lambda _: None,
+    "pid": lambda _: os.getpid(),
+    "port": lambda stage: own_port(stage),
+    "round": lambda stage: stage.round,
+    "session": lambda _: os.environ.get("VIGIL_SESSION", ""),
+    "uuid": lambda _: make_uuid(),
+}
+
+
+def play(script: Script) -> int:
+    """Play all of it; return the exit code it asks for."""
+    stage = Stage()
+    while stage.round < script.repeat:
+        stage.round += 1
+        for step in script.steps:
+            code = play_step(step, stage)
+            if code is not None:
+                return code
+    return 0
+
+
+def play_step(step: Step, stage: Stage) -> int | None:
+    act = ACTS[type(step.act)]
+    stage.n = 0
+    while stage.n < step.repeat:
+        if stage.n:
+            pause(step.every)
+        stage.n += 1
+        try:
+            code = act(step.act, stage)
+        except (OSError, MemoryError) as error:
+            raise StepFailed(f"{step.path}: {error or 'no memory left'}") from error
+        if code is not None:
+            return code
+    return None
+
+
+def pause(seconds: float) -> None:
+    """Sleep; a handled signal runs its handler meanwhile."""
+    time.sleep(min(seconds, LONGEST_SLEEP_S))
+
+
+def read_now() -> str:
+    now = time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03}Z"
+
+
+def make_uuid() -> str:
+    import uuid
+
+    return str(uuid.uuid4())
+
+
+def own_port(stage: Stage) -> int:
+    return int(own_listener(stage).getsockname()[1])
+
+
+def own_listener(stage: Stage) -> "socket":
+    if not stage.listeners:
+        raise OSError("nothing listens here yet; a listen step comes first")
+    return stage.listeners[-1]
+
+
+def emit(fd: int, data: bytes) -> None:
+    """Write it all; a reader that has gone is not the script's concern."""
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+    except OSError:
+        pass
+
+
+# The acts. Each returns the exit code if it ends the script.
+
+
+def play_print(act: Print, stage: Stage) -> None:
+    emit(STDERR if act.stderr else STDOUT, line_of(act, stage))
+
+
+def line_of(act: Print, stage: Stage) -> bytes:
+    if act.hex is not None:
+        return act.hex
+    if act.size is not None:
+        return b"x" * act.size + b"\n"
+    assert act.text is not None
+    return encode(stage.text(act.text)) + b"\n"
+
+
+def encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")  # arguments and file names may hold any bytes
+
+
+def play_event(act: Event, stage: Stage) -> None:
+    emit(STDOUT, encode(as_json(stage.fill(act.payload))) + b"\n")
+
+
+def as_json(value: object) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def play_hook(act: Hook, stage: Stage) -> None:
+    spool = os.environ.get("VIGIL_SPOOL")
+    if not spool:
+        return
+    event = {"session": LIVE["session"](stage), "launch": LIVE["launch"](stage), "event": stage.fill(act.payload)}
+    name = f"{time.time_ns()}-{os.getpid()}.json"
+    unfinished = os.path.join(spool, "new", f".{name}")
+    with open(unfinished, "xb") as file:
+        file.write(encode(as_json(event)) + b"\n")
+    os.rename(unfinished, os.path.join(spool, "new", name))  # whoever watches sees all of it or nothing
+
+
+def play_append(act: Append, stage: Stage) -> None:
+    path = stage.text(act.path)
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "ab") as file:
+        file.write(encode(stage.text(act.text)) + b"\n")
+
+
+def play_wait(act: Wait, _: Stage) -> None:
+    pause(act.seconds)
+
+
+def play_burn(act: Burn, _: Stage) -> None:
+    until = time.monotonic() + act.seconds
+    while (left_s := until - time.monotonic()) > 0:
+        slice_s = min(BURN_SLICE_S, left_s)
+        spin(slice_s * act.fraction)
+        pause(slice_s * (1 - act.fraction))
+
+
+def spin(cpu_s: float) -> None:
+    until = time.thread_time() + cpu_s
+    while time.thread_time() < until:
+        pass
+
+
+def play_memory(act: Memory, stage: Stage) -> None:
+    stage.held.append(b"x" * (act.mb << 20))  # not zeros: those would take no page before they are touched
+
+
+def play_listen(act: Listen, stage: Stage) -> None:
+    import socket
+
+    for _ in range(act.count):
+        stage.listeners.append(socket.create_server((LOOPBACK, 0)))
+
+
+def play_connect(act: Connect, stage: Stage) -> None:
+    import socket
+
+    port = act.port or own_port(stage)
+    ours = socket.create_connection((LOOPBACK, port), timeout=CONNECT_TIMEOUT_S)
+    ours.settimeout(None)
+    peer = None if act.port else own_listener(stage).accept()[0]
+    stage.held += [ours, peer]
+    if act.send is not None:
+        start_talking(ours, peer, encode(stage.text(act.send)), act.every)
+
+
+def start_talking(ours: "socket", peer: "socket | None", data: bytes, every_s: float) -> None:
+    """Send from a thread, so that the script goes on; where the other end is ours too, it reads what came."""
+    import threading
+
+    def talk() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the thread that sleeps in a step
+        try:
+            while True:
+                ours.sendall(data)
+                if peer is not None:
+                    peer.recv(RECV_BYTES)
+                pause(every_s)
+        except OSError:
+            pass  # the other end has gone; the script goes on without it
+
+    threading.Thread(target=talk, daemon=True).start()
+
+
+def play_child(act: Child, stage: Stage) -> None:
+    argv = command_of(act, stage)
+    started = [start(argv, act.new_session) for _ in range(act.count)]
+    stage.children += started
+    for pid in started if act.wait else ():
+        os.waitpid(pid, 0)
+
+
+def command_of(act: Child, stage: Stage) -> list[str]:
+    command = [stage.text(word) for word in act.argv or ()]
+    if act.scenario is not None:
+        command = [sys.executable, "-m", "vigil.fake_agent", stage.text(act.scenario)]
+        for name, value in (act.set or {}).items():
+            command += ["--set", f"{name}={stage.text(value)}"]
+    return [*IGNORING_HUP, *command] if act.ignore_hup else command
+
+
+def start(argv: list[str], new_session: bool) -> int:
+    # SIGPIPE is ignored by Python itself, which is no choice of the script's.
+    return os.posix_spawnp(argv[0], argv, os.environ, setsid=new_session, setsigdef=[signal.SIGPIPE])
+
+
+def play_ignore(act: Ignore, _: Stage) -> None:
+    for sig in act.signals:
+        signal.signal(sig, signal.SIG_IGN)
+
+
+def play_handle(act: Handle, _: Stage) -> None:
+    def leave(signum: int, _: object) -> None:
+        signal.signal(signum, signal.SIG_IGN)  # a second one does not start the delay again
+        pause(act.after)
+        os._exit(act.exit)
+
+    signal.signal(act.signal, leave)
+
+
+def play_ask(act: Ask, stage: Stage) -> int | None:
+    emit(STDOUT, encode(stage.text(act.prompt)))
+    line = read_answer()
+    if line is None:
+        if act.at_eof is None:
+            pause(FOREVER)
+        return act.at_eof
+    stage.answer = line
+    if act.echo:
+        emit(STDOUT, encode(line) + b"\n")
+    return act.then if act.expect is not None and line == stage.text(act.expect) else None
+
+
+def read_answer() -> str | None:
+    """Return the next line of stdin, byte by byte so that a child may read on; None at its end."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = read_byte()
+        if not byte and not line:
+            return None
+        line += byte or b"\n"
+    return line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+def read_byte() -> bytes:
+    try:
+        return os.read(STDIN, 1)
+    except OSError:
+        return b""  # a terminal that was hung up
+
+
+def play_exit(act: Exit, _: Stage) -> int | None:
+    if act.signal is not None:
+        die_of(act.signal)
+    return act.code
+
+
+def die_of(sig: signal.Signals) -> None:
+    """Send it to this very process; returns only from a signal that does not kill."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sig not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(sig, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [sig])
+    os.kill(os.getpid(), sig)
+
+
+ACTS: dict[type, Callable[[Any, Stage], int | None]] = {
+    Print: play_print,
+    Event: play_event,
+    Hook: play_hook,
+    Append: play_append,
+    Wait: play_wait,
+    Burn: play_burn,
+    Memory: play_memory,
+    Listen: play_listen,
+    Connect: play_connect,
+    Child: play_child,
+    Ignore: play_ignore,
+    Handle: play_handle,
+    Ask: play_ask,
+    Exit: play_exit,
+}

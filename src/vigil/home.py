@@ -1,0 +1,122 @@
+"""Where an instance keeps its things (DESIGN 8): one folder, 0700, and a short one for sockets. Standard library only."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from vigil.errors import VigilError
+
+SOCKET_PATH_BYTES = 107  # what sun_path holds, without its end
+LONGEST_SOCKET_NAME = 40  # of those we put into `run`: a launch id and its suffix
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folders of one instance; two homes are two instances that never touch each other."""
+
+    path: Path
+    run: Path
+
+    @property
+    def database(self) -> Path:
+        """The store."""
+        return self.path / "vigil.db"
+
+    @property
+    def launches(self) -> Path:
+        """One folder a launch."""
+        return self.path / "launches"
+
+    @property
+    def environments(self) -> Path:
+        """One 0600 file a session: the environment it was declared in."""
+        return self.path / "environments"
+
+    @property
+    def spool(self) -> Path:
+        """Hook events, one file each, written by rename."""
+        return self.path / "spool"
+
+    @property
+    def log(self) -> Path:
+        """Logs of daemon and keeper."""
+        return self.path / "log"
+
+    @property
+    def api_socket(self) -> Path:
+        """Where the daemon answers."""
+        return self.run / "api.sock"
+
+    @property
+    def keeper_socket(self) -> Path:
+        """Where the keeper answers."""
+        return self.run / "keeper.sock"
+
+    def launch(self, launch_id: str) -> Path:
+        """Return the folder of one launch."""
+        return self.launches / launch_id
+
+    def server_socket(self, launch_id: str) -> Path:
+        """Return the tmux socket of one launch."""
+        return self.run / f"{launch_id}.tmux"
+
+
+def find_home() -> Home:
+    """Return the home the environment names; nothing is created."""
+    named = os.environ.get("VIGIL_HOME")
+    if named is not None and not named:
+        raise VigilError("VIGIL_HOME is empty: unset it, or name a folder")
+    if named:
+        path = Path(named).expanduser()
+    else:
+        state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+        path = Path(state).expanduser() / "vigil"
+    return home_at(path)
+
+
+def home_at(path: Path) -> Home:
+    """Return the home in a folder: its sockets lie in it unless their names would be too long."""
+    path = Path(os.path.abspath(path))
+    run = path / "run"
+    if len(os.fsencode(run)) + 1 + LONGEST_SOCKET_NAME > SOCKET_PATH_BYTES:
+        digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+        runtime = os.environ.get("XDG_RUNTIME_DIR")
+        if runtime and len(runtime) < 50 and os.path.isdir(runtime):
+            run = Path(runtime) / f"vigil-{digest}"
+        else:
+            run = Path("/tmp") / f"vigil-{os.getuid()}-{digest}"
+    return Home(path, run)
+
+
+def make_home(home: Home) -> None:
+    """Create what is missing of a home, every folder 0700; refuse what somebody else could have put there."""
+    try:
+        home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (home.run, home.launches, home.environments, home.spool, home.log):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        for folder in (home.spool / "new", home.spool / "tmp"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise VigilError(
+            f"cannot create {error.filename}: {error.strerror}. Set VIGIL_HOME to a folder you may write"
+        ) from error
+    _check_folder(home.path, tighten=True)
+    _check_folder(home.run, tighten=False)
+
+
+def _check_folder(path: Path, tighten: bool) -> None:
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) and not (tighten and path.is_dir()):
+        raise VigilError(f"{path} is not a folder: remove it, or set VIGIL_HOME to another place")
+    if tighten:
+        found = path.stat()
+    if found.st_uid != os.getuid():
+        raise VigilError(f"{path} belongs to uid {found.st_uid}: set VIGIL_HOME to a folder of your own")
+    if found.st_mode & 0o077:
+        if not tighten:
+            raise VigilError(f"{path} is open to others (mode {found.st_mode & 0o777:o}): chmod 700 it, or remove it")
+        path.chmod(0o700)

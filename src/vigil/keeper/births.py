@@ -1,0 +1,197 @@
+"""Births: from the order to launch until the agent's process is known and watched.
+
+Standard library only. A headless launch is one fork. A launch in tmux is a client that ends, a server that stays, and a shim
+that says the agent's pid through a pipe and waits until its pidfd is held; only then does it become the agent.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from vigil.keeper import kernel, records
+from vigil.keeper.spawn import Program, spawn
+from vigil.keeper.watch import Watch, Watcher
+
+OUTPUT_BYTES = 4096
+
+Answer = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Birth:
+    """A launch in tmux that is under way."""
+
+    launch: str
+    folder: str
+    answer: Answer
+    client: int
+    output_fd: int
+    pid_fd: int
+    go_fd: int
+    output: bytes = b""
+    status: int | None = None
+    agent: tuple[int, int] | None = None
+
+
+class Births:
+    """All launches under way in one keeper."""
+
+    def __init__(self, epoll: select.epoll, watcher: Watcher, nofile: tuple[int, int]) -> None:
+        self._epoll = epoll
+        self._watcher = watcher
+        self._nofile = nofile
+        self._by_fd: dict[int, Birth] = {}
+        self._by_client: dict[int, Birth] = {}
+        self._held_stdin: dict[str, int] = {}
+
+    def begin(self, launch: str, folder: str, answer: Answer) -> None:
+        """Launch what the folder's launch.json says; the answer comes now or when the agent is known."""
+        order = records.read_json(os.path.join(folder, "launch.json"))
+        if order is None:
+            raise ValueError(f"{folder}/launch.json cannot be read")
+        (self._begin_tmux if order["runtime"] == "tmux" else self._begin_headless)(launch, folder, order, answer)
+
+    def owns(self, fd: int) -> bool:
+        """Say whether an epoll event is about a birth."""
+        return fd in self._by_fd
+
+    def readable(self, fd: int) -> None:
+        """Take in what a client printed or a shim said."""
+        birth = self._by_fd[fd]
+        data = os.read(fd, OUTPUT_BYTES)
+        if fd == birth.output_fd:
+            birth.output = (birth.output + data)[:OUTPUT_BYTES]
+            if not data:
+                self._close(birth, "output_fd")
+                self._settle(birth)
+        elif data.strip().isdigit():
+            self._meet_agent(birth, int(data))
+
+    def client_ended(self) -> None:
+        """See which clients are done, after children were reaped."""
+        for pid, birth in list(self._by_client.items()):
+            status = self._watcher.status_of_lost(pid)
+            if status is not None:
+                birth.status = status
+                del self._by_client[pid]
+                self._settle(birth)
+
+    def abandon(self, launch: str) -> None:
+        """Forget a birth nobody waits for any more, and let go of its agent's input."""
+        for birth in {id(birth): birth for birth in self._by_fd.values() if birth.launch == launch}.values():
+            self._finish(birth)
+        fd = self._held_stdin.pop(launch, None)
+        if fd is not None:
+            os.close(fd)
+
+    def _begin_headless(self, launch: str, folder: str, order: dict[str, Any], answer: Answer) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        stdin = self._open_stdin(launch, folder, order["stdin"])
+        stdout = os.open(os.path.join(folder, "stdout.jsonl"), flags, 0o600)
+        stderr = os.open(os.path.join(folder, "stderr.log"), flags, 0o600)
+        try:
+            pid = spawn(Program(order["argv"], order["env"], order["cwd"], stdin, stdout, stderr, self._nofile))
+        finally:
+            for fd in (stdin, stdout, stderr):
+                os.close(fd)
+        start_ticks = kernel.read_start_ticks(pid) or 0  # our child: it cannot be gone before we reap it
+        with open(os.path.join(folder, "pid"), "w", encoding="ascii") as file:
+            file.write(f"{pid}\n")
+        _born(folder, {"agent": [pid, start_ticks]}, answer)
+        self._watcher.watch(Watch(launch, folder, "agent", pid, start_ticks))
+
+    def _open_stdin(self, launch: str, folder: str, kind: str) -> int:
+        if kind != "fifo":
+            return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        path = os.path.join(folder, "stdin.fifo")
+        if not os.path.exists(path):
+            os.mkfifo(path, 0o600)
+        # Held open for writing by us: the agent sees no end of input when a writer goes, nor when the daemon does.
+        self._held_stdin[launch] = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _begin_tmux(self, launch: str, folder: str, order: dict[str, Any], answer: Answer) -> None:
+        for name in ("pid.fifo", "go.fifo"):
+            os.mkfifo(os.path.join(folder, name), 0o600)
+        flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC  # for both: opening one side alone would wait or fail
+        pid_fd = os.open(os.path.join(folder, "pid.fifo"), flags)
+        go_fd = os.open(os.path.join(folder, "go.fifo"), flags)
+        null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        output_fd, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            client = spawn(Program(order["argv"], order["env"], "/", null, writer, writer, self._nofile))
+        except OSError:
+            for fd in (pid_fd, go_fd, output_fd):
+                os.close(fd)
+            raise
+        finally:
+            os.close(null)
+            os.close(writer)
+        birth = Birth(launch, folder, answer, client, output_fd, pid_fd, go_fd)
+        self._by_client[client] = birth
+        for fd in (output_fd, pid_fd):
+            self._by_fd[fd] = birth
+            self._epoll.register(fd, select.EPOLLIN)
+
+    def _meet_agent(self, birth: Birth, pid: int) -> None:
+        """Hold the agent's pidfd, then let it begin."""
+        start_ticks = kernel.read_start_ticks(pid)
+        if start_ticks is not None:
+            birth.agent = (pid, start_ticks)
+            self._watcher.watch(Watch(birth.launch, birth.folder, "agent", pid, start_ticks))
+        os.write(birth.go_fd, b"go\n")  # it has its end open: what we write stays until it reads
+        self._close(birth, "go_fd")
+        self._close(birth, "pid_fd")
+        self._settle(birth)
+
+    def _settle(self, birth: Birth) -> None:
+        """Answer as soon as everything is known: the client is done, and it failed or the agent spoke."""
+        if birth.status is None or birth.output_fd >= 0:
+            return
+        words = birth.output.decode("utf-8", "replace").split()
+        if birth.status != 0 or len(words) != 3:
+            text = birth.output.decode("utf-8", "replace").strip() or f"tmux ended with status {birth.status}"
+            birth.answer({"ok": False, "why": text})
+            self._finish(birth)
+        elif birth.agent is not None:
+            known = {"agent": birth.agent, "pane": words[2], **self._watch_runtime(birth, words)}
+            self._finish(birth)
+            _born(birth.folder, known, birth.answer)
+
+    def _watch_runtime(self, birth: Birth, words: list[str]) -> dict[str, Any]:
+        known = {}
+        for role, word in (("server", words[0]), ("root", words[1])):
+            pid = int(word)
+            start_ticks = kernel.read_start_ticks(pid) or 0
+            known[role] = [pid, start_ticks]
+            self._watcher.watch(Watch(birth.launch, birth.folder, role, pid, start_ticks))
+        return known
+
+    def _finish(self, birth: Birth) -> None:
+        for name in ("output_fd", "pid_fd", "go_fd"):
+            self._close(birth, name)
+        self._by_client.pop(birth.client, None)
+        for name in ("pid.fifo", "go.fifo"):
+            try:
+                os.unlink(os.path.join(birth.folder, name))
+            except FileNotFoundError:
+                pass
+
+    def _close(self, birth: Birth, name: str) -> None:
+        fd = getattr(birth, name)
+        if fd < 0:
+            return
+        if self._by_fd.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+        os.close(fd)
+        setattr(birth, name, -1)
+
+
+def _born(folder: str, known: dict[str, Any], answer: Answer) -> None:
+    """Record who was born, then say so: a daemon that died meanwhile finds it here."""
+    records.record_json(os.path.join(folder, "born.json"), known)
+    answer({"ok": True, **known})

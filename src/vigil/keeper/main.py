@@ -1,0 +1,270 @@
+"""The keeper's loop: one epoll over the daemon's requests, children and pidfds.
+
+Standard library only; no policy, it never restarts or reaps anything on its own account. One per home (a lock that survives an
+exec); it ends by itself 10 s after it has nothing to watch and no daemon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+from vigil.keeper.births import Births
+from vigil.keeper.protocol import VERSION, Lines, Message, encode
+from vigil.keeper.watch import Watch, Watcher
+
+LINGER_S = 10.0
+LOG_BYTES = 1 << 20
+PR_SET_CHILD_SUBREAPER = 36
+OUTBOX_BYTES = 8 << 20  # a daemon that does not read this much is not listening
+
+
+class Peer:
+    """One connected daemon."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.lines = Lines()
+        self.outbox = b""
+
+
+class Keeper:
+    """One keeper, from its lock to its end."""
+
+    def __init__(self, run: str, log: str, listener: socket.socket, lock: int, nofile: tuple[int, int]) -> None:
+        self._run = run
+        self._log_path = log
+        self._listener = listener
+        self._lock = lock
+        self._nofile = nofile
+        self._epoll = select.epoll()
+        self._peers: dict[int, Peer] = {}
+        self._watcher = Watcher(self._epoll, self._broadcast)
+        self._births = Births(self._epoll, self._watcher, nofile)
+        self._idle_since: float | None = time.monotonic()
+        self._quit = False
+
+    def run(self, watches: list[dict[str, Any]]) -> None:
+        """Keep watch until there is nothing left to watch and nobody to tell."""
+        wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        self._listener.setblocking(False)
+        self._epoll.register(wake_read, select.EPOLLIN)
+        self._epoll.register(self._listener, select.EPOLLIN)
+        for watch in watches:
+            self._watcher.watch(Watch(**watch))
+        self._watcher.reap()  # what ended while nobody waited: the signal for it is long gone
+        while not self._done():
+            wait_s = -1.0 if self._idle_since is None else max(0.0, self._idle_since + LINGER_S - time.monotonic())
+            for fd, _ in self._epoll.poll(wait_s):
+                try:
+                    self._dispatch(fd, wake_read)
+                except Exception as error:  # one bad event never ends the watch over all others
+                    self._log(f"event on fd {fd} failed: {type(error).__name__}: {error}")
+            self._note_idle()
+
+    def _dispatch(self, fd: int, wake_read: int) -> None:
+        if self._watcher.owns(fd):
+            self._watcher.ended(fd)
+        elif self._births.owns(fd):
+            self._births.readable(fd)
+        elif fd in self._peers:
+            self._hear(self._peers[fd])
+        elif fd == self._listener.fileno():
+            self._accept()
+        elif fd == wake_read:
+            os.read(wake_read, 4096)
+            self._watcher.reap()
+            self._births.client_ended()
+
+    def _done(self) -> bool:
+        lingered = self._idle_since is not None and time.monotonic() - self._idle_since >= LINGER_S
+        return self._quit or lingered
+
+    def _note_idle(self) -> None:
+        idle = not self._peers and not len(self._watcher)
+        if not idle:
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = time.monotonic()
+
+    # Daemons
+
+    def _accept(self) -> None:
+        sock, _ = self._listener.accept()
+        _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if uid != os.getuid():
+            sock.close()
+            return
+        sock.setblocking(False)
+        self._peers[sock.fileno()] = Peer(sock)
+        self._epoll.register(sock, select.EPOLLIN)
+
+    def _hear(self, peer: Peer) -> None:
+        self._flush(peer)
+        try:
+            data = peer.sock.recv(65536)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._hang_up(peer)
+            return
+        for message in peer.lines.feed(data):
+            self._obey(peer, message)
+
+    def _obey(self, peer: Peer, message: Message) -> None:
+        def answer(body: Message) -> None:
+            self._send(peer, {"re": message.get("id"), **body})
+
+        try:
+            REQUESTS[message["do"]](self, message, answer)
+        except Exception as error:  # told to the one who asked
+            what = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            answer({"ok": False, "why": f"{why or type(error).__name__}{what}"})
+
+    def _ping(self, message: Message, answer: Any) -> None:  # noqa: ARG002
+        answer({"ok": True, "version": VERSION, "pid": os.getpid(), "watching": len(self._watcher)})
+
+    def _spawn(self, message: Message, answer: Any) -> None:
+        self._births.begin(message["launch"], message["folder"], answer)
+
+    def _watch(self, message: Message, answer: Any) -> None:
+        for watch in message["watches"]:
+            self._watcher.watch(Watch(**watch))
+        answer({"ok": True})
+
+    def _forget(self, message: Message, answer: Any) -> None:
+        self._births.abandon(message["launch"])
+        self._watcher.forget(message["launch"])
+        answer({"ok": True})
+
+    def _leave(self, message: Message, answer: Any) -> None:  # noqa: ARG002
+        answer({"ok": True})
+        self._quit = True
+
+    def _upgrade(self, message: Message, answer: Any) -> None:  # noqa: ARG002
+        """Exec the keeper that is installed now, in place: same pid, same children, same lock, same socket."""
+        state = os.memfd_create("keeper-state", 0)
+        os.write(state, json.dumps({"watches": self._watcher.state()}).encode())
+        os.lseek(state, 0, os.SEEK_SET)
+        answer({"ok": True})
+        for fd in (self._lock, self._listener.fileno()):
+            os.set_inheritable(fd, True)
+        handed = f"{self._lock},{self._listener.fileno()},{state}"
+        os.execv(sys.executable, [*_self_argv(), self._run, self._log_path, str(self._nofile[0]), handed])
+
+    def _broadcast(self, message: Message) -> None:
+        for peer in list(self._peers.values()):
+            self._send(peer, message)
+
+    def _send(self, peer: Peer, message: Message) -> None:
+        peer.outbox += encode(message)
+        self._flush(peer)
+
+    def _flush(self, peer: Peer) -> None:
+        try:
+            while peer.outbox:
+                sent = peer.sock.send(peer.outbox)
+                peer.outbox = peer.outbox[sent:]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._hang_up(peer)
+            return
+        if len(peer.outbox) > OUTBOX_BYTES:
+            self._hang_up(peer)
+            return
+        events = select.EPOLLIN | (select.EPOLLOUT if peer.outbox else 0)
+        self._epoll.modify(peer.sock, events)
+
+    def _hang_up(self, peer: Peer) -> None:
+        if self._peers.pop(peer.sock.fileno(), None) is not None:
+            self._epoll.unregister(peer.sock)
+        peer.sock.close()
+
+    def _log(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            if os.path.exists(self._log_path) and os.path.getsize(self._log_path) > LOG_BYTES:
+                os.replace(self._log_path, self._log_path + ".1")
+            with open(self._log_path, "a", encoding="utf-8") as file:
+                file.write(f"{time.time():.3f} {text!r}\n")
+
+
+REQUESTS = {
+    "ping": Keeper._ping,
+    "spawn": Keeper._spawn,
+    "watch": Keeper._watch,
+    "forget": Keeper._forget,
+    "quit": Keeper._leave,
+    "upgrade": Keeper._upgrade,
+}
+
+
+def main(argv: list[str]) -> int:
+    """Become the keeper of a run folder: RUN LOG NOFILE [LOCK,LISTENER,STATE].
+
+    NOFILE is the soft limit of open files that children get; the keeper takes what the hard limit allows.
+    """
+    run, log, soft, *handed = argv
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        print("keeper: this kernel has no child subreapers", file=sys.stderr)
+        return 1
+    if handed:
+        lock, listener, state = _take_over(handed[0])
+    else:
+        lock = os.open(os.path.join(run, "keeper.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return 0  # there is one already
+        os.ftruncate(lock, 0)
+        os.write(lock, f"{os.getpid()}\n".encode())
+        listener = _listen(os.path.join(run, "keeper.sock"))
+        state = {"watches": []}
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    Keeper(run, log, listener, lock, (int(soft), hard)).run(state["watches"])
+    return 0
+
+
+def _listen(path: str) -> socket.socket:
+    """Bind the socket under a name of its own first: a connection never meets a socket that does not listen yet."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path + ".new")
+    listener.bind(path + ".new")
+    os.chmod(path + ".new", 0o600)
+    listener.listen(16)
+    os.replace(path + ".new", path)
+    return listener
+
+
+def _take_over(handed: str) -> tuple[int, socket.socket, dict[str, Any]]:
+    lock, listener_fd, state_fd = map(int, handed.split(","))
+    for fd in (lock, listener_fd):
+        os.set_inheritable(fd, False)
+    with os.fdopen(state_fd, "rb") as file:
+        state = json.loads(file.read())
+    return lock, socket.socket(fileno=listener_fd), state
+
+
+def _self_argv() -> list[str]:
+    return [sys.executable, "-E", "-s", "-S", os.path.join(os.path.dirname(__file__), "__main__.py")]

@@ -1,0 +1,69 @@
+"""Exit records: what is on disk when `record_` returns, whole or not at all.
+
+Standard library only. A record lies in the folder of its launch and names the process it speaks of.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+ROLES = ("agent", "root", "server")
+FILES = {"agent": "exit.json", "root": "root-exit.json", "server": "server-exit.json"}
+
+
+def record_json(path: str, value: object, mode: int = 0o600) -> None:
+    """Write a value so that a crash leaves the old file or the new one, never half of either."""
+    folder = os.path.dirname(path)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        os.write(fd, json.dumps(value).encode() + b"\n")
+        os.fsync(fd)
+    except OSError:
+        os.close(fd)
+        os.unlink(temporary)
+        raise
+    os.close(fd)
+    os.rename(temporary, path)
+    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder_fd)
+    finally:
+        os.close(folder_fd)
+
+
+def read_json(path: str) -> dict[str, Any] | None:
+    """Read a record; None if there is none, or none that is whole."""
+    try:
+        with open(path, "rb") as file:
+            value = json.loads(file.read())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def record_exit(folder: str, exit_: dict[str, Any]) -> None:
+    """Record the end of one process of a launch."""
+    record_json(os.path.join(folder, FILES[exit_["role"]]), exit_)
+
+
+def read_exits(folder: str) -> dict[str, dict[str, Any]]:
+    """Read what was recorded of a launch's ends, by role."""
+    found = {role: read_json(os.path.join(folder, name)) for role, name in FILES.items()}
+    return {role: record for role, record in found.items() if record is not None}
+
+
+def read_shim_exit(folder: str) -> tuple[int, float] | None:
+    """Read the `$?` that the shim saw, and when it wrote it; a line without its end does not count."""
+    path = os.path.join(folder, "shim-exit")
+    try:
+        with open(path, "rb") as file:
+            text = file.read(16)
+            written_at = os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return None
+    if not text.endswith(b"\n") or not text.strip().isdigit():
+        return None
+    return int(text), written_at

@@ -1,0 +1,31 @@
+# The shim: what stands between tmux and the agent in a pane. Two `sh` in one process group (DESIGN 2).
+#
+# The pane's root dies of HUP, so that the kernel hangs up the foreground group too; the recorder below it survives HUP,
+# runs the agent in the foreground and writes down `$?`. `trap :` and never `trap ''`, which the agent would inherit; no
+# `set -m` (a stopped agent would look dead) and no `&` (Ctrl-C would not reach it).
+#
+# The inner sh says its pid to the keeper and waits for the keeper to hold a pidfd of it before it becomes the agent: so also
+# an agent that dies at birth has a kernel status. If the keeper dies the pipe ends, and the agent starts all the same.
+case $1 in
+root)
+    trap : INT QUIT TERM
+    /bin/sh "$0" recorder "$2"
+    exit $?
+    ;;
+recorder)
+    trap : HUP INT QUIT TERM
+    cd "$2" || exit 126
+    /bin/sh "$0" agent "$2"
+    code=$?
+    echo $code >shim-exit
+    exit $code
+    ;;
+agent)
+    exec 4<go.fifo
+    echo $$ >pid
+    echo $$ >pid.fifo
+    read -r _ <&4
+    exec 4<&-
+    . ./agent.sh
+    ;;
+esac

@@ -1,0 +1,145 @@
+"""Watching: the pidfds of every launch, and how each process ended.
+
+Standard library only. A child's status comes from its wait, anybody else's from its pidfd; what is not known is said to be
+unknown. A record is durable before anybody is told, and a child is reaped only after its record is.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vigil.keeper import kernel, records
+
+LOST_CHILDREN = 4096  # statuses of children nobody had asked for yet: a server may die before it can be watched
+
+
+@dataclass(frozen=True)
+class Watch:
+    """One process of one launch."""
+
+    launch: str
+    folder: str
+    role: str
+    pid: int
+    start_ticks: int
+
+
+class Watcher:
+    """All processes one keeper watches."""
+
+    def __init__(self, epoll: select.epoll, tell: Callable[[dict[str, Any]], None]) -> None:
+        self._epoll = epoll
+        self._tell = tell
+        self._by_fd: dict[int, Watch] = {}
+        self._fd_of_pid: dict[int, int] = {}
+        self._lost: dict[int, tuple[int, int, float]] = {}  # pid: start ticks, status, when
+
+    def __len__(self) -> int:
+        return len(self._by_fd)
+
+    def watch(self, watch: Watch) -> None:
+        """Watch a process from now on; one that has ended already is recorded at once with what is still known."""
+        if self._by_fd.get(self._fd_of_pid.get(watch.pid, -1)) == watch:
+            return
+        pidfd = kernel.open_pidfd(watch.pid, watch.start_ticks)
+        if pidfd is None:
+            start, status, at = self._lost.pop(watch.pid, (0, 0, 0.0))
+            if start == watch.start_ticks:
+                self._record(watch, status, "wait", at)
+            else:
+                self._record(watch, None, "", time.time())
+            return
+        self._by_fd[pidfd] = watch
+        self._fd_of_pid[watch.pid] = pidfd
+        self._epoll.register(pidfd, select.EPOLLIN)
+
+    def owns(self, fd: int) -> bool:
+        """Say whether an epoll event is about a watched process."""
+        return fd in self._by_fd
+
+    def ended(self, fd: int) -> None:
+        """Record the end of the process behind a readable pidfd."""
+        watch = self._by_fd.get(fd)
+        if watch is None:
+            return
+        at = time.time()
+        status, source = self._status_of_child(watch.pid)
+        if not source:
+            status, source = kernel.read_wait_status(fd, watch.pid, watch.start_ticks)
+        self._drop(fd)
+        self._record(watch, status, source, at)
+        if source == "wait":
+            os.waitpid(watch.pid, os.WNOHANG)
+
+    def reap(self) -> None:
+        """Reap every child that nobody watches: orphans that came to us, and clients that are done."""
+        while True:
+            try:
+                child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if child is None:
+                return
+            pidfd = self._fd_of_pid.get(child.si_pid)
+            if pidfd is not None:
+                self.ended(pidfd)
+                continue
+            stat = kernel.read_stat(child.si_pid)
+            _, status = os.waitpid(child.si_pid, 0)
+            self._lost[child.si_pid] = (stat.start_ticks if stat else 0, status, time.time())
+            while len(self._lost) > LOST_CHILDREN:
+                del self._lost[next(iter(self._lost))]
+
+    def status_of_lost(self, pid: int) -> int | None:
+        """Return the status of a child that was reaped unwatched, once."""
+        found = self._lost.pop(pid, None)
+        return None if found is None else found[1]
+
+    def forget(self, launch: str) -> None:
+        """Watch nothing of a launch any more."""
+        for fd in [fd for fd, watch in self._by_fd.items() if watch.launch == launch]:
+            self._drop(fd)
+
+    def state(self) -> list[dict[str, Any]]:
+        """Return what is watched, for a successor."""
+        return [asdict(watch) for watch in self._by_fd.values()]
+
+    def _status_of_child(self, pid: int) -> tuple[int | None, str]:
+        try:
+            child = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return None, ""
+        if child is None:
+            return None, ""
+        if child.si_code == os.CLD_EXITED:
+            return child.si_status << 8, "wait"
+        status = child.si_status | (0x80 if child.si_code == os.CLD_DUMPED else 0)
+        return status, "wait"
+
+    def _record(self, watch: Watch, status: int | None, source: str, at: float) -> None:
+        exit_ = {
+            "launch": watch.launch,
+            "role": watch.role,
+            "pid": watch.pid,
+            "start_ticks": watch.start_ticks,
+            "status": status,
+            "source": source,
+            "at": at,
+        }
+        try:
+            records.record_exit(watch.folder, exit_)
+        except OSError as error:  # a full disk or a removed folder: the daemon is told all the same
+            exit_["unrecorded"] = str(error)
+        self._tell({"ev": "exit", **exit_})
+
+    def _drop(self, fd: int) -> None:
+        watch = self._by_fd.pop(fd)
+        if self._fd_of_pid.get(watch.pid) == fd:
+            del self._fd_of_pid[watch.pid]
+        self._epoll.unregister(fd)
+        os.close(fd)

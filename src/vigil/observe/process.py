@@ -1,0 +1,48 @@
+"""What the kernel says of a launch's processes, as facts."""
+
+from __future__ import annotations
+
+import os
+
+from vigil.core.model import Axis, Fact, ProcessId
+from vigil.keeper import kernel
+
+STATES = dict.fromkeys("RSDIW", "alive") | dict.fromkeys("Tt", "stopped") | dict.fromkeys("ZX", "dead")
+
+
+def identify(pid: int, start_ticks: int | None = None, boot: str | None = None) -> ProcessId | None:
+    """Return the identity of a process that lives now; None if there is none of that pid."""
+    ticks = kernel.read_start_ticks(pid) if start_ticks is None else start_ticks
+    return None if ticks is None else ProcessId(pid, ticks, boot or kernel.read_boot())
+
+
+def read_process(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
+    """Read what the kernel says of this very process; what that means is for the core to say."""
+    if process.boot != boot:
+        return Fact(axis, "dead", "boot-id", now, conclusive=True, why="the host was booted anew")
+    try:
+        stat = kernel.read_stat(process.pid)
+    except OSError as error:
+        return Fact(axis, "failed", "procfs", now, why=str(error))
+    if stat is None:
+        return Fact(axis, "dead", "procfs", now)  # inferred: without a mounted /proc every process looks like this
+    if stat.start_ticks != process.start_ticks:
+        return Fact(axis, "dead", "procfs", now, conclusive=True, why="the pid belongs to another process now")
+    if stat.state == "Z" and stat.threads > 1:
+        return Fact(axis, "alive", "procfs", now, conclusive=True, why="its first thread ended, others live")
+    return Fact(axis, STATES.get(stat.state, "unknown"), "procfs", now, conclusive=stat.state in STATES)
+
+
+def read_group(leader: ProcessId, process: Fact, now: float) -> Fact:
+    """Read whether the process group of a headless launch has a member left; the agent leads it."""
+    if process.value in ("alive", "stopped"):
+        return Fact(Axis.RUNTIME, "alive", "procfs", now, process.conclusive, "the agent leads its group")
+    if process.value != "dead":
+        return Fact(Axis.RUNTIME, process.value, process.source, now, why=process.why)
+    try:
+        os.killpg(leader.pid, 0)  # no signal is sent: it only says whether the group has members
+    except ProcessLookupError:
+        return Fact(Axis.RUNTIME, "dead", "killpg", now, process.conclusive)
+    except OSError as error:
+        return Fact(Axis.RUNTIME, "failed", "killpg", now, why=str(error))
+    return Fact(Axis.RUNTIME, "alive", "killpg", now, why="the agent is gone, its group has members")

@@ -1,0 +1,87 @@
+"""Headless: the agent is the keeper's own child; it prints into files that outlive the daemon."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from vigil.core.model import Fact, Launch
+from vigil.home import Home
+from vigil.keeper.records import record_json
+from vigil.runtimes.contract import Order, agent_env
+from vigil.runtimes.tail import read_last_lines
+
+FOLLOW_S = 0.2
+CHUNK_BYTES = 1 << 18
+
+
+class Headless:
+    """Agents without a terminal."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def why_unusable(self) -> str | None:
+        """Nothing is needed but the kernel."""
+        return None
+
+    def prepare(self, order: Order) -> None:
+        """Write what the keeper is to launch."""
+        folder = self._home.launch(order.launch.id)
+        folder.mkdir(mode=0o700)
+        launch = {
+            "runtime": "headless",
+            "launch": order.launch.id,
+            "session_id": order.session.id,
+            "session": order.session.name,
+            "created_at": order.launch.created_at,
+            "argv": order.session.spec.command,
+            "env": agent_env(order, str(self._home.spool), str(folder)),
+            "cwd": order.session.spec.cwd,
+            "stdin": "fifo" if order.converses else "null",
+        }
+        record_json(str(folder / "launch.json"), launch)
+
+    async def read_server(self, launch: Launch, now: float) -> Fact | None:  # noqa: ARG002
+        """There is no server."""
+        return None
+
+    async def read_output(self, launch: Launch, lines: int) -> bytes:
+        """Read the last lines of stderr, then those of stdout: what an agent prints last is what one looks for."""
+        folder = self._home.launch(launch.id)
+        stderr = await asyncio.to_thread(read_last_lines, folder / "stderr.log", lines)
+        stdout = await asyncio.to_thread(read_last_lines, folder / "stdout.jsonl", lines)
+        return stdout + (b"\n" if stdout and stderr and not stdout.endswith(b"\n") else b"") + stderr
+
+    async def follow_output(self, launch: Launch, lines: int) -> AsyncIterator[bytes]:
+        """Read both files from their last lines on, for ever; the caller stops when the launch is over."""
+        folder = self._home.launch(launch.id)
+        paths = (folder / "stdout.jsonl", folder / "stderr.log")
+        offsets = {path: path.stat().st_size if path.exists() else 0 for path in paths}
+        yield await self.read_output(launch, lines)
+        while True:
+            data = b""
+            for path in paths:
+                part = await asyncio.to_thread(_read_from, path, offsets[path])
+                offsets[path] += len(part)
+                data += part
+            yield data
+            if not data:
+                await asyncio.sleep(FOLLOW_S)
+
+    async def keep_screen(self, launch: Launch) -> None:
+        """The files stay."""
+
+    def attach_argv(self, launch: Launch) -> list[str] | None:  # noqa: ARG002
+        """There is no terminal."""
+        return None
+
+
+def _read_from(path: Path, offset: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(CHUNK_BYTES)
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,60 @@
+"""The end of a growing file: its last lines, what comes after, and a bound on what its head keeps on disk.
+
+The head is released by punching a hole: offsets stay valid and the writer, who appends, notices nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+BLOCK = 4096
+TAIL_BYTES = 16 << 20  # the most that is read to find the last lines
+KEPT_BYTES = 8 << 20
+FALLOC_KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
+
+
+def read_last_lines(path: Path, lines: int) -> bytes:
+    """Read the last lines of a file, at most TAIL_BYTES; a last line without its end counts."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            data = b""
+            at = size
+            while at > 0 and data.count(b"\n", 0, -1) < lines and size - at < TAIL_BYTES:
+                step = min(max(64 << 10, size - at), at)
+                at -= step
+                file.seek(at)
+                data = file.read(step) + data
+    except FileNotFoundError:
+        return b""
+    if at == 0 or size - at >= TAIL_BYTES:
+        data = data.lstrip(b"\0")  # a released head reads as zeros
+    kept = data.splitlines(keepends=True)[-lines:] if lines > 0 else []
+    return b"".join(kept)
+
+
+def release_head(path: Path, kept_bytes: int = KEPT_BYTES) -> int:
+    """Give back the disk of all but the last bytes once twice as much is used; return how many bytes were given back."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return 0
+    try:
+        found = os.fstat(fd)
+        used = found.st_blocks * 512
+        end = (found.st_size - kept_bytes) // BLOCK * BLOCK
+        if used <= 2 * kept_bytes or end <= 0:
+            return 0
+        _punch(fd, end)
+        return max(0, used - os.fstat(fd).st_blocks * 512)
+    finally:
+        os.close(fd)
+
+
+def _punch(fd: int, end: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.fallocate(fd, FALLOC_KEEP_SIZE_PUNCH_HOLE, ctypes.c_int64(0), ctypes.c_int64(end)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))

@@ -1,0 +1,194 @@
+"""tmux: each session has a server of its own, on a private socket, with a configuration of its own.
+
+Targets are the pane's id and the server's generation (pid and start time), never a name: tmux matches names by prefix. Every
+call has a deadline: a stopped server hangs its clients for ever. Written by hand and not with a library, because of the
+deadlines, and of the ping that costs no process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import struct
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from vigil.core.model import Axis, Fact, Launch
+from vigil.home import Home
+from vigil.keeper.records import record_json
+from vigil.runtimes.contract import Order, agent_env
+
+SHIM = Path(__file__).parent.parent / "keeper" / "shim.sh"
+PING_S = 1.0
+CALL_S = 3.0
+FOLLOW_S = 1.0
+HISTORY_LINES = 5000
+# An unknown message type in protocol version 0: the server answers with its version and hangs up (same on 3.2a to 3.7).
+PING = struct.pack("<IHHIi", 999, 16, 0, 0, -1)
+
+CONFIGURATION = """\
+set -g remain-on-exit on
+set -g exit-empty off
+set -g destroy-unattached off
+set -g history-limit {history}
+set -g default-shell /bin/sh
+set -g default-terminal screen-256color
+set -g update-environment ""
+set -s escape-time 10
+set -g allow-rename off
+set -g automatic-rename off
+set -g status-left " vigil: {name} "
+set -g status-left-length 80
+set -g status-right " Ctrl-b d leaves "
+set -g window-status-format ""
+set -g window-status-current-format ""
+set -g @vigil_launch {launch}
+"""
+
+
+class Tmux:
+    """Agents in a terminal of their own."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def why_unusable(self) -> str | None:
+        """Say if tmux is missing."""
+        if shutil.which("tmux") is None:
+            return "tmux is not installed: install it (apt-get install tmux), or use --runtime headless"
+        return None
+
+    def prepare(self, order: Order) -> None:
+        """Write configuration, agent script and order; argv names only our own files."""
+        folder = self._home.launch(order.launch.id)
+        folder.mkdir(mode=0o700)
+        configuration = CONFIGURATION.format(history=HISTORY_LINES, name=order.session.name, launch=order.launch.id)
+        (folder / "tmux.conf").write_text(configuration, "utf-8")
+        spec = order.session.spec
+        script = (
+            f"cd -- {shlex.quote(spec.cwd)} || exit 126\n"
+            "unset TMUX TMUX_PANE\n"
+            f"exec {' '.join(map(shlex.quote, spec.command))}\n"
+        )
+        (folder / "agent.sh").write_bytes(script.encode("utf-8", "surrogateescape"))
+        socket = str(self._home.server_socket(order.launch.id))
+        argv = ["tmux", "-u", "-S", socket, "-f", str(folder / "tmux.conf"), "new-session", "-d", "-s", "agent"]
+        argv += ["-x", "200", "-y", "50", "-P", "-F", "#{pid} #{pane_pid} #{pane_id}"]
+        argv += ["/bin/sh", str(SHIM), "root", str(folder)]
+        launch = {
+            "runtime": "tmux",
+            "launch": order.launch.id,
+            "session_id": order.session.id,
+            "session": order.session.name,
+            "created_at": order.launch.created_at,
+            "argv": argv,
+            "env": agent_env(order, str(self._home.spool), str(folder)),
+            "cwd": spec.cwd,
+        }
+        record_json(str(folder / "launch.json"), launch)
+
+    async def read_server(self, launch: Launch, now: float) -> Fact | None:
+        """Ping the server: it answers, hangs (wedged), or is not reachable (unknown: only its process can tell)."""
+        socket = str(self._home.server_socket(launch.id))
+        try:
+            async with asyncio.timeout(PING_S):
+                reader, writer = await asyncio.open_unix_connection(socket)
+                try:
+                    writer.write(PING)
+                    answer = await reader.read(16)
+                finally:
+                    writer.close()
+        except TimeoutError:
+            return Fact(Axis.SERVER, "wedged", "ping", now, why=f"no answer in {PING_S:g} s")
+        except OSError as error:
+            return Fact(Axis.SERVER, "unknown", "ping", now, why=error.strerror or str(error))
+        if len(answer) < 16:
+            return Fact(Axis.SERVER, "unknown", "ping", now, why="it hung up")
+        return Fact(Axis.SERVER, "alive", "ping", now, conclusive=True)
+
+    async def read_output(self, launch: Launch, lines: int) -> bytes:
+        """Read the last lines of pane and history; of a launch that is over, what was kept of its screen."""
+        if launch.pane is None:
+            return b""
+        if launch.ended_at is None:
+            found = await self._capture(launch, lines)
+            if found is not None:
+                return _last_lines(found, lines)
+        kept = self._home.launch(launch.id) / "screen"
+        return _last_lines(kept.read_bytes() if kept.exists() else b"", lines)
+
+    async def follow_output(self, launch: Launch, lines: int) -> AsyncIterator[bytes]:
+        """Read the pane once a second and say what is new in it."""
+        before = await self.read_output(launch, max(lines, 1))
+        yield before if lines else b""
+        while True:
+            await asyncio.sleep(FOLLOW_S)
+            now = await self.read_output(launch, HISTORY_LINES)
+            yield new_part(before.splitlines(keepends=True), now.splitlines(keepends=True))
+            before = now
+
+    async def keep_screen(self, launch: Launch) -> None:
+        """Put the last screen and history beside the launch's other records."""
+        if launch.pane is None:
+            return
+        text = await self._capture(launch, HISTORY_LINES)
+        folder = self._home.launch(launch.id)
+        if text is not None and folder.exists():
+            temporary = folder / "screen.tmp"
+            temporary.write_bytes(text)
+            os.replace(temporary, folder / "screen")
+
+    def attach_argv(self, launch: Launch) -> list[str] | None:
+        """Return the tmux client for a person."""
+        if launch.pane is None:
+            return None
+        return ["tmux", "-u", "-S", str(self._home.server_socket(launch.id)), "attach-session", "-t", launch.pane]
+
+    async def _capture(self, launch: Launch, lines: int) -> bytes | None:
+        assert launch.pane is not None
+        return await self._call(launch, "capture-pane", "-p", "-e", "-J", "-S", f"-{lines}", "-t", launch.pane)
+
+    async def _call(self, launch: Launch, *command: str) -> bytes | None:
+        """Run one reading command within its deadline; None if it gave no answer."""
+        socket = str(self._home.server_socket(launch.id))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *("tmux", "-u", "-N", "-S", socket, *command),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
+                start_new_session=True,
+            )
+        except OSError:
+            return None
+        try:
+            async with asyncio.timeout(CALL_S):
+                output, _ = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            return None
+        return output if process.returncode == 0 else None
+
+
+def new_part(before: list[bytes], now: list[bytes]) -> bytes:
+    """Return what a screen shows that it did not show before: the lines after the longest overlap."""
+    while before and not before[-1].strip():
+        before = before[:-1]
+    while now and not now[-1].strip():
+        now = now[:-1]
+    for start in range(max(0, len(before) - len(now)), len(before)):
+        if now[: len(before) - start] == before[start:]:
+            return b"".join(now[len(before) - start :])
+    # The last line may have grown where it stood: what precedes it tells where.
+    if len(before) > 1:
+        return new_part(before[:-1], now)
+    return b"".join(now)
+
+
+def _last_lines(text: bytes, lines: int) -> bytes:
+    kept = text.rstrip().splitlines(keepends=True)[-lines:] if lines > 0 else []
+    return b"".join(kept) + (b"\n" if kept else b"")

@@ -1,0 +1,100 @@
+"""Opening the database: created when new, migrated when old, refused when damaged or newer; never overwritten."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.pool import NullPool, StaticPool
+
+from vigil.errors import VigilError
+from vigil.store.schema import HEAD
+
+CHECKED_BYTES = 256 << 20  # a larger database is not read whole at every start
+
+
+class DatabaseRefused(VigilError):
+    """The database cannot be used as it is; nothing of it was changed."""
+
+
+def open_database(path: Path) -> Engine:
+    """Return an engine on a database of today's schema."""
+    revision = read_revision(path)
+    if revision is not None and revision > HEAD:
+        raise DatabaseRefused(
+            f"{path} was written by a newer Vigil (schema {revision}, this one knows {HEAD}): "
+            "upgrade Vigil, or set VIGIL_HOME to another folder"
+        )
+    old_mask = os.umask(0o077)
+    try:
+        engine = make_engine(path)
+        if revision != HEAD:
+            _migrate(engine)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("SELECT count(*) FROM events WHERE seq < 0")
+    except Exception as error:
+        raise DatabaseRefused(f"{path} cannot be opened: {_reason(error)}") from error
+    finally:
+        os.umask(old_mask)
+    return engine
+
+
+def read_revision(path: Path) -> str | None:
+    """Read which schema a database has; None if there is none yet, DatabaseRefused if it is damaged."""
+    if not path.exists() or path.stat().st_size == 0:
+        return None
+    way_out = f"Move it away to start anew (mv {path} {path}.damaged), or restore a copy"
+    try:
+        connection = sqlite3.connect(path, timeout=5)
+        try:
+            if path.stat().st_size <= CHECKED_BYTES:
+                found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+                if found != "ok":
+                    raise DatabaseRefused(f"{path} is damaged ({str(found).splitlines()[0]}). {way_out}")
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not tables:
+                return None
+            if "alembic_version" not in tables:
+                raise DatabaseRefused(f"{path} is a database, but not Vigil's. {way_out}")
+            row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            return row[0] if row else None
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as error:
+        raise DatabaseRefused(f"{path} is damaged ({error}). {way_out}") from error
+
+
+def make_engine(path: Path, read_only: bool = False) -> Engine:
+    """Return an engine: one writer connection for the life of the daemon, or readers as they come."""
+    url = f"sqlite:///file:{path}?mode=ro&uri=true" if read_only else f"sqlite:///{path}"
+    arguments: dict[str, Any] = {"check_same_thread": False, "timeout": 5}
+    if read_only:
+        return create_engine(url, connect_args=arguments, poolclass=NullPool)
+    engine = create_engine(url, connect_args=arguments, poolclass=StaticPool)
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _: Any) -> None:
+        cursor = connection.cursor()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", "cache_size=-2000"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    return engine
+
+
+def _migrate(engine: Engine) -> None:
+    from alembic import command  # imported only to migrate: it costs as much as all the rest of a start
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).splitlines()[0]
