@@ -21,7 +21,10 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="vigil-daemon")
     parser.add_argument("--home", required=True)
     parser.add_argument("--ready-fd", type=int, default=-1)
+    parser.add_argument("--detach", action="store_true")
     options = parser.parse_args(argv)
+    if options.detach and os.fork():
+        os._exit(0)  # whoever started us has no child to wait for
     home = home_at(Path(options.home))
     try:
         make_home(home)

@@ -103,7 +103,7 @@ def event_view(stored: StoredEvent) -> dict[str, Any]:
         "kind": entry.kind,
         "session": entry.session,
         "launch": entry.launch_id,
-        "data": dict(entry.data),
+        "data": {key: rfc3339(value) if key == "until" else value for key, value in entry.data.items()},
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -74,43 +75,50 @@ class Client:
 
     def follow_events(self, name: str | None = None, after: int | None = None) -> Iterator[Json]:
         """Yield events as they become durable, after a sequence number if one is given; ends when the daemon does."""
-        response = self._open("GET", f"/v1/events/stream{_query(session=name, after=after)}", None, timeout_s=None)
-        for line in response:
-            if line.startswith(b"data: "):
-                yield json.loads(line[6:])
+        with self._open("GET", f"/v1/events/stream{_query(session=name, after=after)}", None, timeout_s=None) as response:
+            for line in response:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
 
     def logs(self, name: str, lines: int, raw: bool) -> bytes:
         """Return what an agent printed last."""
-        return self._open("GET", f"{self._path(name)}:logs{_query(lines=lines, raw=raw)}", None, TIMEOUT_S).read()
+        with self._open("GET", f"{self._path(name)}:logs{_query(lines=lines, raw=raw)}", None, TIMEOUT_S) as response:
+            return response.read()
 
     def follow_logs(self, name: str, lines: int, raw: bool) -> Iterator[bytes]:
         """Yield what an agent prints, until it is over."""
         path = f"{self._path(name)}:logs{_query(lines=lines, raw=raw, follow=True)}"
-        response = self._open("GET", path, None, timeout_s=None)
-        while data := response.read1(65536):
-            yield data
+        with self._open("GET", path, None, timeout_s=None) as response:
+            while data := response.read1(65536):
+                yield data
 
     @staticmethod
     def _path(name: str) -> str:
         return f"/v1/sessions/{quote(name, safe='/')}"
 
     def _ask(self, method: str, path: str, body: Json | None = None) -> Any:
-        return json.loads(self._open(method, path, body, TIMEOUT_S).read())
+        with self._open(method, path, body, TIMEOUT_S) as response:
+            return json.loads(response.read())
 
-    def _open(self, method: str, path: str, body: Json | None, timeout_s: float | None) -> http.client.HTTPResponse:
+    @contextlib.contextmanager
+    def _open(self, method: str, path: str, body: Json | None, timeout_s: float | None) -> Iterator[http.client.HTTPResponse]:
+        """Ask, and hand out the answer; what breaks on the way is Unreachable."""
         connection = _UnixConnection(str(self.home.api_socket), timeout_s)
         data = None if body is None else json.dumps(body).encode()
         try:
             connection.request(method, path, data, {"Content-Type": "application/json"} if data else {})
             response = connection.getresponse()
+            if response.status >= 400:
+                raise _error_of(response)
+            with response:
+                yield response
         except TimeoutError as error:
             raise Unreachable(f"the daemon gave no answer in {timeout_s:g} s; vigil daemon logs may say why") from error
         except (OSError, http.client.HTTPException) as error:
             words = str(error) or type(error).__name__
             raise Unreachable(f"the daemon hung up ({words}); vigil daemon logs may say why") from error
-        if response.status >= 400:
-            raise _error_of(response)
-        return response
+        finally:
+            connection.close()
 
 
 def connect(start: bool = True) -> Client:

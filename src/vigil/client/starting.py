@@ -59,7 +59,7 @@ def _start(home: Home) -> None:
         log_path.unlink()
     with open(log_path, "ab") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "vigil.api", "--home", str(home.path), "--ready-fd", str(tell)],
+            [sys.executable, "-m", "vigil.api", "--home", str(home.path), "--ready-fd", str(tell), "--detach"],
             stdin=subprocess.DEVNULL,
             stdout=errors,
             stderr=errors,
@@ -71,13 +71,12 @@ def _start(home: Home) -> None:
     os.close(tell)
     words = _read_line(told, START_S)
     os.close(told)
+    process.wait()  # it detached itself at once: what runs now is no child of ours
     if words == "ready" or (words == "already" and _comes_up(home)):
         return
-    process.poll()
     if words.startswith("error "):
         raise Unreachable(words.removeprefix("error "))
-    reason = "it ended" if process.returncode is not None else f"no word from it in {START_S:g} s"
-    raise Unreachable(f"the daemon did not start ({words or reason}); see {log_path}")
+    raise Unreachable(f"the daemon did not start ({words or 'it ended, or took too long'}); see {log_path}")
 
 
 def clean_environment() -> dict[str, str]:

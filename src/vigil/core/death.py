@@ -74,16 +74,11 @@ def evidence_of(case: Case) -> tuple[Evidence, ...]:
     """Return what the cause rests on, each line with the one who said it."""
     found = case.exit
     lines = [Evidence(found.status_source or found.observed_by, describe_status(found))]
-    if found.server_ended:
-        lines.append(
-            Evidence(
-                "keeper", f"its tmux server ended without an intent: {_status(found.server_exit_code, found.server_signal)}"
-            )
-        )
+    if found.server_ended:  # first: the agent's own status only says that it was hung up
+        status = _status(found.server_exit_code, found.server_signal)
+        lines.insert(0, Evidence("keeper", f"its tmux server {status}, without an intent"))
     elif found.root_signal is not None:
-        lines.append(
-            Evidence("pidfd", f"the pane's root ended first ({_status(None, found.root_signal)}): the pane was closed")
-        )
+        lines.append(Evidence("pidfd", f"the pane's root {_status(None, found.root_signal)} first: the pane was closed"))
     if found.rebooted:
         lines.append(Evidence("boot-id", "the host was booted anew since the launch"))
     if case.intent is not None:

@@ -10,9 +10,9 @@ import asyncio
 
 from vigil.core.events import Event, Exited, LaunchFailed
 from vigil.core.model import ALIVE, Exit, Launch, Session, State
-from vigil.daemon.carry import Carrier
+from vigil.daemon.carry import Carrier, with_processes
 from vigil.daemon.clock import Clock
-from vigil.daemon.deathwatch import DeathWatch, End, ends_from_records, roles_of
+from vigil.daemon.deathwatch import End, ends_from_records, roles_of
 from vigil.home import Home
 from vigil.keeper import kernel, records
 
@@ -22,11 +22,10 @@ BIRTH_S = 5.0  # a birth that the keeper had under way
 class Adopter:
     """Takes over the launches of the daemon before."""
 
-    def __init__(self, home: Home, clock: Clock, carrier: Carrier, watch: DeathWatch) -> None:
+    def __init__(self, home: Home, clock: Clock, carrier: Carrier) -> None:
         self._home = home
         self._clock = clock
         self._carrier = carrier
-        self._watch = watch
         self._boot = kernel.read_boot()
 
     async def adopt(self, session: Session) -> Event | None:
@@ -43,14 +42,14 @@ class Adopter:
         if launch.process.boot != self._boot:
             return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
         if kernel.is_alive(launch.process.pid, launch.process.start_ticks):
-            self._watch.watch(launch)
+            self._carrier.follow(launch)
             born = {role: [process.pid, process.start_ticks] for role, process in roles_of(launch).items()}
             return self._carrier.born(launch, {**born, "pane": launch.pane}, adopted=True)
         ends = ends_from_records(folder)
         for role, process in roles_of(launch).items():
             if role not in ends and not kernel.is_alive(process.pid, process.start_ticks) and role == "agent":
                 ends[role] = End(None, "", self._clock.now())
-        return Exited(self._watch.describe(launch, ends, "start-up"))
+        return Exited(self._carrier.watch.describe(launch, ends, "start-up"))
 
     async def _adopt_unborn(self, session: Session, launch: Launch, folder: str) -> Event | None:
         """The last daemon went while this launch was being born; the keeper may have finished it."""
@@ -60,12 +59,7 @@ class Adopter:
             born = records.read_json(f"{folder}/born.json")
             if born is not None:
                 event = self._carrier.born(launch, born, adopted=True)
-                self._watch.watch(
-                    Launch(
-                        launch.id, launch.session_id, launch.number, launch.created_at, event.at,
-                        event.process, event.root, event.server, event.pane,
-                    )
-                )  # fmt: skip
+                self._carrier.follow(with_processes(launch, event))
                 return event
             await asyncio.sleep(0.05)
         if session.state is State.ENDING:

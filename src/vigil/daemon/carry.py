@@ -9,6 +9,7 @@ import os
 import shutil
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 
 from vigil.core.effects import CloseLaunch, EndLaunch, Purge, Spawn
 from vigil.core.events import Closed, Ended, Event, Launched, LaunchFailed
@@ -17,6 +18,7 @@ from vigil.daemon.clock import Clock
 from vigil.daemon.deathwatch import DeathWatch
 from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.log import log
+from vigil.daemon.outputs import Outputs
 from vigil.daemon.signals import end_processes
 from vigil.home import Home
 from vigil.keeper import kernel, records
@@ -41,13 +43,15 @@ class Carrier:
         runtimes: dict[RuntimeKind, Runtime],
         keeper: KeeperLink,
         watch: DeathWatch,
+        outputs: Outputs,
         feed: Callable[[Event], None],
     ) -> None:
         self._home = home
         self._clock = clock
         self._runtimes = runtimes
         self._keeper = keeper
-        self._watch = watch
+        self.watch = watch
+        self._outputs = outputs
         self._feed = feed
         self._boot = kernel.read_boot()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -73,7 +77,13 @@ class Carrier:
         event = self.born(launch, born)
         exec_seen = session.spec.runtime is not RuntimeKind.TMUX or await self._exec_seen(event.process.pid)
         self._feed(event)
-        self._watch.watch(_with_processes(launch, event), exec_seen)
+        self.follow(with_processes(launch, event), exec_seen)
+
+    def follow(self, launch: Launch, exec_seen: bool = True) -> None:
+        """Watch a launch that has come to life, and what it prints."""
+        self.watch.watch(launch, exec_seen)
+        if self._kinds[launch.id] is RuntimeKind.HEADLESS:
+            self._outputs.follow(launch)
 
     def born(self, launch: Launch, born: dict[str, object], adopted: bool = False) -> Launched:
         """Return the event that says who was born, from the keeper's words or its record."""
@@ -145,7 +155,7 @@ class Carrier:
         agent = launch.process or self._find_agent(launch)
         left = await end_processes([agent] if agent else [], grace_s)
         if launch.process is not None and not left:
-            await self._watch.reported(launch.id, within_s=5.0)
+            await self.watch.reported(launch.id, within_s=5.0)
         leaders = [process.pid for process in (launch.root or agent,) if process is not None]
         for _ in range(ROUNDS):
             spare = [launch.server] if launch.server else []
@@ -170,7 +180,8 @@ class Carrier:
                     await self._runtimes[kind].keep_screen(launch)
             gone = not await end_processes([launch.server], SERVER_GRACE_S)
         if gone:
-            self._watch.forget(launch.id)
+            self.watch.forget(launch.id)
+            self._outputs.forget(launch.id)
             self._keeper.tell("forget", launch=launch.id)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._home.server_socket(launch.id))
@@ -207,18 +218,9 @@ class Carrier:
         return found
 
 
-def _with_processes(launch: Launch, event: Launched) -> Launch:
-    return Launch(
-        launch.id,
-        launch.session_id,
-        launch.number,
-        launch.created_at,
-        event.at,
-        event.process,
-        event.root,
-        event.server,
-        event.pane,
-    )
+def with_processes(launch: Launch, event: Launched) -> Launch:
+    """Return a launch with the processes that were born."""
+    return replace(launch, started_at=event.at, process=event.process, root=event.root, server=event.server, pane=event.pane)
 
 
 def _in_words(error: Exception) -> str:

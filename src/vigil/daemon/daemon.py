@@ -20,6 +20,7 @@ from vigil.daemon.keeper_link import KeeperLink, KeeperSilent
 from vigil.daemon.lateness import Lateness
 from vigil.daemon.log import log
 from vigil.daemon.operations import Operations
+from vigil.daemon.outputs import Outputs
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.sweep import Sweep
 from vigil.home import Home
@@ -46,8 +47,11 @@ class Daemon:
         self.supervisor = Supervisor(self.machine, store, self.feed, self.clock)
         self.runtimes = make_runtimes(home)
         self.watch = DeathWatch(home, self.clock, self.supervisor.feed)
+        self.outputs = Outputs(home, self.clock, self.supervisor.feed)
         self.keeper = KeeperLink(home, self.watch.heard, self.supervisor.note, self._rewatch, nofile)
-        self.supervisor.carrier = Carrier(home, self.clock, self.runtimes, self.keeper, self.watch, self.supervisor.feed)
+        self.supervisor.carrier = Carrier(
+            home, self.clock, self.runtimes, self.keeper, self.watch, self.outputs, self.supervisor.feed
+        )
         self.operations = Operations(home, self.supervisor, self.runtimes)
         self.sweep = Sweep(home, self.clock, self.machine, self.runtimes, self.watch, self.supervisor.feed)
         self.lateness = Lateness()
@@ -59,7 +63,7 @@ class Daemon:
         """Take over what lives, then run the loops."""
         self.feed.load()
         await self.keeper.connect()
-        adopter = Adopter(self.home, self.clock, self.supervisor.carrier, self.watch)
+        adopter = Adopter(self.home, self.clock, self.supervisor.carrier)
         stored = list(self.machine.sessions.values())
         self.supervisor.feed(Resumed())
         for event in await asyncio.gather(*map(adopter.adopt, stored)):
@@ -83,6 +87,7 @@ class Daemon:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.supervisor.close()
         await self.watch.close()
+        self.outputs.close()
         if self._with_keeper:
             self.keeper.tell("quit")
         await self.keeper.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,10 +63,11 @@ class DeathWatch:
         if launch.id in self._watched:
             return
         watched = self._watched[launch.id] = Watched(launch, exec_seen=exec_seen)
-        for role, process in roles_of(launch).items():
+        for role, process in reversed(roles_of(launch).items()):  # the agent last: its end is judged by the others'
             pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
-            if pidfd is None:
-                self._ended(watched, role, End(None, "", self._clock.now()))
+            if pidfd is None:  # gone already: the keeper may have told it before we listened
+                recorded = ends_from_records(str(self._home.launch(launch.id)))
+                self._ended(watched, role, recorded.get(role) or End(None, "", self._clock.now()))
             else:
                 watched.fds[role] = pidfd
                 asyncio.get_running_loop().add_reader(pidfd, self._readable, watched, role)
@@ -130,23 +132,24 @@ class DeathWatch:
                 self._start(self._gather(watched))
 
     def _is_plain(self, watched: Watched) -> bool:
-        """Say whether nothing needs to be waited for: the kernel told how, and the pane still stood."""
-        self._look_at_root(watched)
-        root = watched.ends.get("root")
-        return watched.ends["agent"].status is not None and (root is None or _exited(root)) and "server" not in watched.ends
-
-    def _look_at_root(self, watched: Watched) -> None:
-        """A root that ended before its agent may not have been told to us yet."""
-        pidfd = watched.fds.get("root")
-        if pidfd is not None and kernel.has_ended(pidfd):
-            self._readable(watched, "root")
+        """Say whether nothing needs to be waited for: a signal that no hangup sends, and the server still stood."""
+        status = watched.ends["agent"].status
+        if status is None or "server" in watched.ends:
+            return False
+        return watched.launch.root is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGHUP)
 
     async def _gather(self, watched: Watched) -> None:
-        """Wait for what is still to come: the keeper's word, the server's end."""
+        """Wait for what is still to come: the keeper's word, the root's end, the server's end.
+
+        The kernel hangs up the agent while the root that dies of the same hangup is still on its way to be a zombie: so the
+        root's own status is waited for, and it says whether the pane was closed or the agent ended by itself.
+        """
         if watched.ends["agent"].status is None:
             await self._until(watched, lambda: watched.ends["agent"].status is not None, KEEPER_S)
+        if watched.launch.root is not None:
+            await self._until(watched, lambda: "root" in watched.ends, SETTLE_S)
         root = watched.ends.get("root")
-        if watched.launch.server is not None and "server" not in watched.ends and root is not None and not _exited(root):
+        if watched.launch.server is not None and root is not None and not _exited(root):
             await self._until(watched, lambda: "server" in watched.ends, SETTLE_S)
         server = watched.ends.get("server")
         if server is not None and server.status is None:

@@ -16,11 +16,9 @@ from vigil.keeper import kernel
 from vigil.observe.clients import read_clients
 from vigil.observe.process import read_group, read_process
 from vigil.runtimes import Runtime
-from vigil.runtimes.tail import release_head
 
 EVERY_S = 30.0
 SLICE = 25
-OUTPUTS = ("stdout.jsonl", "stderr.log")
 
 
 class Sweep:
@@ -68,7 +66,7 @@ class Sweep:
         now = self._clock.now()
         process = read_process(Axis.PROCESS, launch.process, self._boot, now)
         facts: list[Fact] = [process]
-        attached, active_at = 0, None
+        attached = 0
         if session.spec.runtime is RuntimeKind.TMUX:
             if launch.root is not None:
                 facts.append(read_process(Axis.RUNTIME, launch.root, self._boot, now))
@@ -77,19 +75,6 @@ class Sweep:
             attached = clients.get(str(self._home.server_socket(launch.id)), 0)
         else:
             facts.append(read_group(launch.process, process, now))
-            active_at = self._tend_output(launch.id)
         if process.value == "dead" and process.conclusive:
             self._watch.recheck(launch)
-        self._feed(Observed(launch.id, tuple(facts), attached, active_at))
-
-    def _tend_output(self, launch_id: str) -> float | None:
-        """Keep a headless launch's output within its bound; return when it last grew."""
-        newest = None
-        for name in OUTPUTS:
-            path = self._home.launch(launch_id) / name
-            try:
-                newest = max(newest or 0.0, path.stat().st_mtime) if path.stat().st_size else newest
-                release_head(path)
-            except OSError as error:
-                log.warning("output not bounded", launch=launch_id, why=str(error))
-        return newest
+        self._feed(Observed(launch.id, tuple(facts), attached))

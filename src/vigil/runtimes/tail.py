@@ -35,7 +35,7 @@ def read_last_lines(path: Path, lines: int) -> bytes:
     return b"".join(kept)
 
 
-def release_head(path: Path, kept_bytes: int = KEPT_BYTES) -> int:
+def release_head(path: Path | str, kept_bytes: int = KEPT_BYTES) -> int:
     """Give back the disk of all but the last bytes once twice as much is used; return how many bytes were given back."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Integer, MetaData, String, Table, Text
 
-HEAD = "0001"  # the newest revision in migrations/versions
+from vigil.store.revision import HEAD as HEAD
 
 metadata = MetaData()
 

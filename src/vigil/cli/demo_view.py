@@ -1,0 +1,174 @@
+"""What the demo shows: on a terminal a table that is redrawn in place, elsewhere a line for each change."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from vigil.cli import ls
+from vigil.cli.deaths import status_of
+from vigil.cli.table import Column, format_table, use_colour
+from vigil.demo.fleet import Agent
+from vigil.text import one_line
+
+NEWS = 8  # so many of the newest changes are shown below the table
+OWN = "(demo)"  # in the place of a state: what the demo itself does
+CAUSE_COLOURS = {"finished": "blue", "crash": "red", "server-died": "magenta"}
+
+NEWS_COLUMNS = (
+    Column("AFTER"),
+    Column("NAME", shrink=True),
+    Column("NOW", colour=(ls.STATE_COLOURS | {OWN: "magenta"}).get),
+    Column("WHY", shrink=True),
+)
+DEATH_COLUMNS = (
+    Column("AFTER"),
+    Column("NAME", shrink=True),
+    Column("CAUSE", colour=CAUSE_COLOURS.get),
+    Column("STATUS"),
+    Column("LIVED"),
+    Column("WHY", shrink=True),
+)
+
+Json = dict[str, Any]
+
+
+class View(Protocol):
+    """Where the demo is shown."""
+
+    def open(self, fleet: Sequence[Agent]) -> None:
+        """Say what is going to happen."""
+
+    def news(self, at: float, name: str, state: str, why: str) -> None:
+        """Show one change."""
+
+    def draw(self, sessions: list[Json]) -> None:
+        """Show how all sessions are now."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was found."""
+
+    def say(self, text: str = "") -> None:
+        """Print a line of its own."""
+
+    def deaths(self, deaths: list[Json]) -> None:
+        """Show each death with its cause."""
+
+
+class Printed:
+    """What both views have in common: words that stay."""
+
+    def __init__(self) -> None:
+        self._began_at: float | None = None  # with the first change: starting an instance is not the story
+        self._coloured = use_colour()
+        self._width: int | None = None
+
+    def open(self, fleet: Sequence[Agent]) -> None:
+        """Print a title, and what each agent is going to do."""
+        self.say(self._bold("Vigil demo: five scripted agents, and what Vigil sees of them"))
+        self.say("They run in an instance of their own that goes when the demo ends; Ctrl-C ends it earlier.")
+        self.say()
+        for agent in fleet:
+            self.say(f"  {agent.name:<14}  {agent.plan}")
+        self.say()
+
+    def say(self, text: str = "") -> None:
+        """Print a line."""
+        print(text, flush=True)
+
+    def deaths(self, deaths: list[Json]) -> None:
+        """Print each death with its cause, the first one first."""
+        self.say()
+        self.say(self._bold(f"What Vigil recorded: {len(deaths)} deaths, each with its cause"))
+        rows = [self._row_of(death) for death in reversed(deaths)]
+        for line in format_table(DEATH_COLUMNS, rows, self._width, self._coloured):
+            self.say(line)
+
+    def _row_of(self, death: Json) -> list[str]:
+        why = death["evidence"][0]["text"] if death["evidence"] else ""
+        lived = f"{death['uptime_s']:.1f} s" if death["uptime_s"] is not None else "-"
+        return [self._after(moment(death["at"])), death["session"], death["cause"], status_of(death), lived, why]
+
+    def _after(self, at: float) -> str:
+        self._began_at = at if self._began_at is None else self._began_at
+        return f"{max(0.0, at - self._began_at):4.1f} s"
+
+    def _bold(self, text: str) -> str:
+        return f"\x1b[1m{text}\x1b[0m" if self._coloured else text
+
+
+class Lines(Printed):
+    """For a file or a pipe: one line a change, no escape codes."""
+
+    def news(self, at: float, name: str, state: str, why: str) -> None:
+        """Print one change."""
+        self.say(f"{self._after(at):>6}  {name:<14}  {state:<9}  {one_line(why)}")
+
+    def draw(self, sessions: list[Json]) -> None:
+        """The lines have said it already."""
+
+    def close(self) -> None:
+        """There is nothing to restore."""
+
+
+class Live(Printed):
+    """For a terminal: the table of `vigil ls` and the newest changes, drawn again in the same place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._news: list[list[str]] = []
+        self._height = 0
+        self._opened = False
+
+    def open(self, fleet: Sequence[Agent]) -> None:
+        """Print the introduction; the cursor is hidden from then on."""
+        self._width = shutil.get_terminal_size().columns
+        super().open(fleet)
+        self._opened = True
+        sys.stdout.write("\x1b[?25l")
+
+    def news(self, at: float, name: str, state: str, why: str) -> None:
+        """Keep one change for the next drawing."""
+        self._news.append([self._after(at), name, state, why])
+
+    def draw(self, sessions: list[Json]) -> None:
+        """Draw over what was drawn last."""
+        size = shutil.get_terminal_size()
+        self._width = size.columns
+        lines = self._frame(sessions, size.columns, size.lines - 1)
+        up = f"\x1b[{self._height}A" if self._height else ""
+        # Each line is erased before it is written: erasing after it would take the last character of a full one.
+        sys.stdout.write(f"{up}\r" + "".join(f"\x1b[2K{line}\n" for line in lines) + "\x1b[J")
+        sys.stdout.flush()
+        self._height = len(lines)
+
+    def close(self) -> None:
+        """Show the cursor again."""
+        if self._opened:
+            sys.stdout.write("\x1b[?25h")
+            sys.stdout.flush()
+
+    def _frame(self, sessions: list[Json], width: int, height: int) -> list[str]:
+        rows = [ls.row_of(session, wide=False, now=time.time()) for session in sessions]
+        table = format_table(ls.COLUMNS, rows, width, self._coloured)
+        room = min(NEWS, height - len(table) - 2)
+        if room < 1:
+            return table[:height]
+        news = format_table(NEWS_COLUMNS, self._news[-room:], width, self._coloured)
+        news += [""] * (room + 1 - len(news))  # so that what is below does not jump
+        return [self._bold(table[0]), *table[1:], "", self._bold(news[0]), *news[1:]]
+
+
+def make_view() -> View:
+    """Return the view that suits where the output goes."""
+    return Live() if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else Lines()
+
+
+def moment(text: str) -> float:
+    """Return a time of the interface as seconds."""
+    return datetime.fromisoformat(text).timestamp()

@@ -1,0 +1,67 @@
+"""Outputs: the files headless agents print into, followed and kept within their bound.
+
+A file that grew is looked at once a second at most; one that is quiet costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from vigil.core.events import Event, Observed
+from vigil.core.model import Launch
+from vigil.daemon.clock import Clock
+from vigil.daemon.log import log
+from vigil.home import Home
+from vigil.observe.inotify import Inotify
+from vigil.runtimes.tail import release_head
+
+FILES = ("stdout.jsonl", "stderr.log")
+TEND_S = 1.0
+
+
+class Outputs:
+    """All files that are printed into."""
+
+    def __init__(self, home: Home, clock: Clock, feed: Callable[[Event], None]) -> None:
+        self._home = home
+        self._clock = clock
+        self._feed = feed
+        self._launch_of: dict[str, str] = {}
+        self._inotify = Inotify(self._written)
+
+    def follow(self, launch: Launch) -> None:
+        """Follow what a launch prints, from now until it is forgotten."""
+        for name in FILES:
+            path = str(self._home.launch(launch.id) / name)
+            self._launch_of[path] = launch.id
+            self._tend(path, active=False)
+
+    def forget(self, launch_id: str) -> None:
+        """Follow a launch no more."""
+        for name in FILES:
+            self._launch_of.pop(str(self._home.launch(launch_id) / name), None)
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        self._launch_of.clear()
+        self._inotify.close()
+
+    def _written(self, path: str) -> None:
+        if path in self._launch_of:
+            asyncio.get_running_loop().call_later(TEND_S, self._tend, path, True)
+
+    def _tend(self, path: str, active: bool) -> None:
+        """Watch a file for its next line, then keep what it has within its bound: so nothing falls between the two."""
+        launch_id = self._launch_of.get(path)
+        if launch_id is None:
+            return
+        try:
+            self._inotify.watch(path)
+            release_head(path)
+        except FileNotFoundError:
+            self._launch_of.pop(path, None)
+        except OSError as error:
+            log.warning("output not bounded", launch=launch_id, why=str(error))
+        if active:
+            self._feed(Observed(launch_id, (), active_at=self._clock.now()))

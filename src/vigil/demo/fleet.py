@@ -1,0 +1,82 @@
+"""The demo's five agents: what each will do, how it is run, and what must have been seen of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One scripted agent; `states` are what it goes through, in this order, and `cause` what its death is put down to."""
+
+    name: str
+    plan: str
+    script: tuple[str, ...]
+    states: tuple[str, ...]
+    cause: str | None = None
+    restart: str = "never"
+    max_restarts: int = 0
+    backoff_base_s: float = 5.0
+    server_killed_after_s: float | None = None
+
+    def order(self, cwd: str, env: Mapping[str, str]) -> dict[str, Any]:
+        """Return what the daemon is asked to run."""
+        return {
+            "name": self.name,
+            "command": [sys.executable, "-m", "vigil.fake_agent", *self.script],
+            "cwd": cwd,
+            "env": dict(env),
+            "restart": self.restart,
+            "max_restarts": self.max_restarts,
+            "backoff_base_s": self.backoff_base_s,
+        }
+
+
+FLEET = (
+    Agent(
+        name="works",
+        plan="works, and goes on working",
+        script=("works", "--set", "every=1"),
+        states=("running",),
+    ),
+    Agent(
+        name="finishes",
+        plan="works for 3 s and ends with exit 0, so it is left in peace",
+        script=("finishes",),
+        states=("running", "succeeded"),
+        cause="finished",
+        restart="on-failure",
+    ),
+    Agent(
+        name="crashes",
+        plan="fails every 3 s with exit 3, and is brought back after a wait that doubles",
+        script=("crashes",),
+        states=("running", "crashed", "running"),
+        cause="crash",
+        restart="on-failure",
+        backoff_base_s=3.0,
+    ),
+    Agent(
+        name="exits-at-birth",
+        plan="ends as soon as it starts, and is given up after 2 restarts",
+        script=("exits-at-birth",),
+        states=("crashed", "crashed", "failed"),
+        cause="crash",
+        restart="on-failure",
+        max_restarts=2,
+        backoff_base_s=1.0,
+    ),
+    Agent(
+        name="loses-tmux",
+        plan="works until this demo kills its tmux server, and is brought back",
+        script=("works", "--set", "every=1"),
+        states=("running", "crashed", "running"),
+        cause="server-died",
+        restart="on-failure",
+        backoff_base_s=4.0,
+        server_killed_after_s=6.0,
+    ),
+)

@@ -1,0 +1,153 @@
+"""The demo's stage: a temporary instance of Vigil, from its folder to its end, whatever happened on it.
+
+Nothing is ended by name: a process counts as the stage's own if the records of its launches say so (pid and start time), or
+if it holds one of its locks and its command line names the stage's folder, which nobody else has.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from vigil.client import Client
+from vigil.client.starting import start_daemon
+from vigil.errors import VigilError
+from vigil.home import home_at
+from vigil.keeper import kernel, records
+
+ASK_S = 30.0  # for the daemon to end all sessions and itself
+LINGER_S = 5.0  # for daemon and keeper to be gone, once told
+KILL_S = 5.0
+WAITING = ("pending", "crashed")  # these would be launched again while the others are ended
+
+
+class Stage:
+    """An instance in a folder of its own."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="vigil-demo-"))
+        self.home = home_at(self._folder / "home")
+        self.client = Client(self.home)
+
+    @property
+    def work(self) -> Path:
+        """Where the agents work."""
+        return self._folder / "work"
+
+    def set_up(self) -> None:
+        """Start the instance."""
+        self.work.mkdir()
+        start_daemon(self.home)
+
+    def kill_server(self, name: str) -> int | None:
+        """SIGKILL the recorded tmux server of a session; returns its pid, None if there is none at the moment."""
+        pid = self.client.session(name)["server_pid"]
+        with _pidfd_of(pid) as pidfd:
+            if pidfd is None or self.client.session(name)["server_pid"] != pid:
+                return None
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        return int(pid)
+
+    def clear(self) -> list[str]:
+        """End all that runs here and remove the folder; returns what is left nevertheless, in words."""
+        _within(ASK_S, self._ask_for_the_end)
+        self._wait_for_daemon_and_keeper()
+        left = [f"a process with pid {pid}" for pid in [*self._end_daemon(), *self._end_launches(), *self._end_keeper()]]
+        for folder in {self._folder, self.home.run}:
+            shutil.rmtree(folder, ignore_errors=True)
+            if folder.exists():
+                left.append(f"the folder {folder}")
+        return left
+
+    def _ask_for_the_end(self) -> None:
+        with suppress(VigilError):  # without a daemon there is nobody to ask: what it left is ended below
+            for session in self.client.sessions(everything=True):
+                if session["state"] in WAITING:
+                    self.client.ask("stop", session["name"])
+            self.client.stop_daemon(kill_sessions=True)
+
+    def _wait_for_daemon_and_keeper(self) -> None:
+        deadline = time.monotonic() + LINGER_S
+        for lock in ("daemon.lock", "keeper.lock"):
+            with self._holder(lock) as (_, pidfd):
+                if pidfd is not None:
+                    _ends(pidfd, deadline - time.monotonic())
+
+    def _end_daemon(self) -> list[int]:
+        return self._end_holder("daemon.lock")
+
+    def _end_keeper(self) -> list[int]:
+        return self._end_holder("keeper.lock")
+
+    def _end_holder(self, lock: str) -> list[int]:
+        with self._holder(lock) as (pid, pidfd):
+            return [pid] if pidfd is not None and not _kill(pidfd) else []
+
+    def _end_launches(self) -> list[int]:
+        """Kill what still lives of any launch, and return what survived that."""
+        left = []
+        for record in self.home.launches.glob("*/born.json"):
+            born = records.read_json(str(record)) or {}
+            for role in records.ROLES:
+                pid, start_ticks = born.get(role) or (0, 0)
+                pidfd = kernel.open_pidfd(pid, start_ticks) if pid else None
+                if pidfd is not None:
+                    if not _kill(pidfd):
+                        left.append(pid)
+                    os.close(pidfd)
+        return left
+
+    @contextmanager
+    def _holder(self, lock: str) -> Iterator[tuple[int, int | None]]:
+        """Yield pid and pidfd of the process that wrote itself into a lock, if it lives and is the stage's own."""
+        try:
+            pid = int((self.home.run / lock).read_text())
+        except (OSError, ValueError):
+            yield 0, None
+            return
+        with _pidfd_of(pid) as pidfd:
+            yield pid, pidfd if pidfd is not None and self._is_own(pid) else None
+
+    def _is_own(self, pid: int) -> bool:
+        try:
+            return os.fsencode(self._folder) in Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return False
+
+
+@contextmanager
+def _pidfd_of(pid: int | None) -> Iterator[int | None]:
+    try:
+        pidfd = os.pidfd_open(pid) if pid else None
+    except ProcessLookupError:
+        pidfd = None
+    try:
+        yield pidfd
+    finally:
+        if pidfd is not None:
+            os.close(pidfd)
+
+
+def _kill(pidfd: int) -> bool:
+    """SIGKILL a process and say whether it is gone."""
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    return _ends(pidfd, KILL_S)
+
+
+def _ends(pidfd: int, within_s: float) -> bool:
+    return bool(select.select([pidfd], [], [], max(0.0, within_s))[0])
+
+
+def _within(seconds: float, work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)

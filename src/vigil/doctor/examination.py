@@ -1,0 +1,84 @@
+"""The examination: the table of all checks, and going through it, mending on the way if that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from vigil.doctor import instance, leftovers, machine
+from vigil.doctor.finding import Finding, warning
+from vigil.doctor.patient import Patient
+from vigil.errors import VigilError
+from vigil.home import Home
+
+MachineCheck = Callable[[], list[Finding]]
+Check = Callable[[Patient], list[Finding]]
+
+
+# In this order: what is mended first is what the later ones need.
+MACHINE: dict[str, MachineCheck] = {
+    "python": machine.check_python,
+    "tmux": machine.check_tmux,
+    "sh": machine.check_sh,
+    "pidfd": machine.check_pidfd,
+    "exit status": machine.check_exit_status,
+    "subreaper": machine.check_subreaper,
+    "proc": machine.check_proc,
+    "systemd": machine.check_systemd,
+    "agents": machine.check_agents,
+}
+INSTANCE: dict[str, Check] = {
+    "home": instance.check_home,
+    "sockets": instance.check_sockets,
+    "database": instance.check_database,
+    "daemon": instance.check_daemon,
+    "keeper": instance.check_keeper,
+    "open files": lambda patient: machine.check_files(len(patient.database.session_ids or ())),
+    "leftovers": leftovers.check_leftovers,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finding of one check, and what was done about it."""
+
+    check: str
+    finding: Finding
+    done: str = ""
+
+
+def examine_machine() -> Iterator[Result]:
+    """Yield what each check of the machine finds."""
+    for name, check in MACHINE.items():
+        for finding in _find(check):
+            yield Result(name, finding)
+
+
+def examine_instance(home: Home, fix: bool = False) -> Iterator[Result]:
+    """Yield what each check of an instance finds; with `fix`, mend what is safely mendable and look again."""
+    patient = Patient(home)
+    for name, check in INSTANCE.items():
+        findings = _find(partial(check, patient))
+        done = [_mend(finding.mend) for finding in findings if fix and finding.mend]
+        if done:
+            patient = Patient(home)
+            findings = _find(partial(check, patient))
+        for index, finding in enumerate(findings):
+            yield Result(name, finding, "; ".join(done) if index == 0 else "")
+
+
+def _find(check: MachineCheck) -> list[Finding]:
+    """Check; a check that fails itself says so and stops no other."""
+    try:
+        return check()
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        return [warning(f"could not be checked: {why}", "see whether the other lines explain it")]
+
+
+def _mend(mend: Callable[[], str]) -> str:
+    try:
+        return mend()
+    except (OSError, VigilError) as error:
+        return f"could not be mended: {error}"

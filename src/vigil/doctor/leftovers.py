@@ -1,0 +1,98 @@
+"""Checks for leftovers: files of launches that are over, and processes nobody knows any more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from vigil.doctor.finding import Finding, note, ok, warning
+from vigil.doctor.patient import Patient
+from vigil.doctor.processes import listener_of, listens
+
+YOUNG_S = 60.0  # what is younger may be a launch under way
+TEMPORARY = ("run/*.new", "launches/*/*.tmp", "environments/*.tmp", "spool/tmp/*")
+SHOWN = 3
+
+
+def check_leftovers(patient: Patient) -> list[Finding]:
+    """What should have gone and has not."""
+    findings = [*_sockets(patient), *_temporary(patient), *_unknown_launches(patient), *_unknown_environments(patient)]
+    return findings or [ok("none")]
+
+
+def _sockets(patient: Patient) -> Iterator[Finding]:
+    """Sockets of launches: nobody behind one means that its server is gone; a server of no launch is somebody's to end."""
+    known = {launch.id for launch in patient.launches}
+    stale = []
+    for path in sorted(patient.home.run.glob("*.tmux")):
+        if not listens(path):
+            stale += [path] if _is_old(path) else []
+        elif path.stem not in known:
+            says = f"a tmux server (pid {listener_of(path)}) of launch {path.stem}, whose folder is gone"
+            yield warning(says, f"see what it runs (tmux -S {path} attach), then end it (tmux -S {path} kill-server)")
+    if stale:
+        says = f"{len(stale)} sockets of tmux servers that are gone: {_some(stale)}"
+        yield warning(says, "vigil doctor --fix removes them", partial(_remove_sockets, stale))
+
+
+def _remove_sockets(paths: list[Path]) -> str:
+    gone = [path for path in paths if not listens(path)]
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return f"removed {len(gone)} stale sockets"
+
+
+def _temporary(patient: Patient) -> Iterator[Finding]:
+    home = patient.home
+    found = [path for pattern in TEMPORARY for path in sorted(home.path.glob(pattern)) if _is_old(path)]
+    found += [path for path in sorted(home.run.glob("*.new")) if _is_old(path) and path not in found]
+    if found:
+        says = f"{len(found)} temporary files that were never finished: {_some(found)}"
+        yield warning(says, "vigil doctor --fix removes them", partial(_remove, found))
+
+
+def _remove(paths: list[Path]) -> str:
+    for path in paths:
+        path.unlink(missing_ok=True)
+    return f"removed {len(paths)} temporary files"
+
+
+def _unknown_launches(patient: Patient) -> Iterator[Finding]:
+    """Launches are named by their session's id; those of no session stay until a person has looked at them."""
+    ids = patient.database.session_ids
+    if ids is None and patient.database.state != "absent":
+        return  # what the database knows cannot be told
+    unknown = [launch for launch in patient.launches if launch.id.rpartition("-")[0] not in (ids or ())]
+    for launch in unknown:
+        if launch.living:
+            pids = ", ".join(map(str, launch.living))
+            says = f"launch {launch.id} ({launch.session}) lives (pid {pids}), and no session knows it"
+            yield warning(says, f"end it (kill {launch.living[0]}) if you do not need it")
+    dead = [patient.home.launch(launch.id) for launch in unknown if not launch.living]
+    dead = [folder for folder in dead if _is_old(folder)]
+    if dead:
+        yield note(f"{len(dead)} launch folders no session knows, kept as evidence: {_some(dead)}")
+
+
+def _unknown_environments(patient: Patient) -> Iterator[Finding]:
+    ids = patient.database.session_ids
+    if ids is None:
+        return
+    found = [path for path in sorted(patient.home.environments.glob("*.json")) if path.stem not in ids and _is_old(path)]
+    if found:
+        says = f"{len(found)} environments of sessions that are gone (they may hold secrets): {_some(found)}"
+        yield warning(says, f"remove them: rm {' '.join(map(str, found[:SHOWN]))}{' ...' if len(found) > SHOWN else ''}")
+
+
+def _is_old(path: Path) -> bool:
+    try:
+        return time.time() - path.lstat().st_mtime > YOUNG_S
+    except FileNotFoundError:
+        return False
+
+
+def _some(paths: list[Path]) -> str:
+    names = ", ".join(path.name for path in paths[:SHOWN])
+    return f"{names} and {len(paths) - SHOWN} more" if len(paths) > SHOWN else names

@@ -1,0 +1,165 @@
+"""Checks of the machine: what Python, tmux, the kernel and the session around us can do."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import resource
+import shutil
+import subprocess
+import sys
+
+from vigil.doctor.finding import Finding, note, ok, problem, warning
+from vigil.keeper import kernel
+
+RUN_S = 5.0
+PR_GET_CHILD_SUBREAPER = 37
+AGENTS = ("claude", "codex", "gemini", "opencode", "qwen", "pi")
+
+OLDEST_TMUX = (3, 2)
+TMUX_FAULTS = (  # first version without the fault, what it is, what it means here
+    ((3, 4), "a paste into a dead pane crashes the server (only that session's own)"),
+    ((3, 6), "built with utempter it loses exit statuses (Vigil takes them from the kernel)"),
+)
+
+FILES_PER_SESSION = 4  # pidfds of agent, pane root and server, and one to spare
+FILES_BESIDES = 64
+FEW_SESSIONS = 100
+
+
+def check_python() -> list[Finding]:
+    """The interpreter that runs the command, and will run daemon and keeper."""
+    version = platform.python_version()
+    if sys.version_info < (3, 11):
+        return [problem(f"{version} is too old", "use Python 3.11 or newer")]
+    if not sys.executable or not os.access(sys.executable, os.X_OK):
+        return [problem(f"{version}, but its program is gone: no daemon can be started", "install Vigil again")]
+    return [ok(version)]
+
+
+def check_tmux() -> list[Finding]:
+    """Whether tmux is there, and what is known to be wrong with this version of it."""
+    path = shutil.which("tmux")
+    if path is None:
+        return [problem("not installed", "install it (apt-get install tmux), or run everything with --runtime headless")]
+    try:
+        said = subprocess.run([path, "-V"], capture_output=True, text=True, errors="replace", timeout=RUN_S).stdout.strip()
+    except subprocess.TimeoutExpired:
+        return [problem(f"{path} -V gave no answer in {RUN_S:g} s", "see what this program is")]
+    return [judge_tmux(said)]
+
+
+def judge_tmux(said: str) -> Finding:
+    """Say what the answer to `tmux -V` means."""
+    found = re.search(r"(\d+)\.(\d+)([a-z]?)", said)
+    if not said.startswith("tmux ") or (found is None and not said.endswith("master")):
+        return note(f"{said!r} is a version this doctor does not know")
+    if found is None or said.startswith("tmux openbsd"):
+        return ok(said.removeprefix("tmux "))
+    version = (int(found[1]), int(found[2]))
+    name = said.removeprefix("tmux ")
+    if version < OLDEST_TMUX:
+        return problem(f"{name} is too old", "install tmux 3.2 or newer, or run everything with --runtime headless")
+    faults = [f"{fault}, fixed in {fixed[0]}.{fixed[1]}" for fixed, fault in TMUX_FAULTS if version < fixed]
+    return note(f"{name}: {'; '.join(faults)}") if faults else ok(name)
+
+
+def check_sh() -> list[Finding]:
+    """/bin/sh stands between tmux and the agent."""
+    try:
+        code = subprocess.run(["/bin/sh", "-c", "trap : HUP; exit 3"], stdin=subprocess.DEVNULL, timeout=RUN_S).returncode
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [problem(f"/bin/sh does not run: {error}", "install a POSIX shell as /bin/sh")]
+    if code != 3:
+        return [problem(f"/bin/sh -c 'exit 3' ended with {code}", "install a POSIX shell as /bin/sh")]
+    return [ok(os.path.realpath("/bin/sh"))]
+
+
+def check_pidfd() -> list[Finding]:
+    """Death is seen, and processes are signalled, through pidfds."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError) as error:
+        return [problem(f"pidfd_open does not work: {error}", "use Linux 5.4 or newer; a sandbox may forbid it")]
+    return [ok(f"pidfd_open works (Linux {platform.release()})")]
+
+
+def check_exit_status() -> list[Finding]:
+    """Whether the kernel still tells how a process ended after somebody else has reaped it."""
+    pid = os.posix_spawn("/bin/sh", ["sh", "-c", "exit 137"], {})
+    pidfd = os.pidfd_open(pid)
+    try:
+        start_ticks = kernel.read_start_ticks(pid) or 0
+        os.waitpid(pid, 0)
+        status, _ = kernel.read_wait_status(pidfd, pid, start_ticks)
+    finally:
+        os.close(pidfd)
+    if kernel.split_status(status) == (137, None):
+        return [ok("the kernel keeps exit statuses (PIDFD_GET_INFO)")]
+    words = "Linux before 6.15 keeps no exit statuses (PIDFD_GET_INFO): a death may say `signal n or exit 128+n`"
+    return [note(f"{words}; never a wrong one")]
+
+
+def check_subreaper() -> list[Finding]:
+    """The keeper adopts what its children leave behind."""
+    value = ctypes.c_int()
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(value), 0, 0, 0) != 0:
+        why = os.strerror(ctypes.get_errno())
+        return [problem(f"this kernel has no child subreapers ({why}): no keeper can run", "use Linux 3.4 or newer")]
+    return [ok("child subreapers work")]
+
+
+def check_proc() -> list[Finding]:
+    """/proc says who a process is."""
+    if kernel.read_stat(os.getpid()) is None:
+        return [problem("/proc is not mounted: no process can be told from another", "mount -t proc proc /proc")]
+    try:
+        hidden = kernel.read_stat(1) is None
+    except PermissionError:
+        hidden = True
+    if hidden:
+        says = "/proc hides other users' processes (hidepid): a restarted container cannot be told from a running one"
+        return [warning(says, "mount /proc without hidepid, or add yourself to its gid= group")]
+    return [ok("/proc is mounted and readable")]
+
+
+def check_files(sessions: int = 0) -> list[Finding]:
+    """Each session costs open files in daemon and keeper, which raise their own soft limit to the hard one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return [judge_files(soft, hard, sessions)]
+
+
+def judge_files(soft: int, hard: int, sessions: int) -> Finding:
+    """Say what a limit of open files means for so many sessions."""
+    if hard == resource.RLIM_INFINITY:
+        return ok(f"soft {soft}, hard unlimited")
+    room = max(0, (hard - FILES_BESIDES) // FILES_PER_SESSION)
+    says = f"soft {soft}, hard {hard}: enough for about {room} sessions"
+    if room < sessions:
+        return problem(f"{says}, and there are {sessions}", "raise the hard limit (ulimit -Hn, or limits.conf)")
+    if room < FEW_SESSIONS:
+        return warning(says, "raise the hard limit (ulimit -Hn, or limits.conf) if you want more")
+    return ok(says)
+
+
+def check_systemd() -> list[Finding]:
+    """Where systemd runs the user's session, the keeper gets a scope of its own."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if not (shutil.which("systemd-run") and runtime and os.path.exists(os.path.join(runtime, "systemd", "private"))):
+        return [
+            note("no systemd user session: the keeper stays in the cgroup of whatever starts it, and ends if that is ended")
+        ]
+    user = os.environ.get("USER", "")
+    if user and os.path.exists(f"/var/lib/systemd/linger/{user}"):
+        return [ok("the keeper runs in a scope of its own, also after logout")]
+    return [note("the keeper runs in a scope of its own; logout ends it unless lingering is on (loginctl enable-linger)")]
+
+
+def check_agents() -> list[Finding]:
+    """Which agents could be run."""
+    found = [name for name in AGENTS if shutil.which(name)]
+    if not found:
+        return [note(f"none of {', '.join(AGENTS)} is in PATH; any other command can be run")]
+    return [ok(f"found {', '.join(found)}")]

@@ -1,0 +1,67 @@
+"""The patient: what is read once of an instance and asked for by several checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from vigil.doctor.database import Database, read_database
+from vigil.doctor.processes import NoAnswer, ask_daemon
+from vigil.home import Home
+from vigil.keeper import kernel, records
+
+
+@dataclass(frozen=True)
+class LaunchFolder:
+    """One folder in `launches`, and which of its processes live."""
+
+    id: str
+    session: str
+    living: tuple[int, ...]
+    age_from: float
+
+
+class Patient:
+    """One instance as it is now; after something was mended, look at a new one."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+
+    @cached_property
+    def exists(self) -> bool:
+        """Whether there is anything yet."""
+        return self.home.path.is_dir()
+
+    @cached_property
+    def database(self) -> Database:
+        """Its database."""
+        return read_database(self.home.database)
+
+    @cached_property
+    def status(self) -> dict[str, Any] | NoAnswer | None:
+        """Its daemon's own words; None if no daemon listens."""
+        try:
+            return ask_daemon(self.home)
+        except NoAnswer as silence:
+            return silence
+
+    @cached_property
+    def launches(self) -> list[LaunchFolder]:
+        """Its launches, as their folders tell."""
+        try:
+            folders = sorted(self.home.launches.iterdir())
+        except OSError:
+            return []
+        found = []
+        for folder in folders:
+            order = records.read_json(str(folder / "launch.json")) or {}
+            born = records.read_json(str(folder / "born.json")) or {}
+            living = tuple(born[role][0] for role in records.ROLES if role in born and kernel.is_alive(*born[role]))
+            found.append(LaunchFolder(folder.name, str(order.get("session", "?")), living, folder.stat().st_mtime))
+        return found
+
+    @property
+    def living(self) -> list[LaunchFolder]:
+        """The launches of which something lives."""
+        return [launch for launch in self.launches if launch.living]

@@ -1,0 +1,157 @@
+"""The keeper may die or hang: sessions live on, deaths are still seen, and there is never a second keeper."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from tests.live.instance import Instance, alive, kill, wait_for
+
+
+def test_after_a_sigkill_of_the_keeper_sessions_live_on_under_a_new_one(vigil: Instance) -> None:
+    tmux, headless = vigil.run("t", "sleep", "1000"), vigil.run("h", "sleep", "1000", runtime="headless")
+    first = vigil.keeper_pid
+
+    vigil.kill_keeper()
+
+    wait_for(lambda: vigil.keeper_pid != first and alive(vigil.keeper_pid), 15, "a new keeper")
+    vigil.wait_event("keeper.started")
+    assert (vigil.get("t")["pid"], vigil.get("h")["pid"]) == (tmux["pid"], headless["pid"])
+    assert vigil.deaths("t") == vigil.deaths("h") == []
+
+
+def test_a_new_keeper_records_the_death_of_what_it_did_not_spawn(vigil: Instance) -> None:
+    session = vigil.run("t", "sleep", "1000")
+    vigil.kill_keeper()
+    vigil.wait_event("keeper.started")
+    vigil.kill_daemon()
+
+    kill(session["pid"], signal.SIGSEGV)
+    wait_for(lambda: (vigil.home.launch(session["launch"]) / "exit.json").exists(), 10, "the new keeper's record")
+    vigil.start()
+
+    death = vigil.wait_death("t")
+    assert (death["signal"], death["observed_by"]) == (11, "keeper")
+
+
+def test_sessions_live_on_when_daemon_and_keeper_are_both_killed(vigil: Instance) -> None:
+    session = vigil.run("t", "sleep", "1000", restart="always")
+    vigil.kill_daemon()
+    vigil.kill_keeper()
+
+    after = vigil.json("get", "t")
+
+    assert (after["pid"], after["launch"], after["state"]) == (session["pid"], session["launch"], "running")
+    assert after["restarts"]["count"] == 0
+
+
+def test_a_death_that_only_the_shim_saw_says_so(vigil: Instance) -> None:
+    session = vigil.run("t", "sh", "-c", f"while [ ! -e {vigil.path}/go ]; do sleep 0.02; done; exit 7")
+    vigil.kill_daemon()
+    vigil.kill_keeper()
+
+    (vigil.path / "go").touch()
+    wait_for(lambda: (vigil.home.launch(session["launch"]) / "shim-exit").exists(), 10, "the shim's record")
+    wait_for(lambda: not alive(session["pid"]), 10, "the agent to end")
+    vigil.start()
+
+    death = vigil.wait_death("t")
+    assert (death["exit_code"], death["observed_by"], death["cause"]) == (7, "shim", "crash")
+
+
+def test_a_status_that_the_shim_cannot_tell_is_said_to_be_ambiguous(vigil: Instance) -> None:
+    session = vigil.run("t", "sleep", "1000")
+    vigil.kill_daemon()
+    vigil.kill_keeper()
+
+    kill(session["pid"], signal.SIGKILL)
+    wait_for(lambda: (vigil.home.launch(session["launch"]) / "shim-exit").exists(), 10, "the shim's record")
+    vigil.start()
+
+    death = vigil.wait_death("t")
+    assert (death["exit_code"], death["signal"], death["observed_by"]) == (137, None, "shim")
+    assert "SIGKILL (9) or by exit 137" in death["evidence"][0]["text"]
+
+
+def test_a_death_that_nobody_saw_says_unobserved(vigil: Instance) -> None:
+    session = vigil.run("h", "sleep", "1000", runtime="headless")
+    vigil.kill_daemon()
+    vigil.kill_keeper()
+
+    kill(session["pid"], signal.SIGKILL)
+    vigil.start()
+
+    death = vigil.wait_death("h")
+    assert (death["cause"], death["exit_code"], death["signal"]) == ("unobserved", None, None)
+    assert death["observed_by"] == "start-up"
+
+
+def test_a_stopped_keeper_is_an_event_no_second_one_and_deaths_are_still_seen(vigil: Instance) -> None:
+    tmux, headless = vigil.run("t", "sleep", "1000"), vigil.run("h", "sleep", "1000", runtime="headless")
+    keeper = vigil.keeper_pid
+
+    os.kill(keeper, signal.SIGSTOP)
+
+    assert vigil.wait_event("keeper.wedged", within_s=15)["data"]["pid"] == keeper
+    assert vigil.keeper_pid == keeper
+    os.kill(tmux["pid"], signal.SIGTERM)
+    os.kill(headless["pid"], signal.SIGKILL)
+    assert vigil.wait_death("t")["signal"] == 15
+    assert vigil.wait_death("h")["signal"] == 9
+    assert vigil.client.status()["keeper_wedged"]
+
+    os.kill(keeper, signal.SIGCONT)
+
+    vigil.wait_event("keeper.answers", within_s=15)
+    assert (vigil.keeper_pid, len(vigil.deaths("t")), len(vigil.deaths("h"))) == (keeper, 1, 1)
+
+
+def test_a_launch_while_the_keeper_is_stopped_fails_with_a_clear_line(vigil: Instance) -> None:
+    vigil.run("t", "sleep", "1000")
+    os.kill(vigil.keeper_pid, signal.SIGSTOP)
+
+    done = vigil.run_cli("run", "--name", "late", "--", "sleep", "1000")
+
+    os.kill(vigil.keeper_pid, signal.SIGCONT)
+    assert done.returncode == 1
+    assert "late was not launched: the keeper" in done.stderr
+    assert [session["name"] for session in vigil.client.sessions()] == ["t"]
+    wait_for(lambda: not [p for p in vigil.processes() if _names(p, b"VIGIL_SESSION=late")], 15, "nothing of it to be left")
+
+
+def test_an_older_keeper_is_replaced_in_place_and_keeps_its_children(vigil: Instance) -> None:
+    session = vigil.run("h", "sleep", "1000", runtime="headless")
+    keeper = vigil.keeper_pid
+    vigil.ok("daemon", "stop")
+
+    import json
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(str(vigil.home.keeper_socket))
+        sock.sendall(json.dumps({"id": 1, "do": "upgrade"}).encode() + b"\n")
+        assert b'"ok":true' in sock.recv(4096)
+
+    vigil.start()
+    assert vigil.client.status()["keeper_pid"] == keeper
+    kill(session["pid"], signal.SIGSEGV)
+    death = vigil.wait_death("h")
+    assert death["signal"] == 11
+
+
+def test_the_keeper_ends_by_itself_when_nothing_is_left_to_watch(vigil: Instance) -> None:
+    vigil.run("t", "sleep", "1000")
+    vigil.client.rm("t")
+    keeper = vigil.keeper_pid
+
+    vigil.ok("daemon", "stop")
+
+    wait_for(lambda: not alive(keeper), 20, "the keeper to end")
+
+
+def _names(pid: int, token: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return token in file.read()
+    except OSError:
+        return False

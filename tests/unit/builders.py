@@ -1,0 +1,353 @@
+"""Values to begin a test with: what a test does not care about has a plain default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from vigil.core.death import Case
+from vigil.core.effects import Effect, Persist, SetTimer, Spawn
+from vigil.core.events import Asked, Declared, Ended, Event, Exited, Launched, LaunchFailed, Orphaned, TimerFired
+from vigil.core.machine import PACE, Machine
+from vigil.core.model import (
+    Axis,
+    Cause,
+    Death,
+    Evidence,
+    Exit,
+    Fact,
+    Intent,
+    Launch,
+    ProcessId,
+    Reading,
+    RestartPolicy,
+    RestartWhen,
+    Session,
+    Spec,
+    State,
+)
+
+BOOT = "b00t:1"
+ALWAYS = RestartPolicy(RestartWhen.ALWAYS)
+ON_FAILURE = RestartPolicy(RestartWhen.ON_FAILURE)
+NEVER = RestartPolicy(RestartWhen.NEVER)
+
+
+def make_process(pid: int = 100, start_ticks: int = 7, boot: str = BOOT) -> ProcessId:
+    return ProcessId(pid, start_ticks, boot)
+
+
+def make_launch(session_id: str = "s1", number: int = 1, **changes: Any) -> Launch:
+    values: dict[str, Any] = {"id": f"{session_id}-{number}", "session_id": session_id, "number": number, "created_at": 1000.0}
+    return Launch(**(values | changes))
+
+
+def make_spec(policy: RestartPolicy = NEVER, command: tuple[str, ...] = ("sleep", "60")) -> Spec:
+    return Spec(command, "/work", restart=policy)
+
+
+def make_session(state: State = State.RUNNING, **changes: Any) -> Session:
+    values: dict[str, Any] = {
+        "id": "s1",
+        "name": "alpha",
+        "spec": make_spec(),
+        "created_at": 1000.0,
+        "state": state,
+        "state_since": 1000.0,
+        "why": "a test wants it",
+    }
+    return Session(**(values | changes))
+
+
+def make_intent(cause: Cause = Cause.OPERATOR, **changes: Any) -> Intent:
+    values: dict[str, Any] = {
+        "id": "s1-1-stop",
+        "session_id": "s1",
+        "launch_id": "s1-1",
+        "verb": "stop",
+        "cause": cause,
+        "actor": "alice",
+        "reason": "",
+        "at": 1000.0,
+        "target": make_process(),
+        "until": 1600.0,
+    }
+    return Intent(**(values | changes))
+
+
+def make_exit(launch_id: str = "s1-1", at: float = 1100.0, **changes: Any) -> Exit:
+    values: dict[str, Any] = {"launch_id": launch_id, "at": at, "observed_by": "daemon", "status_source": "pidfd"}
+    return Exit(**(values | changes))
+
+
+def make_case(
+    intent: Intent | None = None, uptime_s: float | None = 100.0, when: RestartWhen = RestartWhen.NEVER, **exit_: Any
+) -> Case:
+    return Case(make_exit(**exit_), intent, uptime_s, when)
+
+
+def make_death(cause: Cause = Cause.CRASH, **changes: Any) -> Death:
+    values: dict[str, Any] = {
+        "id": "d-s1-1",
+        "session_id": "s1",
+        "session": "alpha",
+        "launch_id": "s1-1",
+        "at": 1100.0,
+        "observed_by": "daemon",
+        "cause": cause,
+        "exit_code": 1,
+        "signal": None,
+        "charged": True,
+        "intent": None,
+        "uptime_s": 100.0,
+        "evidence": (Evidence("pidfd", "the agent exited with 1"),),
+    }
+    return Death(**(values | changes))
+
+
+def make_reading(value: str = "alive", **changes: Any) -> Reading:
+    values: dict[str, Any] = {"source": "pidfd", "conclusive": True, "observed_at": 1000.0, "since": 1000.0}
+    return Reading(value, **(values | changes))
+
+
+def make_launched(launch_id: str = "s1-1", at: float = 1001.0, adopted: bool = False) -> Launched:
+    facts = tuple(Fact(axis, "alive", "pidfd", at, conclusive=True) for axis in (Axis.PROCESS, Axis.RUNTIME, Axis.SERVER))
+    root, server = make_process(101), make_process(102)
+    return Launched(launch_id, at, make_process(100), root, server, "%0", facts, adopted)
+
+
+class Stage:
+    """A machine, its clock and all it asked for; every answer is checked for its order."""
+
+    def __init__(self, sessions: Iterable[Session] = (), now: float = 1000.0) -> None:
+        self.machine = Machine(sessions)
+        self.now = now
+        self.deaths: list[Death] = []
+        self.intents: list[Intent] = []
+        self.log: list[str] = []
+        self.durable: dict[str, Session] = {}
+
+    def tell(self, *events: Event) -> list[Effect]:
+        """Tell the machine what happened; return what it asks for, without what is to be made durable."""
+        asked: list[Effect] = []
+        for event in events:
+            effects = self.machine.handle(event, self.now)
+            for number, effect in enumerate(effects):
+                if isinstance(effect, Persist):
+                    assert number == 0, "what must be durable comes first, and once"
+                    self._persist(effect)
+                else:
+                    asked.append(effect)
+        return asked
+
+    def _persist(self, change: Persist) -> None:
+        self.deaths += change.deaths
+        self.intents += change.intents
+        self.log += [entry.kind for entry in change.log]
+        for session_id in change.removed:
+            self.durable.pop(session_id, None)
+        self.durable |= {session.id: session for session in change.sessions}
+
+    def session(self, session_id: str = "s1") -> Session:
+        return self.machine.sessions[session_id]
+
+    def state(self, session_id: str = "s1") -> str:
+        """Return a session's state, with what it waits for."""
+        session = self.machine.sessions.get(session_id)
+        if session is None:
+            return "removed"
+        return session.state.value + (f" ({session.hold.reason})" if session.hold else "")
+
+    def declare(self, policy: RestartPolicy = NEVER, session_id: str = "s1", name: str = "alpha") -> list[Effect]:
+        return self.tell(Declared(session_id, name, make_spec(policy), "alice"))
+
+    def ask(self, verb: str, session_id: str = "s1") -> list[Effect]:
+        return self.tell(Asked(verb, session_id, "alice"))
+
+    def launch(self) -> Launch:
+        launch = self.session().launch
+        assert launch is not None
+        return launch
+
+    def exit(self, **found: Any) -> list[Effect]:
+        """The agent of the current launch ends."""
+        return self.tell(Exited(make_exit(self.launch().id, self.now, **found)))
+
+    def end(self, ok: bool = True) -> list[Effect]:
+        """What there was of the current launch is verified gone, or is not."""
+        return self.tell(Ended(self.launch().id, ok, "" if ok else "pid 100 lives on after KILL"))
+
+
+def kinds(effects: Iterable[Effect]) -> list[str]:
+    """Return what is asked for, by its kind."""
+    return [type(effect).__name__ for effect in effects]
+
+
+def only_timer(effects: Iterable[Effect]) -> SetTimer:
+    (timer,) = (effect for effect in effects if isinstance(effect, SetTimer))
+    return timer
+
+
+def only_spawn(effects: Iterable[Effect]) -> Spawn:
+    (spawn,) = (effect for effect in effects if isinstance(effect, Spawn))
+    return spawn
+
+
+# Situations: how a session comes into each of its states, by what happened to it.
+
+
+def starting(policy: RestartPolicy = NEVER) -> Stage:
+    stage = Stage()
+    stage.declare(policy)
+    return stage
+
+
+def running(policy: RestartPolicy = NEVER) -> Stage:
+    stage = starting(policy)
+    stage.now = 1001.0
+    stage.tell(make_launched())
+    stage.now = 1100.0
+    return stage
+
+
+def waiting_for_its_turn(policy: RestartPolicy = NEVER) -> Stage:
+    stage = Stage()
+    for number in range(PACE):
+        stage.declare(session_id=f"other{number}", name=f"other{number}")
+    stage.declare(policy)
+    return stage
+
+
+def suspect(policy: RestartPolicy = NEVER) -> Stage:
+    stage = running(policy)
+    stage.tell(Orphaned("s1-1", stage.now, "pane"))
+    return stage
+
+
+def being_stopped(policy: RestartPolicy = NEVER) -> Stage:
+    stage = running(policy)
+    stage.ask("stop")
+    return stage
+
+
+def being_stopped_while_it_starts(policy: RestartPolicy = NEVER) -> Stage:
+    stage = starting(policy)
+    stage.ask("stop")
+    return stage
+
+
+def being_restarted(policy: RestartPolicy = NEVER) -> Stage:
+    stage = running(policy)
+    stage.ask("restart")
+    return stage
+
+
+def being_removed(policy: RestartPolicy = NEVER) -> Stage:
+    stage = running(policy)
+    stage.ask("rm")
+    return stage
+
+
+def being_replaced(policy: RestartPolicy = ALWAYS) -> Stage:
+    stage = running(policy)
+    stage.tell(Orphaned("s1-1", stage.now, "server"))
+    return stage
+
+
+def stuck(policy: RestartPolicy = NEVER) -> Stage:
+    stage = being_stopped(policy)
+    stage.end(ok=False)
+    return stage
+
+
+def finished_and_coming_back(policy: RestartPolicy = ALWAYS) -> Stage:
+    stage = running(policy)
+    stage.exit(exit_code=0)
+    return stage
+
+
+def coming_back(policy: RestartPolicy = ALWAYS) -> Stage:
+    stage = finished_and_coming_back(policy)
+    stage.now += policy.base_s
+    stage.tell(TimerFired("s1", "hold"))
+    return stage
+
+
+def crashed(policy: RestartPolicy = ALWAYS) -> Stage:
+    stage = running(policy)
+    stage.exit(exit_code=1)
+    return stage
+
+
+def crashed_and_coming_back(policy: RestartPolicy = ALWAYS) -> Stage:
+    stage = crashed(policy)
+    stage.now += 2 * policy.base_s
+    stage.tell(TimerFired("s1", "hold"))
+    return stage
+
+
+def stopped(policy: RestartPolicy = NEVER) -> Stage:
+    stage = being_stopped(policy)
+    stage.exit(signal=15)
+    stage.end()
+    return stage
+
+
+def parked(policy: RestartPolicy = NEVER) -> Stage:
+    """Nothing parks a session yet; it is put there by hand."""
+    stage = stopped(policy)
+    stage.machine.sessions["s1"] = make_session(State.PARKED, spec=make_spec(policy), launch=stage.launch(), launches=1)
+    return stage
+
+
+def failed(policy: RestartPolicy = NEVER) -> Stage:
+    stage = running(policy)
+    stage.exit(exit_code=1)
+    return stage
+
+
+def saturated(policy: RestartPolicy = RestartPolicy(RestartWhen.ALWAYS, max_restarts=1)) -> Stage:  # noqa: B008
+    stage = crashed_and_coming_back(policy)
+    stage.end()
+    stage.tell(make_launched("s1-2", stage.now))
+    stage.exit(exit_code=1)
+    return stage
+
+
+def launch_failed(policy: RestartPolicy = NEVER) -> Stage:
+    stage = starting(policy)
+    stage.tell(LaunchFailed("s1-1", stage.now, "no such file"))
+    return stage
+
+
+def succeeded(policy: RestartPolicy = NEVER) -> Stage:
+    stage = running(policy)
+    stage.exit(exit_code=0)
+    return stage
+
+
+SITUATIONS = {
+    builder.__name__: builder
+    for builder in (
+        starting,
+        waiting_for_its_turn,
+        running,
+        suspect,
+        stuck,
+        being_stopped,
+        being_stopped_while_it_starts,
+        being_restarted,
+        being_removed,
+        being_replaced,
+        finished_and_coming_back,
+        coming_back,
+        crashed,
+        crashed_and_coming_back,
+        parked,
+        stopped,
+        failed,
+        launch_failed,
+        saturated,
+        succeeded,
+    )
+}

@@ -1,0 +1,192 @@
+"""The cause of a death is read from a table, and rests on evidence."""
+
+from __future__ import annotations
+
+import signal
+import unicodedata
+from itertools import product
+
+import pytest
+
+from tests.unit.builders import make_case, make_exit, make_intent
+from vigil.core.death import CRASH_SIGNALS, EARLY_S, RULES, Case, classify, describe_status, evidence_of
+from vigil.core.model import Cause, Intent, RestartWhen
+
+ALWAYS, NEVER = RestartWhen.ALWAYS, RestartWhen.NEVER
+
+# One line a rule, in the order of the table: a case that this rule decides, and no earlier one.
+DECIDED = (
+    (Cause.HOST_REBOOTED, make_case(rebooted=True, exit_code=0, started=False, server_ended=True)),
+    (Cause.LAUNCH_FAILED, make_case(started=False, server_ended=True, signal=11)),
+    (Cause.SERVER_DIED, make_case(server_ended=True, signal=11)),
+    (Cause.CRASH, make_case(signal=11)),
+    (Cause.KILLED_BY_UNKNOWN, make_case(signal=9)),
+    (Cause.EARLY_EXIT, make_case(exit_code=0, uptime_s=1.0, when=ALWAYS)),
+    (Cause.FINISHED, make_case(exit_code=0)),
+    (Cause.CRASH, make_case(exit_code=1)),
+    (Cause.UNOBSERVED, make_case()),
+)
+
+INTENTS = (None, *(make_intent(cause, reason=reason) for cause in Cause for reason in ("", "it was time")))
+CODES = (None, 0, 1, 2, 126, 127, 128, 129, 130, 137, 139, 143, 255)
+SIGNALS = (None, 1, 2, 6, 9, 11, 15, 19, 34, 40, 64, 99)
+
+
+def every_case() -> list[Case]:
+    flags = (False, True)
+    return [
+        make_case(
+            intent,
+            uptime_s,
+            when,
+            exit_code=code,
+            signal=number,
+            ambiguous=ambiguous,
+            server_ended=server_ended,
+            server_signal=number if server_ended else None,
+            rebooted=rebooted,
+            started=started,
+            root_signal=root,
+            status_source="pidfd" if rebooted else "",
+        )
+        for code, number, ambiguous, server_ended, rebooted, started in product(CODES, SIGNALS, flags, flags, flags, flags)
+        for intent in (INTENTS[0], INTENTS[1])
+        for uptime_s, when, root in (
+            (None, NEVER, None),
+            (0.0, ALWAYS, 1),
+            (9.9, RestartWhen.ON_FAILURE, None),
+            (1e6, ALWAYS, None),
+        )
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(RULES)), ids=lambda n: f"{n}-{RULES[n].cause}")
+def test_every_rule_decides_something_and_the_first_that_holds_decides(number: int) -> None:
+    assert len(DECIDED) == len(RULES)
+    cause, case = DECIDED[number]
+
+    assert [rule.holds(case) for rule in RULES[:number]] == [False] * number
+    assert RULES[number].holds(case)
+    assert (RULES[number].cause, classify(case)) == (cause, cause)
+
+
+def test_the_last_rule_holds_whatever_happened() -> None:
+    assert all(RULES[-1].holds(case) for case in every_case())
+
+
+@pytest.mark.parametrize("cause", sorted(Cause))
+def test_an_intent_always_names_the_cause(cause: Cause) -> None:
+    for code, number, server_ended, started in product(CODES, SIGNALS, (False, True), (False, True)):
+        case = make_case(make_intent(cause), exit_code=code, signal=number, server_ended=server_ended, started=started)
+        assert classify(case) is cause, case
+
+
+def test_a_reboot_beats_an_intent_and_everything_else() -> None:
+    for intent, code, number, server_ended, started in product(INTENTS, CODES, SIGNALS, (False, True), (False, True)):
+        case = make_case(intent, exit_code=code, signal=number, server_ended=server_ended, started=started, rebooted=True)
+        assert classify(case) is Cause.HOST_REBOOTED, case
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ambiguous", [False, True])
+def test_an_exit_that_answers_a_signal_counts_as_that_signal(number: int, ambiguous: bool) -> None:
+    case = make_case(exit_code=128 + number, ambiguous=ambiguous)
+
+    assert case.signal == number
+    assert classify(case) is Cause.KILLED_BY_UNKNOWN
+
+
+@pytest.mark.parametrize("code", sorted(set(range(1, 256)) - {129, 130, 143}))
+def test_any_other_exit_code_is_a_crash_also_137(code: int) -> None:
+    assert classify(make_case(exit_code=code)) is Cause.CRASH
+
+
+@pytest.mark.parametrize("number", range(1, 65))
+def test_a_signal_is_a_crash_if_the_agent_did_it_to_itself_and_else_nobodys(number: int) -> None:
+    own = {"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGSYS", "SIGTRAP"}  # DESIGN 4.4
+    expected = Cause.CRASH if number in {getattr(signal, name) for name in own} else Cause.KILLED_BY_UNKNOWN
+
+    assert classify(make_case(signal=number)) is expected
+    assert {signal.Signals(found).name for found in CRASH_SIGNALS} == own
+
+
+@pytest.mark.parametrize("found", [{"exit_code": 0}, {"exit_code": 1}, {"signal": 1}, {"signal": 11}, {}], ids=str)
+def test_the_server_is_looked_at_before_the_agents_own_end(found: dict[str, int]) -> None:
+    case = make_case(server_ended=True, server_signal=9, **found)
+
+    assert classify(case) is Cause.SERVER_DIED
+    assert any("tmux server" in line.text and "SIGKILL" in line.text for line in evidence_of(case))
+
+
+@pytest.mark.parametrize(
+    ("uptime_s", "when", "cause"),
+    [
+        (EARLY_S - 0.1, RestartWhen.ALWAYS, Cause.EARLY_EXIT),
+        (EARLY_S, RestartWhen.ALWAYS, Cause.FINISHED),
+        (None, RestartWhen.ALWAYS, Cause.FINISHED),
+        (EARLY_S - 0.1, RestartWhen.ON_FAILURE, Cause.FINISHED),
+        (EARLY_S - 0.1, RestartWhen.NEVER, Cause.FINISHED),
+    ],
+)
+def test_a_quick_exit_0_is_early_only_where_it_would_always_come_back(
+    uptime_s: float | None, when: RestartWhen, cause: Cause
+) -> None:
+    assert EARLY_S == 10  # DESIGN 4.4
+    assert classify(make_case(exit_code=0, uptime_s=uptime_s, when=when)) is cause
+
+
+def test_what_only_the_shell_saw_is_told_as_both_it_may_be() -> None:
+    words = describe_status(make_exit(exit_code=137, ambiguous=True))
+
+    assert "SIGKILL (9)" in words
+    assert "exit 137" in words
+    assert "only its shell's $? is known" in words
+
+
+def test_what_the_kernel_said_is_told_as_it_is() -> None:
+    assert describe_status(make_exit(exit_code=137)) == "the agent exited with 137"
+    assert describe_status(make_exit(signal=9)) == "the agent was ended by SIGKILL (9)"
+    assert describe_status(make_exit(signal=40)) == "the agent was ended by signal 40"
+
+
+def test_what_nobody_saw_is_never_a_guess() -> None:
+    case = make_case()
+
+    assert classify(case) is Cause.UNOBSERVED
+    assert [line.text for line in evidence_of(case)][0] == "nobody saw how it ended"
+
+
+def test_the_evidence_of_a_signal_says_that_no_intent_was_found() -> None:
+    for found in ({"signal": 9}, {"exit_code": 143}):
+        assert "nobody recorded an intent to end it" in [line.text for line in evidence_of(make_case(**found))]
+
+
+def test_the_evidence_of_an_intent_says_who_and_why() -> None:
+    case = make_case(make_intent(reason="too expensive"), signal=15)
+
+    assert "stop by alice: too expensive" in [line.text for line in evidence_of(case) if line.source == "intent"]
+
+
+def test_the_evidence_says_how_long_it_had_been_up_and_that_its_pane_was_closed() -> None:
+    texts = [line.text for line in evidence_of(make_case(signal=1, root_signal=1, uptime_s=3.25))]
+
+    assert "it had been up 3.2 s" in texts
+    assert any("the pane was closed" in text for text in texts)
+
+
+def test_every_combination_has_a_cause_and_clean_evidence() -> None:
+    for case in every_case():
+        assert classify(case) in Cause
+        evidence = evidence_of(case)
+        assert evidence, case
+        for line in evidence:
+            assert line.source, case
+            assert line.text, case
+            assert not any(unicodedata.category(char) == "Cc" for char in line.source + line.text), case
+
+
+@pytest.mark.parametrize("intent", INTENTS, ids=lambda i: "none" if i is None else f"{i.cause}-{bool(i.reason)}")
+def test_every_intent_is_told_in_the_evidence(intent: Intent | None) -> None:
+    said = [line for line in evidence_of(make_case(intent, exit_code=0)) if line.source == "intent"]
+
+    assert bool(said) == (intent is not None)
