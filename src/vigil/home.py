@@ -70,8 +70,11 @@ def find_home() -> Home:
     named = os.environ.get("VIGIL_HOME")
     if named is not None and not named:
         raise VigilError("VIGIL_HOME is empty: unset it, or name a folder")
+    spool = os.environ.get("VIGIL_SPOOL")
     if named:
         path = Path(named).expanduser()
+    elif spool and os.path.basename(spool) == "spool":
+        path = Path(spool).parent  # inside a session: the instance that watches it
     else:
         state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
         path = Path(state).expanduser() / "vigil"

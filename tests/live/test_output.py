@@ -92,7 +92,8 @@ def test_following_logs_shows_each_line_once_and_ends_with_the_launch(shared: In
 
 
 def test_the_output_of_a_headless_agent_stays_bounded_on_disk_and_its_end_readable(shared: Instance) -> None:
-    script = "import sys, time\nfor n in range(96): sys.stdout.write(('y' * 1023 + '\\n') * 1024)\nprint('the end', flush=True)\ntime.sleep(1000)"
+    flood = "for n in range(96): sys.stdout.write(('y' * 1023 + '\\n') * 1024)"
+    script = f"import sys, time\n{flood}\nprint('the end', flush=True)\ntime.sleep(1000)"
     session = shared.run("flood", sys.executable, "-c", script, runtime="headless")
     path = shared.home.launch(session["launch"]) / "stdout.jsonl"
     wait_for(lambda: path.stat().st_size > 96 << 20, 20, "the flood")

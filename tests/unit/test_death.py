@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import unicodedata
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_a_signal_is_a_crash_if_the_agent_did_it_to_itself_and_else_nobodys(numb
 
 
 @pytest.mark.parametrize("found", [{"exit_code": 0}, {"exit_code": 1}, {"signal": 1}, {"signal": 11}, {}], ids=str)
-def test_the_server_is_looked_at_before_the_agents_own_end(found: dict[str, int]) -> None:
+def test_the_server_is_looked_at_before_the_agents_own_end(found: dict[str, Any]) -> None:
     case = make_case(server_ended=True, server_signal=9, **found)
 
     assert classify(case) is Cause.SERVER_DIED
@@ -153,12 +154,12 @@ def test_what_nobody_saw_is_never_a_guess() -> None:
     case = make_case()
 
     assert classify(case) is Cause.UNOBSERVED
-    assert [line.text for line in evidence_of(case)][0] == "nobody saw how it ended"
+    assert evidence_of(case)[0].text == "nobody saw how it ended"
 
 
 def test_the_evidence_of_a_signal_says_that_no_intent_was_found() -> None:
-    for found in ({"signal": 9}, {"exit_code": 143}):
-        assert "nobody recorded an intent to end it" in [line.text for line in evidence_of(make_case(**found))]
+    for case in (make_case(signal=9), make_case(exit_code=143)):
+        assert "nobody recorded an intent to end it" in [line.text for line in evidence_of(case)]
 
 
 def test_the_evidence_of_an_intent_says_who_and_why() -> None:

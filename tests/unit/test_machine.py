@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -59,29 +60,32 @@ from vigil.core.machine import GRACE_S, HANDLERS, INTENT_LASTS_S, PACE, VERBS, M
 from vigil.core.model import ALIVE, After, Axis, Cause, Fact, Hold, RestartPolicy, RestartWhen, State
 from vigil.core.restart import delay_s, jitter_of
 
-# What a verb makes of a session in each situation, and what is asked for. "-" stands for: nothing changes, nothing is done.
-#                                  stop                   start                          restart                        rm                   reset
+END = "ending EndLaunch"
+BACK = "pending (survivor) EndLaunch"
+BACK_AFTER_CRASH = "crashed (survivor) EndLaunch"
+# What a verb makes of a session in each situation, and what is asked for; "-": it stays as it is and nothing is done.
 VERB_TABLE = {
-    "starting":                      ("ending",             "-",                           "ending",                      "ending",            "-"),
-    "waiting_for_its_turn":          ("stopped",            "-",                           "-",                           "removed Purge",     "-"),
-    "running":                       ("ending EndLaunch",   "-",                           "ending EndLaunch",            "ending EndLaunch",  "-"),
-    "suspect":                       ("ending EndLaunch",   "-",                           "ending EndLaunch",            "ending EndLaunch",  "-"),
-    "stuck":                         ("ending EndLaunch",   "-",                           "ending EndLaunch",            "ending EndLaunch",  "-"),
-    "being_stopped":                 ("ending",             "ending",                      "ending",                      "ending",            "-"),
-    "being_stopped_while_it_starts": ("ending",             "ending",                      "ending",                      "ending",            "-"),
-    "being_restarted":               ("ending",             "ending",                      "ending",                      "ending",            "-"),
-    "being_removed":                 ("ending",             "ending",                      "ending",                      "ending",            "-"),
-    "being_replaced":                ("ending",             "ending",                      "ending",                      "ending",            "-"),
-    "finished_and_coming_back":      ("stopped",            "pending (survivor) EndLaunch", "pending (survivor) EndLaunch", "ending EndLaunch", "pending (survivor) EndLaunch"),
-    "coming_back":                   ("stopped",            "pending (survivor) EndLaunch", "pending (survivor) EndLaunch", "ending EndLaunch", "-"),
-    "crashed":                       ("stopped",            "crashed (survivor) EndLaunch", "crashed (survivor) EndLaunch", "ending EndLaunch", "crashed (survivor) EndLaunch"),
-    "crashed_and_coming_back":       ("stopped",            "crashed (survivor) EndLaunch", "crashed (survivor) EndLaunch", "ending EndLaunch", "-"),
-    "parked":                        ("stopped",            "pending (survivor) EndLaunch", "pending (survivor) EndLaunch", "ending EndLaunch", "-"),
-    "stopped":                       ("-",                  "pending (survivor) EndLaunch", "pending (survivor) EndLaunch", "ending EndLaunch", "-"),
-    "failed":                        ("stopped",            "pending (survivor) EndLaunch", "pending (survivor) EndLaunch", "ending EndLaunch", "-"),
-    "launch_failed":                 ("stopped",            "pending (survivor) EndLaunch", "pending (survivor) EndLaunch", "ending EndLaunch", "-"),
-    "saturated":                     ("stopped",            "pending (survivor) EndLaunch", "pending (survivor) EndLaunch", "ending EndLaunch", "pending (survivor) EndLaunch"),
-    "succeeded":                     ("stopped",            "pending (survivor) EndLaunch", "pending (survivor) EndLaunch", "ending EndLaunch", "-"),
+    #                                 stop       start             restart           rm               reset
+    "starting":                      ("ending",  "-",              "ending",         "ending",        "-"),
+    "waiting_for_its_turn":          ("stopped", "-",              "-",              "removed Purge", "-"),
+    "running":                       (END,       "-",              END,              END,             "-"),
+    "suspect":                       (END,       "-",              END,              END,             "-"),
+    "stuck":                         (END,       "-",              END,              END,             "-"),
+    "being_stopped":                 ("ending",  "ending",         "ending",         "ending",        "-"),
+    "being_stopped_while_it_starts": ("ending",  "ending",         "ending",         "ending",        "-"),
+    "being_restarted":               ("ending",  "ending",         "ending",         "ending",        "-"),
+    "being_removed":                 ("ending",  "ending",         "ending",         "ending",        "-"),
+    "being_replaced":                ("ending",  "ending",         "ending",         "ending",        "-"),
+    "finished_and_coming_back":      ("stopped", BACK,             BACK,             END,             BACK),
+    "coming_back":                   ("stopped", BACK,             BACK,             END,             "-"),
+    "crashed":                       ("stopped", BACK_AFTER_CRASH, BACK_AFTER_CRASH, END,             BACK_AFTER_CRASH),
+    "crashed_and_coming_back":       ("stopped", BACK_AFTER_CRASH, BACK_AFTER_CRASH, END,             "-"),
+    "parked":                        ("stopped", BACK,             BACK,             END,             "-"),
+    "stopped":                       ("-",       BACK,             BACK,             END,             "-"),
+    "failed":                        ("stopped", BACK,             BACK,             END,             "-"),
+    "launch_failed":                 ("stopped", BACK,             BACK,             END,             "-"),
+    "saturated":                     ("stopped", BACK,             BACK,             END,             BACK),
+    "succeeded":                     ("stopped", BACK,             BACK,             END,             "-"),
 }  # fmt: skip
 ORDER = ("stop", "start", "restart", "rm", "reset")
 AFTER = {"stop": After.STOP, "start": After.RELAUNCH, "restart": After.RELAUNCH, "rm": After.REMOVE}
@@ -751,7 +755,7 @@ def test_an_intent_of_one_launch_does_not_speak_for_the_next() -> None:
 
 # Fencing: what an old launch says is not heard
 
-OF_A_LAUNCH = {
+OF_A_LAUNCH: dict[str, Callable[[str], Event]] = {
     "exited": lambda launch: Exited(make_exit(launch, exit_code=1)),
     "orphaned": lambda launch: Orphaned(launch, 1300.0, "server"),
     "ended": lambda launch: Ended(launch, ok=True),

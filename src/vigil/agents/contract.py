@@ -11,3 +11,4 @@ class Agent:
 
     name: str
     command: tuple[str, ...] = ()  # what starts it when nothing else is said; empty: a command must be given
+    converses: bool = False  # headless, it reads its input: it gets a pipe that stays open instead of /dev/null

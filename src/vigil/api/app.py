@@ -110,7 +110,7 @@ def make_app(daemon: Daemon) -> FastAPI:
     @app.get("/v1/sessions")
     async def sessions(all: bool = False) -> Response:
         """Every session; without `all`, those that have been over for a day are left out."""
-        found = [session for session in machine.sessions.values() if all or not daemon.is_old(session)]
+        found = [session for session in operations.sessions() if all or not daemon.is_old(session)]
         found.sort(key=lambda session: session.name)
         return Response(json.dumps([session_view(session) for session in found]), media_type="application/json")
 
@@ -170,7 +170,7 @@ def make_app(daemon: Daemon) -> FastAPI:
         """All there is about one session."""
         session = operations.find(name)
         await daemon.look(session)
-        return session_detail(machine.find(name) or session)
+        return session_detail(operations.find(name))
 
     @app.post("/v1/sessions/{name:path}:{verb}")
     async def ask(name: str, verb: Verb, request: Request, reason: str = "") -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 
+from vigil.agents import KINDS
 from vigil.core.effects import CloseLaunch, EndLaunch, Purge, Spawn
 from vigil.core.events import Closed, Ended, Event, Launched, LaunchFailed
 from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind
@@ -68,7 +69,8 @@ class Carrier:
         self._kinds[launch.id] = session.spec.runtime
         try:
             env = await asyncio.to_thread(self._read_environment, session.id)
-            await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, Order(session, launch, env))
+            order = Order(session, launch, env, KINDS[session.spec.agent].converses)
+            await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
             folder = str(self._home.launch(launch.id))
             born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
         except (OSError, KeeperRefused, KeeperSilent) as error:

@@ -101,9 +101,8 @@ class Daemon:
         """Read one session's axes now; a server that does not answer costs its deadline and nothing else."""
         launch = session.launch
         if session.state in ALIVE and launch is not None:
-            before = session.axes
             await self.sweep.look(session, read_clients())
-            await self.supervisor.until(lambda: self.machine.sessions.get(session.id, session).axes is not before, READ_S)
+            await self.supervisor.until(lambda: self.supervisor.shown.get(session.id) is not session, READ_S)
 
     async def _rewatch(self) -> None:
         """Tell a keeper what lives here: one that is new watches what it did not spawn."""

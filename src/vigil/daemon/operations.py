@@ -48,12 +48,16 @@ class Operations:
         self._machine = supervisor.machine
         self._runtimes = runtimes
 
+    def sessions(self) -> list[Session]:
+        """Return every session, as far as it is durable."""
+        return list(self._supervisor.shown.values())
+
     def find(self, name: str) -> Session:
-        """Return the session of exactly this name."""
+        """Return the session of exactly this name, as far as it is durable."""
         problem = why_not_an_identity(name)
         if problem is not None:
             raise UsageError(problem)
-        session = self._machine.find(name)
+        session = self._supervisor.shown.get(self._machine.by_name.get(name, ""))
         if session is None:
             raise NoSuchSession(f"there is no session {name}; vigil ls --all shows those there are")
         return session

@@ -31,6 +31,7 @@ class Supervisor:
 
     def __init__(self, machine: Machine, store: Store, feed: Feed, clock: Clock) -> None:
         self.machine = machine
+        self.shown = dict(machine.sessions)  # what readers see: only what is durable
         self._store = store
         self._feed = feed
         self._clock = clock
@@ -107,6 +108,7 @@ class Supervisor:
                 if future is not None and not future.done():
                     future.set_exception(error)
             return
+        self.shown = dict(self.machine.sessions)
         for effect in effects:
             if not isinstance(effect, Persist):
                 self._begin(effect)

@@ -32,11 +32,9 @@ FEW_SESSIONS = 100
 def check_python() -> list[Finding]:
     """The interpreter that runs the command, and will run daemon and keeper."""
     version = platform.python_version()
-    if sys.version_info < (3, 11):
-        return [problem(f"{version} is too old", "use Python 3.11 or newer")]
     if not sys.executable or not os.access(sys.executable, os.X_OK):
         return [problem(f"{version}, but its program is gone: no daemon can be started", "install Vigil again")]
-    return [ok(version)]
+    return [ok(f"{version} (3.11 or newer is needed)")]
 
 
 def check_tmux() -> list[Finding]:

@@ -1,0 +1,120 @@
+"""Restarts: the documented delay is the real one, every path is charged alike, and giving up is said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from datetime import datetime
+
+import pytest
+
+from tests.live.instance import Instance, wait_for
+
+
+def at(moment: str) -> float:
+    """Return a moment of the interface in seconds."""
+    return datetime.fromisoformat(moment).timestamp()
+
+
+def test_a_crash_loop_backs_off_as_documented_and_then_gives_up(shared: Instance) -> None:
+    shared.run("loop", "sh", "-c", "exit 3", restart="on-failure", max_restarts=3, backoff_base_s=0.4)
+
+    failed = shared.wait_state("loop", "failed")
+
+    assert (failed["restarts"]["saturated"], failed["restarts"]["count"]) == (True, 4)
+    assert failed["hold"] == {"reason": "saturated", "until": None}
+    deaths = shared.deaths("loop")[::-1]
+    assert [death["charged"] for death in deaths] == [True] * 4
+    events = shared.client.events("loop")
+    launched = [at(e["at"]) for e in events if e["kind"] == "session.state" and e["data"]["to"] == "starting"][1:]
+    for n, (death, start) in enumerate(zip(deaths, launched, strict=False)):
+        wanted = 0.4 * 2**n
+        assert wanted * 0.9 <= start - at(death["at"]) < wanted * 1.1 + 0.5, (n, wanted)
+
+
+def test_the_crashed_marker_is_shown_for_the_whole_backoff(shared: Instance) -> None:
+    shared.run("marked", "sh", "-c", "exit 3", restart="always", backoff_base_s=30)
+
+    crashed = shared.wait_state("marked", "crashed")
+
+    assert crashed["hold"]["reason"] == "backoff"
+    assert 26 < at(crashed["restarts"]["next_attempt_at"]) - time.time() < 34
+    assert crashed["last_death"]["cause"] == "crash"
+    assert "backoff" in shared.ok("ls")
+    shared.client.rm("marked")
+
+
+def test_reset_ends_a_backoff_and_a_saturation(shared: Instance) -> None:
+    shared.run("again", "sh", "-c", "exit 3", restart="on-failure", max_restarts=1, backoff_base_s=30)
+    shared.wait_state("again", "crashed")
+
+    shared.ok("reset", "again")
+
+    wait_for(lambda: len(shared.deaths("again")) == 2, 10, "the next launch")
+    assert shared.wait_state("again", "crashed")["restarts"]["count"] == 1
+    shared.client.rm("again")
+
+
+@pytest.mark.parametrize(
+    ("when", "script", "state"),
+    [
+        ("never", "exit 0", "succeeded"),
+        ("never", "exit 3", "failed"),
+        ("on-failure", "exit 0", "succeeded"),
+        ("on-failure", "exit 3", "crashed"),
+        ("always", "exit 0", "crashed"),  # within its first seconds: an early exit
+        ("always", "exit 3", "crashed"),
+    ],
+)
+@pytest.mark.parametrize("runtime", ["tmux", "headless"])
+def test_policies_mean_what_they_say(shared: Instance, when: str, script: str, state: str, runtime: str) -> None:
+    shared.run("policy", "sh", "-c", script, restart=when, backoff_base_s=60, runtime=runtime)
+
+    assert shared.wait_state("policy", state)["restarts"]["policy"] == when
+    shared.client.rm("policy")
+
+
+def test_a_server_death_is_charged_like_a_crash(shared: Instance) -> None:
+    session = shared.run("server", "sleep", "1000", restart="on-failure", backoff_base_s=0.2)
+
+    os.kill(session["server_pid"], signal.SIGKILL)
+
+    wait_for(lambda: shared.get("server")["launch"].endswith("-2") and shared.get("server")["pid"], 10, "the replacement")
+    after = shared.get("server")
+    assert after["restarts"]["count"] == 1
+    assert after["last_death"]["cause"] == "server-died"
+    assert after["server_pid"] != session["server_pid"]
+    shared.client.rm("server")
+
+
+def test_what_a_dead_agent_left_is_ended_before_its_replacement(shared: Instance) -> None:
+    script = "setsid sleep 999 & echo $!; sleep 0.3; exit 3"
+    shared.run("leaky", "sh", "-c", script, restart="on-failure", backoff_base_s=0.2, runtime="headless")
+
+    wait_for(lambda: shared.get("leaky")["launch"].endswith("-3"), 20, "two replacements")
+
+    left = [pid for pid in shared.processes() if _is_leftover(pid)]
+    assert len(left) <= 1, left  # only the newest launch may have one
+    shared.client.rm("leaky")
+    assert not [pid for pid in shared.processes() if _is_leftover(pid)]
+
+
+def test_stop_during_a_backoff_ends_the_wait(shared: Instance) -> None:
+    shared.run("halted", "sh", "-c", "exit 3", restart="always", backoff_base_s=0.5)
+    shared.wait_state("halted", "crashed")
+
+    shared.ok("stop", "halted")
+
+    deaths = len(shared.deaths("halted"))
+    time.sleep(1.2)  # longer than the backoff it had
+    assert shared.get("halted")["state"] == "stopped"
+    assert len(shared.deaths("halted")) == deaths
+
+
+def _is_leftover(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read() == b"sleep\x00999\x00"
+    except OSError:
+        return False

@@ -1,0 +1,420 @@
+"""The machine in a small world that dies, hangs, repeats itself and answers out of order: the promises hold all the same.
+
+The world knows what really lives. It carries out effects when it likes, tells of them when it likes, and tells old things again.
+Two worlds: in one, as the carrier has it, an agent's exit is told before its end is verified; in the other not even that is sure.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tests.unit.builders import make_exit, make_launched, make_spec
+from vigil.core.effects import CloseLaunch, Effect, EndLaunch, Persist, Purge, SetTimer, Spawn
+from vigil.core.events import (
+    Asked,
+    Closed,
+    Declared,
+    Ended,
+    Event,
+    Exited,
+    Launched,
+    LaunchFailed,
+    Observed,
+    Orphaned,
+    Resumed,
+    TimerFired,
+)
+from vigil.core.machine import PACE, Machine
+from vigil.core.model import ALIVE, Axis, Exit, Fact, RestartPolicy, RestartWhen, Session, State
+from vigil.store.store import DEATH, INTENT, LAUNCH, SESSION
+
+T = TypeVar("T")
+NAMES = tuple(f"n{number}" for number in range(7))
+ENDS: tuple[dict[str, int], ...] = ({"exit_code": 0}, {"exit_code": 1}, {"signal": 9}, {"signal": 15}, {})
+PICK = st.integers(0, 10**6)
+OF_A_LAUNCH = (Launched, LaunchFailed, Exited, Orphaned, Ended, Closed, Observed)
+
+
+@dataclass
+class Body:
+    """What really became of a launch."""
+
+    launch_id: str
+    session_id: str
+    phase: str = "unborn"  # unborn, never, alive, dead
+    watched: bool = False
+    orphan: bool = False
+    exit: Exit | None = None
+
+
+@dataclass
+class World:
+    """What is under way: effects not carried out, words not yet told, timers."""
+
+    bodies: dict[str, Body] = field(default_factory=dict)
+    tasks: list[Effect] = field(default_factory=list)
+    mail: list[Event] = field(default_factory=list)
+    timers: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def ask(self, effects: Iterable[Effect]) -> None:
+        """Take on what the machine asked for."""
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                self.timers[effect.session_id, effect.kind] = effect.at
+            elif isinstance(effect, Spawn):
+                self.bodies[effect.launch.id] = Body(effect.launch.id, effect.session.id)
+                self.tasks.append(effect)
+            elif not isinstance(effect, Persist):
+                self.tasks.append(effect)
+
+    def carry_out(self, task: Effect, well: bool, half: bool, now: float) -> None:
+        """Do what was asked, well or badly; a launch that failed half-way lives."""
+        if isinstance(task, Spawn):
+            body = self.bodies[task.launch.id]
+            body.phase = "alive" if well or half else "never"
+            body.watched = well
+            self.mail.append(make_launched(task.launch.id, now) if well else LaunchFailed(task.launch.id, now, "it failed"))
+        elif isinstance(task, EndLaunch):
+            if well:
+                self.kill(task.launch.id, now, signal=15)
+            self.mail.append(Ended(task.launch.id, ok=well, why="" if well else "it lives on"))
+        elif isinstance(task, CloseLaunch):
+            self.mail.append(Closed(task.launch.id, (Fact(Axis.SERVER, "dead", "procfs", now, conclusive=True),)))
+        else:
+            assert isinstance(task, Purge)
+
+    def kill(self, launch_id: str, now: float, **found: int) -> None:
+        """An agent ends; whoever watches it will hear of it."""
+        body = self.bodies.get(launch_id)
+        if body is not None and body.phase == "alive":
+            body.phase, body.exit = "dead", make_exit(launch_id, now, **found)
+            if body.watched:
+                self.mail.append(Exited(body.exit))
+
+    def adoption(self, session: Session, now: float) -> list[Event]:
+        """Return what a new daemon tells of a stored launch (daemon/adopt.py)."""
+        launch = session.launch
+        if launch is None or session.state not in ALIVE or launch.ended_at is not None:
+            return []
+        body = self.bodies[launch.id]
+        body.watched = True
+        born: list[Event] = [make_launched(launch.id, launch.started_at or now, adopted=True)]
+        if body.phase == "alive":
+            return [*born, *([Orphaned(launch.id, now, "pane")] if body.orphan else [])]
+        if body.phase == "dead":
+            assert body.exit is not None
+            return [*(born if launch.process is None else []), Exited(body.exit)]
+        if session.state is State.ENDING:
+            return []
+        return [LaunchFailed(launch.id, now, "the daemon ended while it was launching")]
+
+    def expects(self, what: str, launch_id: str | None = None) -> bool:
+        """Say whether something is still to come: a task that is not done, or a word that was not told."""
+        tasks: tuple[type, ...]
+        words: tuple[type, ...]
+        tasks, words = {
+            "birth": ((Spawn,), (Launched, LaunchFailed)),
+            "end": ((EndLaunch,), (Ended,)),
+            "exit": ((), (Exited,)),
+        }[what]
+        return any(isinstance(task, tasks) and launch_id in (None, _launch_of(task)) for task in self.tasks) or any(
+            isinstance(word, words) and launch_id in (None, _launch_of(word)) for word in self.mail
+        )
+
+
+def _launch_of(thing: Effect | Event) -> str | None:
+    if isinstance(thing, Spawn | EndLaunch | CloseLaunch):
+        return thing.launch.id
+    if isinstance(thing, Exited):
+        return thing.exit.launch_id
+    return thing.launch_id if isinstance(thing, OF_A_LAUNCH) else None
+
+
+class Promises(RuleBasedStateMachine):
+    """The machine against the world, as orderly as the carrier makes it."""
+
+    exits_may_be_late = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.machine = Machine()
+        self.world = World()
+        self.now = 1000.0
+        self.born = 0
+        self.told: list[Event] = []
+        self.stored: dict[str, Session] = {}
+        self.deaths: set[str] = set()
+        self.intended: set[str] = set()
+        self.verified: set[str] = set()
+        self.unwanted: set[str] = set()  # sessions that an operator stopped
+
+    # What can happen
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        when=st.sampled_from(RestartWhen),
+        max_restarts=st.integers(0, 2),
+        base_s=st.sampled_from((0.5, 5.0)),
+    )
+    def declare(self, name: str, when: RestartWhen, max_restarts: int, base_s: float) -> None:
+        if self.machine.find(name) is None:
+            self.born += 1
+            policy = RestartPolicy(when, max_restarts, base_s, reset_after_s=60.0)
+            self.tell(Declared(f"s{self.born}", name, make_spec(policy), "alice"))
+
+    @precondition(lambda self: self.machine.sessions)
+    @rule(verb=st.sampled_from(("stop", "stop", "start", "restart", "rm", "reset")), pick=PICK)
+    def ask(self, verb: str, pick: int) -> None:
+        session = _pick(sorted(self.machine.sessions.values(), key=lambda found: found.id), pick)
+        if verb in ("stop", "rm"):
+            self.unwanted.add(session.id)
+        elif verb == "restart" or (verb == "start" and (session.state not in ALIVE or session.state is State.ENDING)):
+            self.unwanted.discard(session.id)
+        self.tell(Asked(verb, session.id, "alice"))
+
+    @precondition(lambda self: self.world.tasks)
+    @rule(pick=PICK, well=st.sampled_from((True, True, True, False)), half=st.booleans())
+    def carry_out(self, pick: int, well: bool, half: bool) -> None:
+        task = self.world.tasks.pop(pick % len(self.world.tasks))
+        if isinstance(task, Spawn):
+            living = [
+                body for body in self.world.bodies.values() if body.session_id == task.session.id and body.phase == "alive"
+            ]
+            assert not living, "P1: two live launches of one session"
+        self.world.carry_out(task, well, half, self.now)
+
+    @precondition(lambda self: self.tellable())
+    @rule(pick=PICK)
+    def hear(self, pick: int) -> None:
+        event = _pick(self.tellable(), pick)
+        self.world.mail.remove(event)
+        self.tell(event)
+
+    @precondition(lambda self: self.told)
+    @rule(pick=PICK)
+    def hear_again(self, pick: int) -> None:
+        self.tell(_pick(self.told, pick))
+
+    @precondition(lambda self: self.living())
+    @rule(pick=PICK, how=st.sampled_from(ENDS))
+    def agent_dies(self, pick: int, how: dict[str, int]) -> None:
+        self.world.kill(_pick(self.living(), pick).launch_id, self.now, **how)
+
+    @precondition(lambda self: self.living())
+    @rule(pick=PICK, what=st.sampled_from(("pane", "server")))
+    def agent_outlives_its_pane(self, pick: int, what: str) -> None:
+        body = _pick(self.living(), pick)
+        if body.watched and not body.orphan:
+            body.orphan = True
+            self.world.mail.append(Orphaned(body.launch_id, self.now, what))
+
+    @precondition(lambda self: self.world.bodies)
+    @rule(pick=PICK, value=st.sampled_from(("alive", "dead", "unknown", "failed")))
+    def look(self, pick: int, value: str) -> None:
+        launch_id = _pick(sorted(self.world.bodies), pick)
+        fact = Fact(Axis.PROCESS, value, "procfs", self.now, conclusive=value == "dead")
+        states = {session.id: session.state for session in self.machine.sessions.values()}
+
+        assert self.tell(Observed(launch_id, (fact,), attached=1, active_at=self.now)) == [], "P7: a reading never writes"
+        assert {session.id: session.state for session in self.machine.sessions.values()} == states
+
+    @precondition(lambda self: self.world.timers)
+    @rule(pick=PICK, late_s=st.sampled_from((-0.01, 0.0, 0.0, 5.0)))
+    def timer_fires(self, pick: int, late_s: float) -> None:
+        key = _pick(sorted(self.world.timers), pick)
+        self.now = max(self.now, self.world.timers.pop(key) + late_s)
+        self.tell(TimerFired(*key))
+
+    @rule(seconds=st.sampled_from((0.1, 3.0, 61.0)))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule(births=st.integers(0, 2**PACE))
+    def daemon_is_killed(self, births: int) -> None:
+        """`kill -9` at any instant: what was not durable, not carried out and not told is gone."""
+        for number, task in enumerate(task for task in self.world.tasks if isinstance(task, Spawn)):
+            self.world.bodies[task.launch.id].phase = "alive" if births >> number & 1 else "never"  # the keeper went on
+        self.world.tasks, self.world.mail, self.world.timers, self.told = [], [], {}, []
+        self.machine = Machine([_stored(session) for session in self.stored.values()])
+        charges = {session.id: session.charges for session in self.machine.sessions.values()}
+        self.tell(Resumed())
+        assert {session.id: session.charges for session in self.machine.sessions.values()} == charges, "P10: charges no one"
+        for session in list(self.stored.values()):
+            for event in self.world.adoption(session, self.now):
+                self.tell(event)
+
+    @rule()
+    def a_new_daemon_would_end_up_in_the_same_states(self) -> None:
+        if any(isinstance(word, LaunchFailed) or (isinstance(word, Ended) and not word.ok) for word in self.world.mail):
+            return  # words that a new daemon does not hear: it tries again
+        before = copy.deepcopy((self.machine, self.world))
+        machine, world = Machine([_stored(session) for session in self.stored.values()]), copy.deepcopy(self.world)
+        for task in world.tasks:
+            if isinstance(task, Spawn):
+                world.bodies[task.launch.id].phase = "alive"
+        world.tasks, world.mail, world.timers = [], [], {}
+        for event in (Resumed(), *(event for found in self.stored.values() for event in world.adoption(found, self.now))):
+            world.ask(machine.handle(event, self.now))
+
+        assert _settle(machine, world, self.now) == _settle(*before, self.now)
+
+    # What must hold
+
+    def tell(self, event: Event) -> list[Effect]:
+        self.told = [*self.told[-30:], event]
+        launch_id = _launch_of(event)
+        if isinstance(event, Ended) and event.ok:
+            self.verified.add(event.launch_id)
+        stale = launch_id is not None and self.machine.of_launch(launch_id) is None
+        before = dict(self.machine.sessions)
+
+        effects = self.machine.handle(event, self.now)
+
+        self.check_order(effects)
+        if stale:
+            assert launch_id not in {_launch_of(effect) for effect in effects}, "an old launch was heard"
+            if not isinstance(event, Launched | LaunchFailed):  # those also free a place in the line
+                assert effects == [], "an old launch was heard"
+                assert self.machine.sessions == before
+        for effect in effects:
+            if isinstance(effect, Persist):
+                self.check_persist(effect)
+            elif isinstance(effect, Spawn):
+                self.check_spawn(effect)
+            elif isinstance(effect, EndLaunch):
+                self.check_end(effect)
+        self.world.ask(effects)
+        return effects
+
+    def check_order(self, effects: list[Effect]) -> None:
+        persists = [number for number, effect in enumerate(effects) if isinstance(effect, Persist)]
+        assert persists in ([], [0]), "what must be durable comes first"
+
+    def check_persist(self, change: Persist) -> None:
+        for death in change.deaths:
+            assert death.launch_id not in self.deaths, "P3: two deaths of one launch"
+            assert death.evidence, "P3: a cause without evidence"
+            assert DEATH.validate_json(DEATH.dump_json(death)) == death
+            self.deaths.add(death.launch_id)
+        for intent in change.intents:
+            assert INTENT.validate_json(INTENT.dump_json(intent)) == intent
+            self.intended.add(intent.launch_id)
+        for launch in change.launches:
+            assert LAUNCH.validate_json(LAUNCH.dump_json(launch)) == launch
+        for session in change.sessions:
+            self.stored[session.id] = _stored(session)
+            assert self.stored[session.id] == session
+        for session_id in change.removed:
+            del self.stored[session_id]
+            self.check_deaths_of(session_id)
+
+    def check_spawn(self, effect: Spawn) -> None:
+        assert effect.launch.id not in self.world.bodies, "a launch id was used twice"
+        for body in self.world.bodies.values():
+            if body.session_id == effect.session.id:
+                assert body.phase in ("dead", "never"), f"P1: spawned while {body.launch_id} is {body.phase}"
+                assert body.launch_id in self.verified, f"P1: spawned before {body.launch_id} was verified gone"
+        self.check_deaths_of(effect.session.id)
+        if self.exits_may_be_late:
+            assert effect.session.id not in self.unwanted, "what an operator stopped came back by itself"
+        in_flight = sum(isinstance(task, Spawn) for task in self.world.tasks)
+        assert in_flight <= PACE + 1, "P4: a storm of launches"
+
+    def check_deaths_of(self, session_id: str) -> None:
+        for body in self.world.bodies.values():
+            if body.session_id == session_id and body.phase == "dead":
+                assert body.launch_id in self.deaths, f"P3: {body.launch_id} left no death record"
+
+    def check_end(self, effect: EndLaunch) -> None:
+        if effect.launch.id not in self.deaths:
+            assert effect.launch.id in self.intended, "P8: a living launch is ended without an intent"
+
+    @invariant()
+    def at_most_one_launch_of_a_session_lives(self) -> None:
+        living = [body.session_id for body in self.world.bodies.values() if body.phase == "alive"]
+        assert len(living) == len(set(living)), "P1"
+
+    @invariant()
+    def every_state_says_what_it_waits_for(self) -> None:
+        for session in self.machine.sessions.values():
+            assert session.why
+            assert self.has_a_way_out(session), f"P5: {session.name} is {session.state} for ever ({session.hold})"
+
+    @invariant()
+    def what_is_remembered_is_what_is_durable(self) -> None:
+        assert {key: _lasting(session) for key, session in self.machine.sessions.items()} == {
+            key: _lasting(session) for key, session in self.stored.items()
+        }
+
+    def has_a_way_out(self, session: Session) -> bool:
+        launch_id, hold = session.launch.id if session.launch else "", session.hold
+        expects = self.world.expects
+        if session.state is State.STARTING:
+            return expects("birth", launch_id)
+        if session.state is State.ENDING:
+            return expects("end", launch_id) or expects("birth", launch_id) or expects("exit", launch_id)
+        if session.state not in (State.PENDING, State.CRASHED):
+            return True
+        if hold is None:
+            return False
+        if hold.until is not None:
+            return (session.id, "hold") in self.world.timers
+        return expects("end", launch_id) if hold.reason == "survivor" else hold.reason == "pace" and expects("birth")
+
+    def tellable(self) -> list[Event]:
+        return [event for event in self.world.mail if self.exits_may_be_late or not self.is_early(event)]
+
+    def is_early(self, event: Event) -> bool:
+        """The carrier verifies an end only after the exit was told."""
+        return isinstance(event, Ended) and event.ok and self.world.expects("exit", event.launch_id)
+
+    def living(self) -> list[Body]:
+        return [body for body in self.world.bodies.values() if body.phase == "alive"]
+
+
+class StrictPromises(Promises):
+    """The same, where an exit may be told after its end was verified; and what was stopped stays stopped."""
+
+    exits_may_be_late = True
+
+
+def _pick(things: list[T], number: int) -> T:
+    return things[number % len(things)]
+
+
+def _stored(session: Session) -> Session:
+    return SESSION.validate_json(SESSION.dump_json(session))
+
+
+def _lasting(session: Session) -> Session:
+    """Return a session without what readings change: that is read anew, not stored."""
+    return replace(session, axes={}, attached=0, last_activity_at=None)
+
+
+def _settle(machine: Machine, world: World, now: float) -> dict[str, State]:
+    """Let all that is under way go well, nothing else happen, and all holds end; return what is left."""
+    for _ in range(2000):
+        if world.mail:
+            world.ask(machine.handle(world.mail.pop(0), now))
+        elif world.tasks:
+            world.carry_out(world.tasks.pop(0), True, False, now)
+        elif holds := {key: at for key, at in world.timers.items() if key[1] == "hold"}:
+            key = min(holds, key=lambda found: holds[found])
+            now = max(now, world.timers.pop(key))
+            world.ask(machine.handle(TimerFired(*key), now))
+        else:
+            return {session.name: session.state for session in machine.sessions.values()}
+    raise AssertionError("it never came to rest")
+
+
+TestPromises = Promises.TestCase
+TestPromises.settings = settings(max_examples=150, stateful_step_count=50)
+TestStrictPromises = StrictPromises.TestCase
+TestStrictPromises.settings = settings(max_examples=150, stateful_step_count=50)
