@@ -31,7 +31,8 @@ class Theatre:
         self.tmp = self.folder / "tmp"
         self.tmp.mkdir()
         self.own_home = self.folder / "own"  # the user's own instance, which a demo never touches
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("VIGIL_", "TMUX", "NO_COLOR"))}
+        unwanted = ("VIGIL_", "TMUX", "NO_COLOR", "COLUMNS", "LINES")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(unwanted)}
         self.env = kept | {"TMPDIR": str(self.tmp), "VIGIL_HOME": str(self.own_home), "TERM": "xterm-256color"}
         self.seen = ""
 
@@ -227,9 +228,11 @@ def test_on_a_terminal_ctrl_c_ends_it_and_no_color_is_obeyed(theatre: Theatre, t
 
 def show(theatre: Theatre, tmux: list[str]) -> None:
     """Run a demo in a terminal; its exit code is printed after it, and the screen stays."""
-    script = f"TMPDIR='{theatre.tmp}' {' '.join(VIGIL)} demo; echo rc $?; unset TMPDIR; exec cat"
-    env = {key: value for key, value in theatre.env.items() if key != "TMPDIR"}  # the server is none of the demo's
-    subprocess.run([*tmux, "new-session", "-d", "-x", "110", "-y", "48", "sh", "-c", script], check=True, env=env, timeout=10)
+    script = theatre.folder / "show.sh"  # a file: the server's own command line is not to name the demo's folder
+    script.write_text(f"trap : INT\nTMPDIR='{theatre.tmp}' {' '.join(VIGIL)} demo\necho rc $?\nexec cat\n")
+    env = {key: value for key, value in theatre.env.items() if key != "TMPDIR"}
+    command = [*tmux, "new-session", "-d", "-x", "110", "-y", "48", "sh", str(script)]
+    subprocess.run(command, check=True, env=env, timeout=10)
 
 
 def wait_for_screen(tmux: list[str], pattern: str) -> str:

@@ -35,6 +35,12 @@ def stop(vigil: Instance) -> None:
     wait_for(lambda: not alive(pid), 10, "the daemon to end")
 
 
+def forget_database(vigil: Instance) -> None:
+    """Remove what no daemon would start with, so that the instance can be ended as usual."""
+    for path in vigil.path.glob("vigil.db*"):
+        path.unlink()
+
+
 def test_without_a_home_nothing_is_wrong_and_nothing_is_created(vigil: Instance) -> None:
     vigil.path.rmdir()
 
@@ -113,6 +119,9 @@ def test_a_damaged_database_is_moved_aside_by_fix_and_kept(vigil: Instance) -> N
 
 def test_a_damaged_database_that_a_daemon_has_open_is_not_moved(vigil: Instance) -> None:
     vigil.start()
+    connection = sqlite3.connect(vigil.home.database)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
     with vigil.home.database.open("r+b") as file:
         file.write(b"garbage " * 512)
 
@@ -120,6 +129,8 @@ def test_a_damaged_database_that_a_daemon_has_open_is_not_moved(vigil: Instance)
 
     assert "a daemon has it open" in found["database"][0]["done"]
     assert vigil.home.database.exists()
+    vigil.kill_daemon()
+    forget_database(vigil)
 
 
 def test_a_newer_database_is_a_problem_that_fix_leaves_alone(vigil: Instance) -> None:
@@ -136,7 +147,7 @@ def test_a_newer_database_is_a_problem_that_fix_leaves_alone(vigil: Instance) ->
     assert "written by a newer Vigil" in found["database"][0]["says"]
     assert "could not be mended" in found["daemon"][0]["done"]
     assert vigil.home.database.read_bytes() == before
-    vigil.home.database.unlink()  # so that the instance can be ended as usual
+    forget_database(vigil)
 
 
 def test_a_stopped_daemon_is_found_within_seconds(vigil: Instance) -> None:

@@ -106,6 +106,22 @@ def test_a_stopped_keeper_is_an_event_no_second_one_and_deaths_are_still_seen(vi
     assert (vigil.keeper_pid, len(vigil.deaths("t")), len(vigil.deaths("h"))) == (keeper, 1, 1)
 
 
+def test_a_daemon_that_starts_beside_a_stopped_keeper_watches_without_it(vigil: Instance) -> None:
+    session = vigil.run("t", "sleep", "1000")
+    keeper = vigil.keeper_pid
+    os.kill(keeper, signal.SIGSTOP)
+    vigil.kill_daemon()
+
+    assert vigil.json("get", "t")["pid"] == session["pid"]
+
+    assert vigil.client.status()["keeper_wedged"]
+    os.kill(session["pid"], signal.SIGSEGV)
+    assert vigil.wait_death("t")["signal"] == 11
+    os.kill(keeper, signal.SIGCONT)
+    vigil.wait_event("keeper.answers", within_s=15)
+    assert vigil.keeper_pid == keeper
+
+
 def test_a_launch_while_the_keeper_is_stopped_fails_with_a_clear_line(vigil: Instance) -> None:
     vigil.run("t", "sleep", "1000")
     os.kill(vigil.keeper_pid, signal.SIGSTOP)
@@ -117,6 +133,21 @@ def test_a_launch_while_the_keeper_is_stopped_fails_with_a_clear_line(vigil: Ins
     assert "late was not launched: the keeper" in done.stderr
     assert [session["name"] for session in vigil.client.sessions()] == ["t"]
     wait_for(lambda: not [p for p in vigil.processes() if _names(p, b"VIGIL_SESSION=late")], 15, "nothing of it to be left")
+
+
+def test_a_launch_that_was_given_up_is_never_born_late(vigil: Instance) -> None:
+    """The keeper is stopped while a session comes back; what it was asked for then must not appear beside its replacement."""
+    session = vigil.run("t", "sleep", "1000", restart="always", backoff_base_s=0.2)
+    os.kill(vigil.keeper_pid, signal.SIGSTOP)
+    os.kill(session["pid"], signal.SIGKILL)
+    wait_for(lambda: len(vigil.deaths("t")) == 2, 40, "a launch to fail for want of a keeper")
+    assert vigil.deaths("t")[0]["cause"] == "launch-failed"
+
+    os.kill(vigil.keeper_pid, signal.SIGCONT)
+
+    vigil.wait_state("t", "running", within_s=40)
+    agents = [pid for pid in vigil.processes() if _names(pid, b"VIGIL_SESSION=t\0") and _command(pid) == b"sleep\x001000\x00"]
+    assert agents == [vigil.get("t")["pid"]]
 
 
 def test_an_older_keeper_is_replaced_in_place_and_keeps_its_children(vigil: Instance) -> None:
@@ -155,3 +186,11 @@ def _names(pid: int, token: bytes) -> bool:
             return token in file.read()
     except OSError:
         return False
+
+
+def _command(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

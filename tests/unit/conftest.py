@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
-settings.register_profile("unit", derandomize=True, deadline=None, max_examples=100, print_blob=True)
+settings.register_profile(
+    "unit",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=100,
+    print_blob=True,
+    report_multiple_bugs=False,
+    phases=(Phase.explicit, Phase.generate, Phase.shrink),  # to explain costs more than to shrink
+)
 # HYPOTHESIS_PROFILE=search looks for new examples and takes its time.
 settings.register_profile("search", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "unit"))

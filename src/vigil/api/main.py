@@ -72,8 +72,8 @@ def _lock(home: Home) -> int | None:
     except BlockingIOError:
         os.close(fd)
         return None
-    os.ftruncate(fd, 0)
-    os.write(fd, f"{os.getpid()}\n".encode())
+    length = os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    os.ftruncate(fd, length)
     return fd
 
 

@@ -45,7 +45,7 @@ def demo(seconds: float) -> int:
     if left:
         raise VigilError(f"the demo could not clean up: {', '.join(left)} is still there")
     if code == 0:
-        view.say("To have one of your own watched: vigil run --name first --restart on-failure -- claude")
+        view.say("Now one of your own: vigil run --name first --restart on-failure -- claude")
     return code
 
 

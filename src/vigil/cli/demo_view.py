@@ -71,7 +71,7 @@ class Printed:
     def open(self, fleet: Sequence[Agent]) -> None:
         """Print a title, and what each agent is going to do."""
         self.say(self._bold("Vigil demo: five scripted agents, and what Vigil sees of them"))
-        self.say("They run in an instance of their own that goes when the demo ends; Ctrl-C ends it earlier.")
+        self.say("They have an instance of their own, which goes with the demo. Ctrl-C ends it.")
         self.say()
         for agent in fleet:
             self.say(f"  {agent.name:<14}  {agent.plan}")

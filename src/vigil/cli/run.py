@@ -65,6 +65,9 @@ def run(
         print(json.dumps(session))
     else:
         print(session["name"])
+    death = session["last_death"]
+    if death is not None and death["cause"] == "launch-failed":
+        click.echo(f"vigil: {session['name']} is {session['state']}: {session['why']}", err=True)
     if attach:
         from vigil.cli.attach import become_client
 

@@ -14,7 +14,8 @@ from vigil.client.starting import start_daemon
 from vigil.errors import BY_EXIT_CODE, Unreachable, VigilError
 from vigil.home import Home, find_home
 
-TIMEOUT_S = 120.0
+READ_S = 15.0
+ACT_S = 120.0  # a verb waits until it is done: a grace, a kill, a launch
 
 Json = dict[str, Any]
 
@@ -82,7 +83,7 @@ class Client:
 
     def logs(self, name: str, lines: int, raw: bool) -> bytes:
         """Return what an agent printed last."""
-        with self._open("GET", f"{self._path(name)}:logs{_query(lines=lines, raw=raw)}", None, TIMEOUT_S) as response:
+        with self._open("GET", f"{self._path(name)}:logs{_query(lines=lines, raw=raw)}", None, READ_S) as response:
             return response.read()
 
     def follow_logs(self, name: str, lines: int, raw: bool) -> Iterator[bytes]:
@@ -97,7 +98,7 @@ class Client:
         return f"/v1/sessions/{quote(name, safe='/')}"
 
     def _ask(self, method: str, path: str, body: Json | None = None) -> Any:
-        with self._open(method, path, body, TIMEOUT_S) as response:
+        with self._open(method, path, body, READ_S if method == "GET" else ACT_S) as response:
             return json.loads(response.read())
 
     @contextlib.contextmanager

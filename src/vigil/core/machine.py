@@ -192,6 +192,8 @@ class Machine:
     def _launch(self, session: Session, now: float) -> None:
         number = session.launches + 1
         launch = Launch(id=f"{session.id}-{number}", session_id=session.id, number=number, created_at=now)
+        if session.launch is not None:
+            self._by_launch.pop(session.launch.id, None)
         session = replace(session, launches=number, launch=launch, axes={}, intent=None, attached=0)
         session = self._become(session, now, State.STARTING, "launching", hold=None, after=None)
         self._change.launches.append(launch)

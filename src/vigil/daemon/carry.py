@@ -7,9 +7,9 @@ import contextlib
 import json
 import os
 import shutil
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from vigil.agents import KINDS
 from vigil.core.effects import CloseLaunch, EndLaunch, Purge, Spawn
@@ -23,7 +23,7 @@ from vigil.daemon.outputs import Outputs
 from vigil.daemon.signals import end_processes
 from vigil.home import Home
 from vigil.keeper import kernel, records
-from vigil.observe.process import read_process
+from vigil.observe.process import read_group, read_process
 from vigil.observe.survivors import find_survivors
 from vigil.runtimes import Order, Runtime
 
@@ -31,6 +31,7 @@ SPAWN_S = 15.0
 EXEC_S = 0.5
 SERVER_GRACE_S = 2.0
 SURVIVOR_GRACE_S = 3.0
+LAUNCHES_KEPT = 10  # folders a session keeps of its launches: a crash loop does not fill the disk
 ROUNDS = 4  # survivors may start survivors while they are ended
 
 
@@ -55,7 +56,7 @@ class Carrier:
         self._outputs = outputs
         self._feed = feed
         self._boot = kernel.read_boot()
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._kinds: dict[str, RuntimeKind] = {}
         self.purged: dict[str, list[str]] = {}
 
@@ -68,12 +69,16 @@ class Carrier:
         session, launch = effect.session, effect.launch
         self._kinds[launch.id] = session.spec.runtime
         try:
+            await self._remove_launch(f"{session.id}-{launch.number - LAUNCHES_KEPT}")
             env = await asyncio.to_thread(self._read_environment, session.id)
             order = Order(session, launch, env, KINDS[session.spec.agent].converses)
             await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
             folder = str(self._home.launch(launch.id))
             born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
         except (OSError, KeeperRefused, KeeperSilent) as error:
+            # A keeper that was only slow finds no order any more: a launch that was given up is never born late (P1).
+            with contextlib.suppress(OSError):
+                os.unlink(self._home.launch(launch.id) / "launch.json")
             self._feed(LaunchFailed(launch.id, self._clock.now(), _in_words(error)))
             return
         event = self.born(launch, born)
@@ -96,12 +101,13 @@ class Carrier:
             if isinstance(found, list):
                 known[role] = ProcessId(found[0], found[1], self._boot)
         facts = [
-            Fact(Axis.PROCESS, "alive", "pidfd", at, conclusive=True),
-            Fact(Axis.RUNTIME, "alive", "pidfd", at, conclusive=True),
-            Fact(Axis.ACTIVITY, "unknown", "none", at, why="this agent reports nothing"),
+            read_process(axis, known[role], self._boot, at)
+            for axis, role in ((Axis.SERVER, "server"), (Axis.RUNTIME, "root"), (Axis.PROCESS, "agent"))
+            if role in known
         ]
-        if "server" in known:
-            facts.append(Fact(Axis.SERVER, "alive", "pidfd", at, conclusive=True))
+        if "root" not in known:
+            facts.append(read_group(known["agent"], facts[-1], at))
+        facts.append(Fact(Axis.ACTIVITY, "unknown", "none", at, why="this agent reports nothing"))
         pane = born.get("pane")
         return Launched(
             launch.id,
@@ -117,7 +123,7 @@ class Carrier:
     async def end(self, effect: EndLaunch) -> None:
         """End all there is of a launch, verified: agent, survivors, server. The intent was durable before this ran (P8)."""
         launch = effect.launch
-        async with self._locks[launch.id]:
+        async with self._lock(launch.id):
             left = await self._end_all(launch, effect.grace_s)
         if left:
             words = f"{len(left)} of its processes live on after KILL (pid {', '.join(str(p.pid) for p in left)})"
@@ -128,7 +134,7 @@ class Carrier:
     async def close(self, effect: CloseLaunch) -> None:
         """The agent is dead: keep its last screen, end its server; children it left behind stay."""
         launch = effect.launch
-        async with self._locks[launch.id]:
+        async with self._lock(launch.id):
             await self._end_server(launch)
         now = self._clock.now()
         facts = [read_process(Axis.RUNTIME, launch.root, self._boot, now)] if launch.root else []
@@ -142,16 +148,25 @@ class Carrier:
         gone = [f"session {session.name}"]
         for number in range(1, session.launches + 1):
             launch_id = f"{session.id}-{number}"
-            folder = self._home.launch(launch_id)
-            if folder.exists():
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            if await self._remove_launch(launch_id):
                 gone.append(f"launch {launch_id}")
-            self._kinds.pop(launch_id, None)
-            self._locks.pop(launch_id, None)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._environment(session.id))
             gone.append("environment")
         self.purged[session.id] = gone
+
+    def _lock(self, launch_id: str) -> asyncio.Lock:
+        """Return the lock of a launch: it is ended or closed by one at a time."""
+        return self._locks.setdefault(launch_id, asyncio.Lock())
+
+    async def _remove_launch(self, launch_id: str) -> bool:
+        """Remove a launch's folder; say whether there was one."""
+        self._kinds.pop(launch_id, None)
+        folder = self._home.launch(launch_id)
+        if not folder.exists():
+            return False
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        return True
 
     async def _end_all(self, launch: Launch, grace_s: float) -> list[ProcessId]:
         agent = launch.process or self._find_agent(launch)

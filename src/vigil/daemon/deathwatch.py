@@ -66,7 +66,7 @@ class DeathWatch:
         for role, process in reversed(roles_of(launch).items()):  # the agent last: its end is judged by the others'
             pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
             if pidfd is None:  # gone already: the keeper may have told it before we listened
-                recorded = ends_from_records(str(self._home.launch(launch.id)))
+                recorded = ends_from_records(self._folder(launch))
                 self._ended(watched, role, recorded.get(role) or End(None, "", self._clock.now()))
             else:
                 watched.fds[role] = pidfd
@@ -144,16 +144,16 @@ class DeathWatch:
         The kernel hangs up the agent while the root that dies of the same hangup is still on its way to be a zombie: so the
         root's own status is waited for, and it says whether the pane was closed or the agent ended by itself.
         """
-        if watched.ends["agent"].status is None:
-            await self._until(watched, lambda: watched.ends["agent"].status is not None, KEEPER_S)
         if watched.launch.root is not None:
             await self._until(watched, lambda: "root" in watched.ends, SETTLE_S)
+        if watched.ends["agent"].status is None and records.read_shim_exit(self._folder(watched.launch)) is None:
+            await self._until(watched, lambda: _told(watched.ends["agent"]), KEEPER_S)
         root = watched.ends.get("root")
         if watched.launch.server is not None and root is not None and not _exited(root):
             await self._until(watched, lambda: "server" in watched.ends, SETTLE_S)
         server = watched.ends.get("server")
         if server is not None and server.status is None:
-            await self._until(watched, lambda: watched.ends["server"].status is not None, KEEPER_S)
+            await self._until(watched, lambda: _told(watched.ends["server"]), KEEPER_S)
         self._report(watched)
 
     def _report(self, watched: Watched) -> None:
@@ -178,10 +178,8 @@ class DeathWatch:
         if source.startswith("keeper"):
             observed_by = "keeper"
         if status is None:
-            shim = records.read_shim_exit(str(self._home.launch(launch.id)))
-            if shim is None:
-                observed_by = "start-up" if observer == "start-up" else observer
-            else:
+            shim = records.read_shim_exit(self._folder(launch))
+            if shim is not None:
                 (code, at), source, observed_by = shim, "shim", "shim"
                 ambiguous = code > AMBIGUOUS_OVER
         server, root = ends.get("server"), ends.get("root")
@@ -200,6 +198,9 @@ class DeathWatch:
             root_signal=kernel.split_status(root.status)[1] if root else None,
             started=exec_seen or code not in (126, 127),
         )
+
+    def _folder(self, launch: Launch) -> str:
+        return str(self._home.launch(launch.id))
 
     async def _until(self, watched: Watched, holds: Callable[[], bool], within_s: float) -> bool:
         try:
@@ -235,6 +236,11 @@ def ends_from_records(folder: str) -> dict[str, End]:
         role: End(record["status"], f"keeper ({record['source']})" if record["source"] else "", record["at"])
         for role, record in found.items()
     }
+
+
+def _told(end: End) -> bool:
+    """Say whether there is more to hope for: the status is known, or the keeper said that it does not know it either."""
+    return end.status is not None or end.source.startswith("keeper")
 
 
 def _exited(end: End) -> bool:

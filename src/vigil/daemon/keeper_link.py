@@ -54,6 +54,7 @@ class KeeperLink:
         self._waiting: dict[int, asyncio.Future[protocol.Message]] = {}
         self._next_id = 0
         self._process: subprocess.Popen[bytes] | None = None
+        self._lost = asyncio.Event()
         self.pid: int | None = None
         self.wedged = False
 
@@ -61,8 +62,14 @@ class KeeperLink:
         """Reach the keeper, starting it if there is none."""
         reader, writer = await self._reach()
         self._writer = writer
+        self._lost.clear()
         self._listening = asyncio.create_task(self._listen(reader))
-        answer = await self.ask("ping", timeout_s=START_S)
+        try:
+            answer = await self.ask("ping", timeout_s=PING_S)
+        except KeeperSilent as error:  # it is there and hangs: we watch without it until it answers
+            self.pid = self._pid_of_lock()
+            self._note_wedged(str(error))
+            return
         self.pid = answer["pid"]
         if answer["version"] < protocol.VERSION:
             await self._upgrade()
@@ -74,8 +81,11 @@ class KeeperLink:
         while True:
             if self._writer is None:
                 self._on_change("keeper.lost", {"pid": self.pid})
-                await self._connect_again()
-            await asyncio.sleep(PING_EVERY_S if self._writer is not None else 0)
+                while self._writer is None:
+                    await self._connect_again()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PING_EVERY_S):
+                    await self._lost.wait()
             if self._writer is not None:
                 await self._check()
 
@@ -125,15 +135,26 @@ class KeeperLink:
 
     async def _check(self) -> None:
         try:
-            await self.ask("ping", timeout_s=PING_S)
+            answer = await self.ask("ping", timeout_s=PING_S)
         except KeeperSilent as error:
             if self._writer is not None and not self.wedged:
-                self.wedged = True
-                self._on_change("keeper.wedged", {"pid": self.pid, "why": str(error)})
-        else:
-            if self.wedged:
-                self.wedged = False
-                self._on_change("keeper.answers", {"pid": self.pid})
+                self._note_wedged(str(error))
+            return
+        if self.wedged:
+            self.wedged = False
+            self.pid = answer["pid"]
+            self._on_change("keeper.answers", {"pid": self.pid})
+            await self._on_connected()
+
+    def _note_wedged(self, why: str) -> None:
+        self.wedged = True
+        self._on_change("keeper.wedged", {"pid": self.pid, "why": why})
+
+    def _pid_of_lock(self) -> int | None:
+        try:
+            return int((self._home.run / "keeper.lock").read_text("ascii"))
+        except (OSError, ValueError):
+            return None
 
     async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         path = str(self._home.keeper_socket)
@@ -175,13 +196,17 @@ class KeeperLink:
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         lines = protocol.Lines()
-        while data := await reader.read(65536):
-            for message in lines.feed(data):
-                if "ev" in message:
-                    self._on_exit(message)
-                elif (answered := self._waiting.get(message.get("re", 0))) is not None and not answered.done():
-                    answered.set_result(message)
+        try:
+            while data := await reader.read(65536):
+                for message in lines.feed(data):
+                    if "ev" in message:
+                        self._on_exit(message)
+                    elif (answered := self._waiting.get(message.get("re", 0))) is not None and not answered.done():
+                        answered.set_result(message)
+        except (ConnectionError, ValueError) as error:
+            log.warning("the line to the keeper broke", why=str(error))
         self._writer = None
+        self._lost.set()
         self.wedged = False
         for answered in self._waiting.values():
             if not answered.done():

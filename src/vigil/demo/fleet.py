@@ -44,7 +44,7 @@ FLEET = (
     ),
     Agent(
         name="finishes",
-        plan="works for 3 s and ends with exit 0, so it is left in peace",
+        plan="works for 3 s and ends with exit 0; is left in peace",
         script=("finishes",),
         states=("running", "succeeded"),
         cause="finished",
@@ -52,7 +52,7 @@ FLEET = (
     ),
     Agent(
         name="crashes",
-        plan="fails every 3 s with exit 3, and is brought back after a wait that doubles",
+        plan="fails after 3 s with exit 3; comes back after a growing wait",
         script=("crashes",),
         states=("running", "crashed", "running"),
         cause="crash",
@@ -61,7 +61,7 @@ FLEET = (
     ),
     Agent(
         name="exits-at-birth",
-        plan="ends as soon as it starts, and is given up after 2 restarts",
+        plan="ends as soon as it starts; is given up after 2 restarts",
         script=("exits-at-birth",),
         states=("crashed", "crashed", "failed"),
         cause="crash",
@@ -71,7 +71,7 @@ FLEET = (
     ),
     Agent(
         name="loses-tmux",
-        plan="works until this demo kills its tmux server, and is brought back",
+        plan="works until the demo kills its tmux server; comes back",
         script=("works", "--set", "every=1"),
         states=("running", "crashed", "running"),
         cause="server-died",

@@ -27,16 +27,18 @@ def read_database(path: Path) -> Database:
     """Read what a database is."""
     try:
         size = path.stat().st_size
+        wal = path.with_name(path.name + "-wal")
+        beside = wal.stat().st_size if wal.exists() else 0
     except FileNotFoundError:
         return Database("absent")
     except OSError as error:
         return Database("unreadable", error.strerror or str(error))
-    if size == 0:
+    if size + beside == 0:
         return Database("empty", session_ids=frozenset())
     try:
-        connection = sqlite3.connect(_uri(path), uri=True, timeout=READ_S)
+        connection = sqlite3.connect(_uri(path, wal), uri=True, timeout=READ_S)
         try:
-            return _read(connection, size)
+            return _read(connection, size + beside)
         finally:
             connection.close()
     except sqlite3.OperationalError as error:  # it could not be opened, or is locked: that says nothing of what is in it
@@ -45,10 +47,9 @@ def read_database(path: Path) -> Database:
         return Database("damaged", str(error), size)
 
 
-def _uri(path: Path) -> str:
+def _uri(path: Path, wal: Path) -> str:
     # A reader of a database in WAL mode makes the files beside it if they are missing; then there is nothing in them either,
     # and nobody writes: so it is read as it lies.
-    wal = path.with_name(path.name + "-wal")
     return f"file:{quote(str(path))}?mode=ro{'' if wal.exists() else '&immutable=1'}"
 
 

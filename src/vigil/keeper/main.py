@@ -235,8 +235,8 @@ def main(argv: list[str]) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return 0  # there is one already
-        os.ftruncate(lock, 0)
-        os.write(lock, f"{os.getpid()}\n".encode())
+        length = os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        os.ftruncate(lock, length)
         listener = _listen(os.path.join(run, "keeper.sock"))
         state = {"watches": []}
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

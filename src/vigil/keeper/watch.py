@@ -52,7 +52,7 @@ class Watcher:
             if start == watch.start_ticks:
                 self._record(watch, status, "wait", at)
             else:
-                self._record(watch, None, "", time.time())
+                self._record_unseen(watch)
             return
         self._by_fd[pidfd] = watch
         self._fd_of_pid[watch.pid] = pidfd
@@ -120,6 +120,14 @@ class Watcher:
             return child.si_status << 8, "wait"
         status = child.si_status | (0x80 if child.si_code == os.CLD_DUMPED else 0)
         return status, "wait"
+
+    def _record_unseen(self, watch: Watch) -> None:
+        """Tell what a keeper before us recorded; only where there is nothing say that nobody knows."""
+        known = records.read_exits(watch.folder).get(watch.role)
+        if known is not None and known.get("pid") == watch.pid:
+            self._tell({"ev": "exit", **known})
+        else:
+            self._record(watch, None, "", time.time())
 
     def _record(self, watch: Watch, status: int | None, source: str, at: float) -> None:
         exit_ = {

@@ -1,0 +1,67 @@
+"""Headless input: a conversing agent's pipe stays open whoever writes to it and whoever goes."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+from tests.live.instance import Instance, alive, kill, wait_for
+from vigil.core.model import Launch, RuntimeKind, Session, Spec, State
+from vigil.runtimes import Headless, Order
+
+
+def test_a_conversing_agent_keeps_its_input_when_writers_and_the_daemon_go(vigil: Instance) -> None:
+    vigil.run("other", "sleep", "1000")
+    launch = Launch("talk-1", "talk", 1, 0.0)
+    session = Session("talk", "talk", Spec(("cat",), "/", runtime=RuntimeKind.HEADLESS), 0.0, State.STARTING, 0.0, "")
+    Headless(vigil.home).prepare(Order(session, launch, {"PATH": "/usr/bin:/bin", "HOME": str(vigil.path)}, converses=True))
+    folder = vigil.home.launch("talk-1")
+
+    pid = ask_keeper(vigil, {"do": "spawn", "launch": "talk-1", "folder": str(folder)})["agent"][0]
+    for word in ("one\n", "two\n"):
+        with open(folder / "stdin.fifo", "w", encoding="ascii") as pipe:
+            pipe.write(word)
+    wait_for(lambda: (folder / "stdout.jsonl").read_text() == "one\ntwo\n", 10, "both words to come back")
+    vigil.kill_daemon()
+    with open(folder / "stdin.fifo", "w", encoding="ascii") as pipe:
+        pipe.write("three\n")
+
+    wait_for(lambda: (folder / "stdout.jsonl").read_text() == "one\ntwo\nthree\n", 10, "the third")
+    assert alive(pid)
+    ask_keeper(vigil, {"do": "forget", "launch": "talk-1"})
+    wait_for(lambda: not alive(pid), 10, "the agent to see the end of its input")
+
+
+def test_an_agent_that_prints_without_end_does_not_wake_the_daemon_without_end(vigil: Instance) -> None:
+    session = vigil.run("yes", "sh", "-c", "while :; do echo y; done", runtime="headless")
+    before = _cpu_ticks(vigil.daemon_pid)
+    path = vigil.home.launch(session["launch"]) / "stdout.jsonl"
+    size = path.stat().st_size
+
+    wait_for(lambda: path.stat().st_size > size + (2 << 20), 30, "two more megabytes")
+
+    assert _cpu_ticks(vigil.daemon_pid) - before < 100  # a whole second of CPU would be a loop
+    assert vigil.get("yes")["last_activity_at"] is not None
+    kill(session["pid"], 9)
+
+
+def ask_keeper(vigil: Instance, request: dict[str, Any]) -> dict[str, Any]:
+    """Ask the instance's keeper as a daemon does."""
+    with socket.socket(socket.AF_UNIX) as sock, sock.makefile("r", encoding="utf-8") as lines:
+        sock.settimeout(10)
+        sock.connect(str(vigil.home.keeper_socket))
+        sock.sendall(json.dumps({"id": 7, **request}).encode() + b"\n")
+        for line in lines:
+            answer = json.loads(line)
+            if answer.get("re") == 7:
+                assert answer["ok"], answer
+                assert isinstance(answer, dict)
+                return answer
+    raise AssertionError("the keeper hung up")
+
+
+def _cpu_ticks(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])

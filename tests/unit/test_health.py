@@ -1,0 +1,54 @@
+"""One word of health for every state."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tests.unit.builders import make_reading, make_session
+from vigil.core.health import HEALTH, health_of
+from vigil.core.model import Axis, State
+
+WORDS = {"ok", "suspect", "stalled", "needs-input", "throttled", "unhealthy", "dead", "unknown"}  # INTERFACE
+VALUES = (None, "alive", "dead", "stopped", "wedged", "unknown", "failed")
+
+
+def test_every_state_has_a_health_that_the_interface_names() -> None:
+    assert set(HEALTH) == set(State)
+    assert set(HEALTH.values()) <= WORDS
+
+
+def test_every_combination_of_readings_has_a_health() -> None:
+    for state, process, server in product(State, VALUES, VALUES):
+        axes = {
+            axis: make_reading(value) for axis, value in ((Axis.PROCESS, process), (Axis.SERVER, server)) if value is not None
+        }
+        assert health_of(make_session(state, axes=axes)) in WORDS
+
+
+@pytest.mark.parametrize(
+    ("axes", "health"),
+    [
+        ({}, "ok"),
+        ({Axis.PROCESS: "alive", Axis.SERVER: "alive"}, "ok"),
+        ({Axis.PROCESS: "stopped"}, "stalled"),
+        ({Axis.SERVER: "wedged"}, "suspect"),
+        ({Axis.PROCESS: "stopped", Axis.SERVER: "wedged"}, "stalled"),
+    ],
+)
+def test_a_running_session_is_as_well_as_its_axes(axes: dict[Axis, str], health: str) -> None:
+    session = make_session(State.RUNNING, axes={axis: make_reading(value) for axis, value in axes.items()})
+
+    assert health_of(session) == health
+
+
+@pytest.mark.parametrize("state", sorted(set(State) - {State.RUNNING}))
+def test_readings_of_what_does_not_run_change_nothing(state: State) -> None:
+    axes = {Axis.PROCESS: make_reading("stopped"), Axis.SERVER: make_reading("wedged")}
+
+    assert health_of(make_session(state, axes=axes)) == HEALTH[state]
+
+
+def test_what_died_and_was_not_meant_to_is_dead() -> None:
+    assert {state for state in State if HEALTH[state] == "dead"} == {State.CRASHED, State.FAILED}

@@ -1,0 +1,135 @@
+"""A table fits the terminal it is printed on, whatever is in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vigil.cli.ls import COLUMNS, WIDE
+from vigil.cli.table import COLOURS, GAP, LEAST, Column, cut, fit, format_table, text_width
+
+CELLS = st.one_of(
+    st.text(max_size=30), st.sampled_from(["", "世界" * 9, "é" * 40, "a\nb\tc", "\x1b[31mred\x1b[0m", "e\u0301" * 20, "👩‍👩‍👧"])
+)
+TABLES = st.integers(1, 8).flatmap(
+    lambda count: st.tuples(
+        st.lists(st.builds(Column, st.text("ABCDEFGH", min_size=1, max_size=8), st.booleans()), min_size=count, max_size=count),
+        st.lists(st.lists(CELLS, min_size=count, max_size=count), max_size=6),
+    )
+)
+Table = tuple[list[Column], list[list[str]]]
+
+
+def least_width(columns: Sequence[Column]) -> int:
+    return len(columns) + GAP * (len(columns) - 1)
+
+
+@given(TABLES, st.integers(1, 250))
+def test_no_line_is_wider_than_the_terminal(table: Table, width: int) -> None:
+    columns, rows = table
+
+    lines = format_table(columns, rows, width, coloured=False)
+
+    assert [line for line in lines if text_width(line) > width] == []
+
+
+@given(TABLES, st.one_of(st.none(), st.integers(0, 250)), st.booleans())
+def test_there_is_a_line_for_the_titles_and_one_for_each_row(table: Table, width: int | None, coloured: bool) -> None:
+    columns, rows = table
+
+    lines = format_table(columns, rows, width, coloured)
+
+    assert len(lines) == 1 + len(rows)
+    assert not [line for line in lines if len(line.splitlines()) > 1 or "\t" in line]
+
+
+@given(TABLES)
+def test_nothing_is_cut_where_the_width_does_not_matter(table: Table) -> None:
+    columns, rows = table
+
+    text = "\n".join(format_table(columns, rows, None, coloured=False))
+
+    assert "…" not in text or any("…" in cell for row in rows for cell in row)
+
+
+@given(TABLES, st.integers(1, 250))
+def test_a_title_stands_over_its_column(table: Table, width: int) -> None:
+    columns, rows = table
+    cells = [["x"] * len(columns) for _ in rows]
+
+    lines = format_table(columns, cells, width, coloured=False)
+
+    starts = [match.start() for match in re.finditer(r"\S+", lines[0])]
+    for line in lines[1:]:
+        assert [match.start() for match in re.finditer(r"\S+", line)][: len(starts)] == starts
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_the_session_table_fits_usual_terminals_and_shows_every_state(width: int) -> None:
+    why = "crash: the agent exited with 1 because something long happened " * 3
+    row = ["shop/backend/coder/0", "succeeded", "unhealthy", "waiting-human", "claude", "3/5", "12d", why]
+
+    lines = format_table(COLUMNS, [row], width, coloured=False)
+
+    assert max(map(text_width, lines)) <= width
+    if width >= 80:
+        assert "succeeded" in lines[1]
+        assert lines[1].endswith("…")
+
+
+def test_columns_that_shrink_give_way_before_the_others() -> None:
+    assert fit([20, 10, 40], [True, False, True], 50) == [16, 10, 20] or sum(fit([20, 10, 40], [True, False, True], 50)) == 46
+    assert fit([20, 10, 40], [True, False, True], 50)[1] == 10
+
+
+@given(st.lists(st.tuples(st.integers(1, 300), st.booleans()), min_size=1, max_size=12), st.integers(0, 400))
+def test_widths_only_shrink_and_never_vanish(columns: list[tuple[int, bool]], width: int) -> None:
+    widths, shrinks = [found for found, _ in columns], [shrink for _, shrink in columns]
+
+    fitted = fit(widths, shrinks, width)
+
+    assert all(1 <= new <= old for new, old in zip(fitted, widths, strict=True))
+    assert sum(fitted) + GAP * (len(fitted) - 1) <= max(width, len(fitted) + GAP * (len(fitted) - 1))
+    if any(new < old for new, old, shrink in zip(fitted, widths, shrinks, strict=True) if not shrink):
+        assert all(new <= LEAST for new, shrink in zip(fitted, shrinks, strict=True) if shrink), "a column that shrinks did not"
+
+
+@given(CELLS, st.integers(1, 60))
+def test_what_is_cut_fits_and_says_so(text: str, width: int) -> None:
+    found = cut(text, width)
+
+    assert text_width(found) <= width
+    assert found == text if text_width(text) <= width else found.endswith("…")
+
+
+def test_wide_and_combining_characters_take_the_cells_they_take() -> None:
+    assert text_width("世界") == 4
+    assert text_width("e\u0301") == 1
+    assert text_width("a\u200bb") == 2
+    assert text_width("ｆｕｌｌ") == 8
+
+
+def test_columns_stand_under_each_other_beside_wide_characters() -> None:
+    lines = format_table([Column("A"), Column("B")], [["世界", "x"], ["ab", "y"]], None, coloured=False)
+
+    assert [text_width(line[: line.index(mark)]) for line, mark in zip(lines, "Bxy", strict=True)] == [6, 6, 6]
+
+
+def test_a_colour_does_not_change_what_fits() -> None:
+    columns = [Column("STATE", colour={"running": "green"}.get), Column("WHY", shrink=True)]
+    rows = [["running", "w" * 100], ["failed", "x"]]
+
+    plain, coloured = (format_table(columns, rows, 40, flag) for flag in (False, True))
+
+    assert coloured[1].startswith(f"\x1b[{COLOURS['green']}mrunning\x1b[0m")
+    assert [re.sub(r"\x1b\[\d+m", "", line) for line in coloured] == plain
+
+
+def test_every_colour_of_the_session_table_exists() -> None:
+    for column in WIDE:
+        values = getattr(column.colour, "__self__", {})
+        assert set(values.values()) <= set(COLOURS)
