@@ -148,6 +148,20 @@ def test_daemon_stop_leaves_sessions_running_and_kill_sessions_ends_them(vigil: 
     wait_for(lambda: not vigil.processes(), 10, "everything to be gone", vigil.processes)
 
 
+def test_kill_sessions_also_ends_what_would_have_come_back_meanwhile(vigil: Instance) -> None:
+    stubborn = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
+    vigil.run("stubborn", "sh", "-c", stubborn)
+    wait_for(lambda: "ready" in vigil.ok("logs", "stubborn"), 10, "the agent to be ready")
+    flag = vigil.path / "second"
+    script = f"if [ -e {flag} ]; then sleep 1000; else touch {flag}; exit 1; fi"
+    vigil.run("waiting", "sh", "-c", script, restart="on-failure", backoff_base_s=2)
+    vigil.wait_state("waiting", "crashed")
+
+    vigil.ok("daemon", "stop", "--kill-sessions")
+
+    wait_for(lambda: not vigil.processes(), 15, "everything to be gone", vigil.processes)
+
+
 def _token(pid: int, name: str) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:

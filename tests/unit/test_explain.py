@@ -18,7 +18,7 @@ from tests.unit.builders import (
     make_spec,
 )
 from vigil.core.explain import explain
-from vigil.core.model import ALIVE, Axis, Cause, Evidence, Hold, Reading, State
+from vigil.core.model import ALIVE, Axis, Cause, Evidence, Hold, Reading, RestartPolicy, State
 
 HOLDS = (
     None,
@@ -127,11 +127,8 @@ def test_it_says_what_was_ruled_out() -> None:
 @pytest.mark.parametrize(
     ("policy", "words"), [(ALWAYS, "comes back"), (ON_FAILURE, "comes back"), (NEVER, "stays dead if it dies")]
 )
-def test_what_runs_says_what_its_death_would_mean(policy: object, words: str) -> None:
-    assert policy in (ALWAYS, ON_FAILURE, NEVER)
-    session = make_session(spec=make_spec(policy))  # type: ignore[arg-type]
-
-    assert words in explain(session).next[0].what
+def test_what_runs_says_what_its_death_would_mean(policy: RestartPolicy, words: str) -> None:
+    assert words in explain(make_session(spec=make_spec(policy))).next[0].what
 
 
 @pytest.mark.parametrize("state", [State.STOPPED, State.FAILED, State.SUCCEEDED])

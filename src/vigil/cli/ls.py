@@ -84,7 +84,7 @@ def row_of(session: dict[str, Any], wide: bool, now: float) -> list[str]:
         session["health"],
         activity["value"] if activity and session["pid"] else "-",
         session["agent"],
-        f"{restarts['count']}/{restarts['max']}" if restarts["max"] else str(restarts["count"]),
+        f"{min(restarts['count'], restarts['max'])}/{restarts['max']}" if restarts["max"] else str(restarts["count"]),
         age(now - datetime.fromisoformat(session["created_at"]).timestamp()),
     ]
     if wide:

@@ -120,11 +120,13 @@ class Operations:
         return []
 
     async def kill_all(self, actor: str) -> list[str]:
-        """Stop every living session; return the names of those that could not be ended."""
+        """Stop every session, first those that would come back meanwhile; return the names that could not be ended."""
+        reason = "daemon stop --kill-sessions"
+        waiting = [s.name for s in self._machine.sessions.values() if s.state in (State.PENDING, State.CRASHED)]
+        for name in waiting:
+            await self.ask("stop", name, actor, reason)
         living = [session.name for session in self._machine.sessions.values() if session.state in ALIVE]
-        outcomes = await asyncio.gather(
-            *(self.ask("stop", name, actor, "daemon stop --kill-sessions") for name in living), return_exceptions=True
-        )
+        outcomes = await asyncio.gather(*(self.ask("stop", name, actor, reason) for name in living), return_exceptions=True)
         return [name for name, outcome in zip(living, outcomes, strict=True) if isinstance(outcome, BaseException)]
 
     async def _launched(self, session_id: str, name: str) -> Session:

@@ -59,7 +59,11 @@ def read_boot() -> str:
             boot_id = file.read().strip()
     except OSError:
         boot_id = "unknown"
-    return f"{boot_id}:{read_start_ticks(1) or 0}"
+    try:
+        first = read_start_ticks(1) or 0
+    except OSError:  # /proc mounted with hidepid
+        first = 0
+    return f"{boot_id}:{first}"
 
 
 def is_alive(pid: int, start_ticks: int) -> bool:

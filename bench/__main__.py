@@ -1,0 +1,145 @@
+"""Runs the measurements: python -m bench [--quick] [--write] [NAME...]
+
+For each size, a group of systems is started with so many agents, all measurements are made on them, and they are stopped. The
+pollers among them form a group of their own, so that their work does not disturb the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import adoption, detection, idle, listing, per_session
+from bench.harness import Run
+from bench.machine import read_machine
+from bench.ours import Vigil
+from bench.peers import Circus, Floor, Supervisord, System
+from bench.tables import format_table, rewrite
+from bench.targets import judge
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "performance.md"
+RESULTS = ROOT / "bench" / "results"
+SIZES = (1, 100, 500)
+
+Measure = Callable[[Sequence[System], int, bool], list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Something that is measured, and with how many sessions."""
+
+    name: str
+    measure: Measure
+    sizes: tuple[int, ...] = SIZES
+    ours_only: bool = False
+
+
+MEASUREMENTS = (  # in this order: what must find the systems untouched comes first, what kills the daemon last
+    Measurement("idle", idle.measure),
+    Measurement("per-session", per_session.measure, ours_only=True),
+    Measurement("listing", listing.measure, sizes=(1, 500)),
+    Measurement("detection", detection.measure),
+    Measurement("adoption", adoption.measure, ours_only=True),
+)
+
+
+def groups(run: Run) -> list[list[System]]:
+    """Return the systems that are up at the same time."""
+    return [
+        [Vigil(run, "headless"), Vigil(run, "tmux"), Supervisord(run), Floor(run)],
+        [Circus(run), Circus(run, check_delay_s=1)],
+    ]
+
+
+def main(argv: list[str]) -> int:
+    """Measure what is asked for, print it, keep it."""
+    options = parse(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began = time.monotonic()
+
+    def say(words: str) -> None:
+        print(f"bench {time.monotonic() - began:5.0f} s  {words}", file=sys.stderr, flush=True)
+
+    wanted = [measurement for measurement in MEASUREMENTS if not options.names or measurement.name in options.names]
+    results: dict[str, list[dict[str, Any]]] = {measurement.name: [] for measurement in wanted}
+    try:
+        with Run() as run:
+            machine = read_machine(run.folder)
+            try:
+                for size in options.size or SIZES:
+                    for group in groups(run):
+                        measure_group(group, size, wanted, results, options.quick, say)
+            finally:  # what was measured before a failure is worth seeing too
+                tables = show({"machine": [machine], **results, "targets": judge(results)}, options.quick)
+    except KeyboardInterrupt:
+        say("interrupted: all that was started has been ended")
+        return 130
+    if options.write:
+        rewrite(PAGE, tables)
+    return 0
+
+
+def measure_group(
+    group: list[System],
+    size: int,
+    wanted: list[Measurement],
+    results: dict[str, list[dict[str, Any]]],
+    quick: bool,
+    say: Callable[[str], None],
+) -> None:
+    """Start a group with so many agents, measure, and stop it again whatever happens."""
+    due = [measurement for measurement in wanted if size in measurement.sizes]
+    systems = [system for system in group if isinstance(system, Vigil) or any(not m.ours_only for m in due)]
+    if not due or not systems:
+        return
+    with ExitStack() as stack:
+        for system in systems:
+            say(f"starting {system.label} with {size}")
+            stack.callback(system.stop)
+            system.start(size)
+        for measurement in due:
+            say(f"{measurement.name} with {size}: {', '.join(system.label for system in systems)}")
+            results[measurement.name] += measurement.measure(systems, size, quick)
+        say(f"stopping {len(systems)} systems with {size}")
+
+
+def show(tables: dict[str, list[dict[str, Any]]], quick: bool) -> dict[str, str]:
+    """Keep the rows of every table in a file of its own, print the tables, and return them as text."""
+    RESULTS.mkdir(exist_ok=True)
+    formatted = {}
+    for name, rows in tables.items():
+        if rows:
+            (RESULTS / f"{name}.json").write_text(json.dumps({"quick": quick, "rows": rows}, indent=1) + "\n", "utf-8")
+            formatted[name] = format_table(name, rows)
+            print(f"\n## {name}\n\n{formatted[name]}", flush=True)
+    return formatted
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    names = [measurement.name for measurement in MEASUREMENTS]
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Vigil side by side with other supervisors.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure (default: all): {', '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="shorter and rougher: a few minutes")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
+    parser.add_argument(
+        "--size", type=int, action="append", choices=SIZES, help="how many sessions; may be given again (default: all)"
+    )
+    options = parser.parse_args(argv)
+    for name in options.names:
+        if name not in names:
+            parser.error(f"{name!r} is no measurement; use {', '.join(names)}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

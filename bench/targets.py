@@ -1,0 +1,55 @@
+"""The targets, and whether the rows of a run meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A number that must stay below its limit, wherever it is measured."""
+
+    what: str
+    table: str
+    column: str
+    systems: tuple[str, ...]
+    count: int
+    limit: float
+    unit: str
+
+
+BOTH = ("vigil-headless", "vigil-tmux")
+CPU_MS = 0.005 * 60_000  # 0.5 % of a core, as ms of a minute
+
+TARGETS = (
+    Target("death told, p50", "detection", "p50_ms", BOTH, 500, 3, "ms"),
+    Target("death told, p99", "detection", "p99_ms", BOTH, 500, 25, "ms"),
+    Target("CPU of daemon and keeper in an idle minute", "idle", "cpu_ms_per_minute", BOTH, 500, CPU_MS, "ms"),
+    Target("memory of daemon and keeper (RSS)", "idle", "rss_mb", BOTH, 500, 100, "MB"),
+    Target("processes started in an idle minute", "idle", "started_per_minute", BOTH, 500, 1, ""),
+    Target("tmux server and shim of a session (PSS)", "per-session", "both_mb", ("vigil-tmux",), 500, 1.5, "MB"),
+    Target("`vigil ls` with 500 sessions", "listing", "p50_ms", BOTH, 500, 150, "ms"),
+    Target("adoption of 500 sessions", "adoption", "shown_s", BOTH, 500, 2, "s"),
+)
+
+
+def judge(results: Mapping[str, Rows]) -> list[dict[str, Any]]:
+    """Return a line for each target and system that was measured."""
+    verdicts = []
+    for target in TARGETS:
+        for row in results.get(target.table, ()):
+            value = row.get(target.column)
+            if row["system"] in target.systems and row["count"] == target.count and value is not None:
+                verdicts.append(
+                    {
+                        "what": f"{target.what}, {row['system'].removeprefix('vigil-')}",
+                        "limit": f"< {target.limit:g} {target.unit}".strip(),
+                        "value": f"{value:.3g} {target.unit}".strip(),
+                        "met": "yes" if value < target.limit else "**no**",
+                    }
+                )
+    return verdicts
