@@ -33,6 +33,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("p50 ms", number("p50_ms", 2)),
         ("p99 ms", number("p99_ms", 2)),
         ("max ms", number("max_ms", 2)),
+        ("never told", text("never_told")),
     ),
     "idle": (
         ("system", text("label")),

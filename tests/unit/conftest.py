@@ -18,4 +18,6 @@ settings.register_profile(
 )
 # HYPOTHESIS_PROFILE=search looks for new examples and takes its time.
 settings.register_profile("search", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
+# HYPOTHESIS_PROFILE=mutants only says whether something fails, quickly: for a look at tests with a program that is wrong.
+settings.register_profile("mutants", settings.get_profile("unit"), phases=(Phase.generate,))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "unit"))

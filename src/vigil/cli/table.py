@@ -38,21 +38,26 @@ def format_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width
     widths = [max([len(column.title), *(text_width(row[i]) for row in cells)]) for i, column in enumerate(columns)]
     if width is not None:
         widths = fit(widths, [column.shrink for column in columns], width)
-    lines = ["  ".join(column.title.ljust(w) for column, w in zip(columns, widths, strict=True)).rstrip()]
+    lines = [_line([cut(column.title, w).ljust(w) for column, w in zip(columns, widths, strict=False)])]
     for row in cells:
         parts = []
-        for column, cell, w in zip(columns, row, widths, strict=True):
+        for column, cell, w in zip(columns, row, widths, strict=False):
             text = cut(cell, w)
             padded = text + " " * (w - text_width(text))
             colour = column.colour(cell) if coloured and column.colour else None
             parts.append(f"\x1b[{COLOURS[colour]}m{padded}\x1b[0m" if colour else padded)
-        lines.append("  ".join(parts).rstrip())
-    return lines if width is None else [lines[0][:width], *lines[1:]]
+        lines.append(_line(parts))
+    return lines
+
+
+def _line(parts: list[str]) -> str:
+    return (" " * GAP).join(parts).rstrip()
 
 
 def fit(widths: list[int], shrinks: list[bool], width: int) -> list[int]:
-    """Return the widths that fit: columns that shrink give way, the widest first; then the last ones vanish."""
-    widths = list(widths)
+    """Return the widths that fit: columns that shrink give way, the widest first; then all; then the last ones vanish."""
+    widths = widths[: max(1, (width + GAP) // (1 + GAP))]
+    shrinks = shrinks[: len(widths)]
     while (over := sum(widths) + GAP * (len(widths) - 1) - width) > 0:
         able = [i for i, shrink in enumerate(shrinks) if shrink and widths[i] > LEAST]
         if not able:

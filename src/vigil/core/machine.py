@@ -298,16 +298,19 @@ class Machine:
 
     def _after_death(self, session: Session, death: Death, now: float) -> None:
         """Decide what becomes of a session that died; one that is being ended waits until that is verified."""
-        assert session.launch is not None
-        if session.state is State.ENDING and session.after is not None:
-            self._keep(session)
-            if death.cause is Cause.LAUNCH_FAILED or session.launch.process is None:
-                self._end_all(session.launch)
+        launch = session.launch
+        assert launch is not None
+        if session.after is not None:
+            if session.state is State.STUCK:
+                self._become(session, now, State.ENDING, "it died at last; the rest of it is ended")
+                self._end_all(launch)
+            else:
+                self._keep(session)
+                if launch.process is None:  # its end was put off until its birth was over
+                    self._end_all(launch)
             return
         policy = session.spec.restart
-        count, hold = charge(
-            death.cause, death.at, session.charges, death.uptime_s or 0.0, policy, jitter_of(session.launch.id)
-        )
+        count, hold = charge(death.cause, death.at, session.charges, death.uptime_s or 0.0, policy, jitter_of(launch.id))
         words = death.evidence[0].text
         if death.cause not in COMES_BACK[policy.when]:
             state = State.SUCCEEDED if death.cause is Cause.FINISHED else State.FAILED
@@ -321,9 +324,9 @@ class Machine:
             if hold.until is not None:
                 self._do(SetTimer(session.id, "hold", hold.until))
         if death.cause is Cause.LAUNCH_FAILED:
-            self._end_all(session.launch)  # whatever came of it half-way
+            self._end_all(launch)  # whatever came of it half-way
         else:
-            self._do(CloseLaunch(session.launch))
+            self._do(CloseLaunch(launch))
 
     def _orphaned(self, event: Orphaned, now: float) -> None:
         """Show an agent without its pane; end it only where something is to take its place (P1, P2)."""
@@ -349,6 +352,8 @@ class Machine:
         session = self.of_launch(event.launch_id)
         if session is None:
             return
+        if event.ok and session.state is State.ENDING:
+            session = self._bury(session, now)
         held = session.hold is not None and session.hold.reason == "survivor"
         if not event.ok:
             if session.state is State.ENDING or held:
@@ -362,6 +367,17 @@ class Machine:
             self._launch_when_paced(session, now)
         elif session.state is State.ENDING and session.after is After.REMOVE:
             self._remove(session, now)
+
+    def _bury(self, session: Session, now: float) -> Session:
+        """Record the death of a launch that is verified gone and whose exit nobody told; a late exit is dropped then (P3)."""
+        launch = session.launch
+        if launch is None or launch.ended_at is not None:
+            return session
+        session, death = self._record_death(session, Exit(launch.id, now, "daemon", started=launch.process is not None))
+        if session.after is None:
+            self._after_death(session, death, now)
+            return self.sessions[session.id]
+        return self._keep(session)
 
     def _closed(self, event: Closed, now: float) -> None:  # noqa: ARG002
         session = self.of_launch(event.launch_id)
@@ -394,8 +410,12 @@ class Machine:
 
     def _stable(self, session: Session, now: float) -> None:
         started_at = session.launch.started_at if session.launch else None
-        up = session.state is State.RUNNING and started_at is not None
-        if up and started_at is not None and now - started_at >= session.spec.restart.reset_after_s:
+        if session.state is not State.RUNNING or started_at is None or not session.charges:
+            return
+        stable_at = started_at + session.spec.restart.reset_after_s
+        if now < stable_at:
+            self._do(SetTimer(session.id, "stable", stable_at))
+        else:
             self._keep(replace(session, charges=0))
 
     def _observed(self, event: Observed, now: float) -> None:  # noqa: ARG002
@@ -410,17 +430,18 @@ class Machine:
 
     def _resumed(self, event: Resumed, now: float) -> None:  # noqa: ARG002
         """Take up what was under way; live launches speak for themselves in events of their own."""
-        for session in list(self.sessions.values()):
+        stored = list(self.sessions.values())
+        self._spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch is not None}
+        for session in stored:
             hold = session.hold
-            if session.state is State.STARTING and session.launch is not None:
-                self._spawning.add(session.launch.id)
-            elif session.state is State.ENDING and session.launch is not None:
+            if session.state is State.ENDING:
                 self._end_all(session.launch)
-            elif session.state in (State.CRASHED, State.PENDING):
-                if hold is not None and hold.until is not None:
-                    self._do(SetTimer(session.id, "hold", hold.until))
-                else:
-                    self._relaunch(session, now)
+            elif session.state not in (State.CRASHED, State.PENDING):
+                continue
+            elif hold is None or hold.reason in ("pace", "survivor"):
+                self._relaunch(session, now)
+            elif hold.until is not None:
+                self._do(SetTimer(session.id, "hold", hold.until))
 
     def _noted(self, event: Noted, now: float) -> None:
         self._change.log.append(LogEntry(now, event.kind, data=dict(event.data)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool, StaticPool
 
 from vigil.errors import VigilError
@@ -67,22 +67,21 @@ def read_revision(path: Path) -> str | None:
         raise DatabaseRefused(f"{path} is damaged ({error}). {way_out}") from error
 
 
+PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", "cache_size=-2000")
+
+
 def make_engine(path: Path, read_only: bool = False) -> Engine:
     """Return an engine: one writer connection for the life of the daemon, or readers as they come."""
-    url = f"sqlite:///file:{path}?mode=ro&uri=true" if read_only else f"sqlite:///{path}"
-    arguments: dict[str, Any] = {"check_same_thread": False, "timeout": 5}
-    if read_only:
-        return create_engine(url, connect_args=arguments, poolclass=NullPool)
-    engine = create_engine(url, connect_args=arguments, poolclass=StaticPool)
 
-    @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _: Any) -> None:
-        cursor = connection.cursor()
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", "cache_size=-2000"):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
+    def connect() -> sqlite3.Connection:
+        # Quoted, and opened by ourselves: in a URL a home called `a?b` would be another file.
+        uri = f"file:{quote(str(path))}{'?mode=ro' if read_only else ''}"
+        connection = sqlite3.connect(uri, uri=True, timeout=5, check_same_thread=False)
+        for pragma in () if read_only else PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
 
-    return engine
+    return create_engine("sqlite://", creator=connect, poolclass=NullPool if read_only else StaticPool)
 
 
 def _migrate(engine: Engine) -> None:

@@ -1,0 +1,193 @@
+"""Imports point one way (DESIGN 6): cli → client; api → daemon → (observe, runtimes, agents, store) → core."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vigil
+
+SOURCE = Path(vigil.__file__).parent
+SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.text"}  # single files that anybody above the keeper may use
+KEEPER = {"vigil.keeper.kernel", "vigil.keeper.records", "vigil.keeper.protocol"}  # what the keeper shares; the rest is its own
+PARTS = {"vigil.observe", "vigil.runtimes", "vigil.store", "vigil.agents"}
+STDLIB = set(sys.stdlib_module_names)
+
+# Part: what of Vigil it may import besides itself. A name stands for a module and all below it.
+MAY_IMPORT: dict[str, set[str]] = {
+    "vigil": set(),
+    "vigil.errors": set(),
+    "vigil.text": set(),
+    "vigil.home": {"vigil.errors"},
+    "vigil.core": set(),
+    "vigil.keeper": set(),
+    "vigil.fake_agent": set(),
+    "vigil.observe": {"vigil.core", *KEEPER, *SMALL},
+    "vigil.runtimes": {"vigil.core", *KEEPER, *SMALL},
+    "vigil.agents": {"vigil.core", *KEEPER, *SMALL},
+    "vigil.store": {"vigil.core", *KEEPER, *SMALL},
+    "vigil.daemon": {"vigil.core", *PARTS, *KEEPER, *SMALL},
+    "vigil.api": {"vigil.daemon", "vigil.core", *PARTS, *KEEPER, *SMALL},
+    "vigil.client": SMALL,
+    "vigil.demo": {"vigil.client", "vigil.fake_agent", *KEEPER, *SMALL},
+    "vigil.doctor": {"vigil.client", "vigil.store.revision", *KEEPER, *SMALL},  # it looks where no daemon answers
+    "vigil.cli": {"vigil.client", "vigil.fake_agent", "vigil.demo", "vigil.doctor", *SMALL},
+}
+# Part: what of others it may import besides the standard library.
+MAY_USE: dict[str, set[str]] = {
+    "vigil.store": {"sqlalchemy", "alembic", "pydantic"},
+    "vigil.daemon": {"structlog"},
+    "vigil.api": {"fastapi", "pydantic", "uvicorn", "starlette"},
+    "vigil.cli": {"click"},
+}
+IMPURE = {
+    "asyncio",
+    "os",
+    "time",
+    "random",
+    "socket",
+    "subprocess",
+    "threading",
+    "pathlib",
+    "datetime",
+    "secrets",
+    "uuid",
+    "select",
+}
+SLOW = ("asyncio", "sqlalchemy", "pydantic", "fastapi", "rich", "alembic", "structlog")
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def part_of(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def imports_of(module: str) -> set[str]:
+    """Return every module that a module names in an import, wherever in it that stands."""
+    package = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *([base] if base else [])])
+            names = {f"{base}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else base for name in names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("__import__", "importlib.import_module"):
+            found.add(prefix_of(node.args[0]))
+    return found
+
+
+def prefix_of(argument: ast.expr) -> str:
+    """Return what an import by a made-up name begins with."""
+    if isinstance(argument, ast.JoinedStr) and argument.values and isinstance(argument.values[0], ast.Constant):
+        argument = argument.values[0]
+    assert isinstance(argument, ast.Constant), "a module is imported by a name that nobody can know"
+    return str(argument.value).rstrip(".")
+
+
+def within(name: str, allowed: set[str]) -> bool:
+    return any(name == part or (part != "vigil" and name.startswith(f"{part}.")) for part in allowed)
+
+
+def test_every_part_has_a_rule() -> None:
+    assert {part_of(module) for module in MODULES} - set(MAY_IMPORT) == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_one_way(module: str) -> None:
+    part = part_of(module)
+    ours = {name for name in imports_of(module) if name.split(".")[0] == "vigil"}
+
+    assert sorted(name for name in ours if not within(name, {*MAY_IMPORT[part], *({part} - {"vigil"})})) == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_part_uses_only_the_libraries_it_is_there_to_hide(module: str) -> None:
+    theirs = {name.split(".")[0] for name in imports_of(module)} - {"vigil", "__future__"}
+
+    assert sorted(theirs - STDLIB - MAY_USE.get(part_of(module), set())) == []
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if part_of(module) == "vigil.core"])
+def test_the_core_reads_no_clock_and_does_no_input_or_output(module: str) -> None:
+    assert {name.split(".")[0] for name in imports_of(module)} & IMPURE == set()
+    calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(MODULES[module].read_text())) if isinstance(node, ast.Call)}
+    assert calls & {"open", "print", "input"} == set()
+
+
+@pytest.mark.parametrize("part", ["vigil.api", "vigil.cli"])
+def test_nobody_imports_what_stands_at_the_top(part: str) -> None:
+    users = {module for module in MODULES if any(within(name, {part}) for name in imports_of(module))}
+
+    assert {part_of(module) for module in users} == {part}
+
+
+def test_the_check_sees_imports_of_every_form(tmp_path: Path) -> None:
+    path = tmp_path / "sly.py"
+    path.write_text(
+        "import vigil.cli.ls as x\n"
+        "def f():\n    from vigil.daemon import daemon\n    from vigil.core.model import State\n"
+        "if True:\n    import importlib; importlib.import_module(f'vigil.api.{x}')\n"
+        "from . import home\nfrom .store import store\nfrom ..observe.process import identify\n"
+    )
+    MODULES["vigil.core.sly"] = path
+    try:
+        found = imports_of("vigil.core.sly")
+    finally:
+        del MODULES["vigil.core.sly"]
+
+    assert found == {
+        "vigil.cli.ls",
+        "vigil.daemon.daemon",
+        "vigil.core.model",
+        "vigil.api",
+        "importlib",
+        "vigil.core",
+        "vigil.core.store",
+        "vigil.observe.process",
+    }
+
+
+def loaded_by(*modules: str) -> set[str]:
+    """Return what a fresh interpreter has loaded after it imported these."""
+    code = f"import {', '.join(modules)}, sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    return set(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    "command", sorted(module for module in MODULES if part_of(module) == "vigil.cli" and not module.endswith("__main__"))
+)
+def test_a_command_starts_without_what_only_the_daemon_needs(command: str) -> None:
+    loaded = {name.split(".")[0] for name in loaded_by("vigil.cli.main", command)}
+
+    assert loaded & set(SLOW) == set()
+
+
+def test_the_first_import_of_the_command_loads_no_other_command() -> None:
+    loaded = {name for name in loaded_by("vigil.cli.main") if name.startswith("vigil.")}
+
+    assert loaded == {"vigil.cli", "vigil.cli.main", "vigil.errors"}
+
+
+def test_the_keeper_loads_nothing_but_itself_and_the_standard_library() -> None:
+    loaded = loaded_by("vigil.keeper.main")
+
+    assert {part_of(name) for name in loaded if name.split(".")[0] == "vigil"} == {"vigil", "vigil.keeper"}
+    assert {name.split(".")[0] for name in loaded} & {*SLOW, "click", "uvicorn"} == set()
