@@ -73,7 +73,7 @@ def main(argv: list[str]) -> int:
     results: dict[str, list[dict[str, Any]]] = {measurement.name: [] for measurement in wanted}
     try:
         with Run() as run:
-            machine = read_machine(run.folder)
+            machine = read_machine(run.folder, options.quick)
             try:
                 for size in options.size or SIZES:
                     for group in groups(run):

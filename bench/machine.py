@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import sys
 import time
 from importlib import metadata
 from pathlib import Path
@@ -18,11 +17,12 @@ SYNCS = 200
 PAGE = b"\0" * 4096
 
 
-def read_machine(folder: Path) -> dict[str, Any]:
+def read_machine(folder: Path, quick: bool) -> dict[str, Any]:
     """Read cores, memory, kernel, versions, and how long this disk takes to make a page durable."""
     syncs_ms = time_syncs(folder / "syncs")
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "kind": "quick" if quick else "full",
         "cores": os.cpu_count(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
         "kernel": ".".join(platform.release().split(".")[:2]),
@@ -34,7 +34,6 @@ def read_machine(folder: Path) -> dict[str, Any]:
         "vigil": __version__,
         "supervisor": metadata.version("supervisor"),
         "circus": metadata.version("circus"),
-        "optimized": sys.flags.optimize,
     }
 
 

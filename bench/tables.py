@@ -34,6 +34,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("p99 ms", number("p99_ms", 2)),
         ("max ms", number("max_ms", 2)),
         ("never told", text("never_told")),
+        ("machine busy before", lambda row: f"{row['busy_before']:.0%}"),
     ),
     "idle": (
         ("system", text("label")),
@@ -76,6 +77,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "machine": (
         ("date", text("date")),
+        ("run", text("kind")),
         ("cores", text("cores")),
         ("memory", lambda row: f"{row['memory_gb']} GB"),
         ("Linux", text("kernel")),

@@ -978,6 +978,15 @@ def test_a_new_daemon_charges_nobody_and_spawns_nothing_that_lives(situation: st
         assert "Spawn" not in kinds(effects)
 
 
+def test_what_is_adopted_has_been_up_since_it_was_launched() -> None:
+    stage = resumed(running())
+    stage.tell(Resumed())
+
+    stage.tell(make_launched(at=5000.0, adopted=True))
+
+    assert stage.launch().started_at == 1001.0
+
+
 @pytest.mark.parametrize("situation", ["running", "suspect", "starting"])
 def test_a_new_daemon_adopts_what_lives_under_the_same_launch(situation: str) -> None:
     stage = resumed(SITUATIONS[situation]())
@@ -1078,10 +1087,12 @@ def test_a_spawn_carries_the_session_as_it_is_durable() -> None:
     assert spawn.session == stage.durable["s1"]
 
 
-# What was wrong once, or still is: ends that are verified before the exit is told
+# Ends that are verified before the exit is told, and exits of what could not be ended
+
+WHENS = pytest.mark.parametrize("policy", [ALWAYS, ON_FAILURE, NEVER], ids=lambda policy: policy.when)
 
 
-@pytest.mark.parametrize("policy", [ALWAYS, ON_FAILURE, NEVER], ids=lambda policy: policy.when)
+@WHENS
 def test_a_stopped_session_stays_stopped_when_its_exit_is_told_late(policy: RestartPolicy) -> None:
     stage = being_stopped(policy)
     stage.end()
@@ -1092,7 +1103,7 @@ def test_a_stopped_session_stays_stopped_when_its_exit_is_told_late(policy: Rest
     assert [death.cause for death in stage.deaths] == [Cause.OPERATOR]
 
 
-@pytest.mark.parametrize("policy", [ALWAYS, ON_FAILURE, NEVER], ids=lambda policy: policy.when)
+@WHENS
 def test_a_restarted_launch_leaves_its_death_also_when_its_exit_is_told_late(policy: RestartPolicy) -> None:
     stage = being_restarted(policy)
     stage.end()
@@ -1103,38 +1114,51 @@ def test_a_restarted_launch_leaves_its_death_also_when_its_exit_is_told_late(pol
     assert [death.launch_id for death in stage.deaths] == ["s1-1"]
 
 
+def test_a_removed_session_leaves_its_death_and_nothing_else_when_its_exit_is_told_late() -> None:
+    stage = being_removed()
+
+    (persist, purge) = stage.machine.handle(Ended("s1-1", ok=True), stage.now)
+
+    assert isinstance(persist, Persist)
+    assert isinstance(purge, Purge)
+    assert (persist.sessions, persist.removed) == ((), ("s1",)), "it would be stored again"
+    assert [death.cause for death in persist.deaths] == [Cause.OPERATOR]
+
+
+def test_an_orphan_whose_exit_nobody_told_is_charged_once_it_is_verified_gone() -> None:
+    stage = being_replaced()
+
+    stage.end()
+
+    assert (stage.state(), stage.session().charges) == ("crashed (backoff)", 1)
+    assert [death.cause for death in stage.deaths] == [Cause.SERVER_DIED]
+    assert stage.deaths[0].evidence
+
+
 def test_a_stop_after_the_end_was_verified_and_before_the_exit_was_told_is_not_waited_for_for_ever() -> None:
     stage = being_replaced()
     stage.end()
-    asked = stage.ask("stop")
-    asked += stage.exit(signal=9)
-    if "EndLaunch" in kinds(asked):
-        stage.end()
+
+    stage.ask("stop")
+    stage.exit(signal=9)
 
     assert stage.state() == "stopped"
+    assert len(stage.deaths) == 1
 
 
-@pytest.mark.parametrize("policy", [ALWAYS, ON_FAILURE, NEVER], ids=lambda policy: policy.when)
-def test_what_an_operator_stopped_and_was_stuck_does_not_come_back_when_it_dies_at_last(policy: RestartPolicy) -> None:
-    stage = stuck(policy)
-
-    asked = stage.exit(signal=9)
-
-    if "EndLaunch" in kinds(asked):
-        stage.end()
-    assert stage.state() in ("stopped", "stuck")
-    assert [death.cause for death in stage.deaths] == [Cause.OPERATOR]
-
-
-def test_a_session_that_was_to_be_removed_and_was_stuck_does_not_come_back_when_it_dies_at_last() -> None:
-    stage = being_removed(ALWAYS)
+@WHENS
+@pytest.mark.parametrize(("verb", "state"), [("stop", "stopped"), ("restart", "starting"), ("rm", "removed")])
+def test_what_could_not_be_ended_and_dies_at_last_becomes_what_was_asked(policy: RestartPolicy, verb: str, state: str) -> None:
+    stage = running(policy)
+    stage.ask(verb)
     stage.end(ok=False)
 
     asked = stage.exit(signal=9)
 
-    if "EndLaunch" in kinds(asked):
-        stage.end()
-    assert stage.state() in ("removed", "stuck")
+    assert (stage.state(), kinds(asked)) == ("ending", ["EndLaunch"])
+    stage.end()
+    assert stage.state() == state
+    assert [(death.cause, death.charged) for death in stage.deaths] == [(Cause.OPERATOR, False)]
 
 
 def test_a_hold_that_waits_for_a_person_is_not_ended_by_a_new_daemon() -> None:

@@ -32,7 +32,7 @@ from vigil.core.events import (
     Resumed,
     TimerFired,
 )
-from vigil.core.machine import PACE, Machine
+from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, Axis, Exit, Fact, RestartPolicy, RestartWhen, Session, State
 from vigil.store.store import DEATH, INTENT, LAUNCH, SESSION
 
@@ -253,7 +253,7 @@ class Promises(RuleBasedStateMachine):
         self.now += seconds
 
     @precondition(lambda self: self.stored)
-    @rule(births=st.integers(0, 2**PACE), now_and_then=st.integers(0, 3))
+    @rule(births=st.integers(0, 15), now_and_then=st.integers(0, 3))
     def daemon_is_killed(self, births: int, now_and_then: int) -> None:
         """`kill -9` at any instant: what was not durable, not carried out and not told is gone."""
         if now_and_then:
@@ -331,12 +331,12 @@ class Promises(RuleBasedStateMachine):
             self.intended.add(intent.launch_id)
         for launch in change.launches:
             assert LAUNCH.validate_json(LAUNCH.dump_json(launch)) == launch
+        for session_id in change.removed:  # in the store's order: what is removed and stored in one call is there again
+            del self.stored[session_id]
+            self.check_deaths_of(session_id)
         for session in change.sessions:
             self.stored[session.id] = _stored(session)
             assert self.stored[session.id] == session
-        for session_id in change.removed:
-            del self.stored[session_id]
-            self.check_deaths_of(session_id)
 
     def check_spawn(self, effect: Spawn) -> None:
         assert effect.launch.id not in self.world.bodies, "a launch id was used twice"
@@ -345,10 +345,9 @@ class Promises(RuleBasedStateMachine):
                 assert body.phase in ("dead", "never"), f"P1: spawned while {body.launch_id} is {body.phase}"
                 assert body.launch_id in self.verified, f"P1: spawned before {body.launch_id} was verified gone"
         self.check_deaths_of(effect.session.id)
-        if self.exits_may_be_late:
-            assert effect.session.id not in self.unwanted, "what an operator stopped came back by itself"
-        in_flight = sum(isinstance(task, Spawn) for task in self.world.tasks)
-        assert in_flight <= PACE + 1, "P4: a storm of launches"
+        assert effect.session.id not in self.unwanted, "what an operator stopped came back by itself"
+        launching = [session for session in self.machine.sessions.values() if session.state is State.STARTING]
+        assert len(launching) <= 4, "P4: a storm of launches"
 
     def check_deaths_of(self, session_id: str) -> None:
         for body in self.world.bodies.values():
@@ -402,8 +401,8 @@ class Promises(RuleBasedStateMachine):
         return [body for body in self.world.bodies.values() if body.phase == "alive"]
 
 
-class StrictPromises(Promises):
-    """The same, where an exit may be told after its end was verified; and what was stopped stays stopped."""
+class PromisesInDisorder(Promises):
+    """The same, where an exit may be told after its end was verified."""
 
     exits_may_be_late = True
 
@@ -447,5 +446,5 @@ def _settle(machine: Machine, world: World, now: float) -> dict[str, State]:
 
 
 TestPromises = Promises.TestCase
-TestStrictPromises = StrictPromises.TestCase
-TestPromises.settings = TestStrictPromises.settings = settings(max_examples=EXAMPLES, stateful_step_count=50)
+TestPromisesInDisorder = PromisesInDisorder.TestCase
+TestPromises.settings = TestPromisesInDisorder.settings = settings(max_examples=EXAMPLES, stateful_step_count=50)

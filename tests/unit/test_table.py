@@ -98,7 +98,9 @@ def test_widths_only_shrink_and_what_does_not_fit_at_all_vanishes_from_the_end(
     assert len(fitted) == len(widths) or least_width([Column("x")] * (len(fitted) + 1)) > width
     assert sum(fitted) + GAP * (len(fitted) - 1) <= max(width, len(fitted) + GAP * (len(fitted) - 1))
     if any(new < old for new, old, shrink in zip(fitted, widths, shrinks, strict=False) if not shrink):
-        assert all(new <= LEAST for new, shrink in zip(fitted, shrinks, strict=False) if shrink), "a column that shrinks did not"
+        assert all(new <= LEAST for new, shrink in zip(fitted, shrinks, strict=False) if shrink), (
+            "a column that shrinks did not"
+        )
 
 
 @given(CELLS, st.integers(1, 60))

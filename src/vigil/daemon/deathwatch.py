@@ -97,7 +97,7 @@ class DeathWatch:
         known = watched.ends.get(message["role"])
         if known is None or known.status is None:
             at = known.at if known and known.source else message["at"]
-            self._ended(watched, message["role"], End(message["status"], f"keeper ({message['source']})", at))
+            self._ended(watched, message["role"], End(message["status"], f"keeper ({message['source'] or 'unknown'})", at))
 
     async def reported(self, launch_id: str, within_s: float) -> bool:
         """Wait until the end of a launch's agent was told to the machine; say whether it was."""
@@ -146,13 +146,13 @@ class DeathWatch:
         """
         if watched.launch.root is not None:
             await self._until(watched, lambda: "root" in watched.ends, SETTLE_S)
-        if watched.ends["agent"].status is None and records.read_shim_exit(self._folder(watched.launch)) is None:
+        if not _told(watched.ends["agent"]):
             await self._until(watched, lambda: _told(watched.ends["agent"]), KEEPER_S)
         root = watched.ends.get("root")
         if watched.launch.server is not None and root is not None and not _exited(root):
             await self._until(watched, lambda: "server" in watched.ends, SETTLE_S)
         server = watched.ends.get("server")
-        if server is not None and server.status is None:
+        if server is not None and not _told(server):
             await self._until(watched, lambda: _told(watched.ends["server"]), KEEPER_S)
         self._report(watched)
 
@@ -233,8 +233,7 @@ def ends_from_records(folder: str) -> dict[str, End]:
     """Return what the keeper recorded of a launch while nobody listened."""
     found = records.read_exits(folder)
     return {
-        role: End(record["status"], f"keeper ({record['source']})" if record["source"] else "", record["at"])
-        for role, record in found.items()
+        role: End(record["status"], f"keeper ({record['source'] or 'unknown'})", record["at"]) for role, record in found.items()
     }
 
 

@@ -71,6 +71,8 @@ class Keeper:
             for fd, _ in self._epoll.poll(wait_s):
                 try:
                     self._dispatch(fd, wake_read)
+                except BlockingIOError:
+                    pass  # an event of a descriptor whose number was given away since
                 except Exception as error:  # one bad event never ends the watch over all others
                     self._log(f"event on fd {fd} failed: {type(error).__name__}: {error}")
             self._note_idle()

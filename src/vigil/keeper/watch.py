@@ -48,9 +48,9 @@ class Watcher:
             return
         pidfd = kernel.open_pidfd(watch.pid, watch.start_ticks)
         if pidfd is None:
-            start, status, at = self._lost.pop(watch.pid, (0, 0, 0.0))
-            if start == watch.start_ticks:
-                self._record(watch, status, "wait", at)
+            lost = self._lost.pop(watch.pid, None)
+            if lost is not None and lost[0] == watch.start_ticks:
+                self._record(watch, lost[1], "wait", lost[2])
             else:
                 self._record_unseen(watch)
             return
@@ -65,7 +65,8 @@ class Watcher:
     def ended(self, fd: int) -> None:
         """Record the end of the process behind a readable pidfd."""
         watch = self._by_fd.get(fd)
-        if watch is None:
+        # Asked again: within one batch of events the number of a closed descriptor may have become another's.
+        if watch is None or not kernel.has_ended(fd):
             return
         at = time.time()
         status, source = self._status_of_child(watch.pid)
