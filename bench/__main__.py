@@ -97,19 +97,20 @@ def measure_group(
     say: Callable[[str], None],
 ) -> None:
     """Start a group with so many agents, measure, and stop it again whatever happens."""
-    due = [measurement for measurement in wanted if size in measurement.sizes]
-    systems = [system for system in group if isinstance(system, Vigil) or any(not m.ours_only for m in due)]
-    if not due or not systems:
+    due = [(m, [s for s in group if isinstance(s, Vigil) or not m.ours_only]) for m in wanted if size in m.sizes]
+    systems = [system for system in group if any(system in meant for _, meant in due)]
+    if not systems:
         return
     with ExitStack() as stack:
         for system in systems:
             say(f"starting {system.label} with {size}")
             stack.callback(system.stop)
             system.start(size)
-        for measurement in due:
-            say(f"{measurement.name} with {size}: {', '.join(system.label for system in systems)}")
-            results[measurement.name] += measurement.measure(systems, size, quick)
-        say(f"stopping {len(systems)} systems with {size}")
+        for measurement, meant in due:
+            if meant:
+                say(f"{measurement.name} with {size}: {'; '.join(system.label for system in meant)}")
+                results[measurement.name] += measurement.measure(meant, size, quick)
+        say(f"stopping what runs with {size}")
 
 
 def show(tables: dict[str, list[dict[str, Any]]], quick: bool) -> dict[str, str]:

@@ -51,6 +51,13 @@ class LaunchFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The daemon before us ended while it was launching; nothing came to life, and nobody is to blame (P10)."""
+
+    launch_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Exited:
     """The agent of a launch ended, with all that could be found out about it."""
 
@@ -128,6 +135,7 @@ Event = (
     | Asked
     | Launched
     | LaunchFailed
+    | Interrupted
     | Exited
     | Orphaned
     | Observed

@@ -20,6 +20,7 @@ from vigil.core.events import (
     Ended,
     Event,
     Exited,
+    Interrupted,
     Launched,
     LaunchFailed,
     Noted,
@@ -242,6 +243,16 @@ class Machine:
         found = Exit(event.launch_id, event.at, "daemon", started=False, status_source="launch")
         session, death = self._record_death(session, found, event.why)
         self._after_death(session, death, now)
+
+    def _interrupted(self, event: Interrupted, now: float) -> None:
+        self._spawn_over(event.launch_id, now)
+        session = self.of_launch(event.launch_id)
+        if session is None or session.state is not State.STARTING or session.launch is None:
+            return
+        launch = replace(session.launch, ended_at=now)
+        self._change.launches.append(launch)
+        session = self._become(replace(session, launch=launch), now, State.PENDING, "its launch was interrupted")
+        self._relaunch(session, now)
 
     # Deaths: one funnel
 
@@ -524,6 +535,7 @@ HANDLERS: dict[type[Event], Handler] = {
     Asked: Machine._asked,
     Launched: Machine._launched,
     LaunchFailed: Machine._launch_failed,
+    Interrupted: Machine._interrupted,
     Exited: Machine._exited,
     Orphaned: Machine._orphaned,
     Observed: Machine._observed,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from vigil.core.events import Event, Exited, LaunchFailed
+from vigil.core.events import Event, Exited, Interrupted
 from vigil.core.model import ALIVE, Exit, Launch, Session, State
 from vigil.daemon.carry import Carrier, with_processes
 from vigil.daemon.clock import Clock
@@ -62,6 +62,4 @@ class Adopter:
                 self._carrier.follow(with_processes(launch, event))
                 return event
             await asyncio.sleep(0.05)
-        if session.state is State.ENDING:
-            return None
-        return LaunchFailed(launch.id, self._clock.now(), "the daemon ended while it was launching")
+        return None if session.state is State.ENDING else Interrupted(launch.id)
