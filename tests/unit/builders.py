@@ -8,7 +8,8 @@ from typing import Any
 from vigil.core.death import Case
 from vigil.core.effects import Effect, Persist, SetTimer, Spawn
 from vigil.core.events import Asked, Declared, Ended, Event, Exited, Launched, LaunchFailed, Orphaned, TimerFired
-from vigil.core.machine import PACE, Machine
+from vigil.core.launching import PACE
+from vigil.core.machine import Machine
 from vigil.core.model import (
     Axis,
     Cause,

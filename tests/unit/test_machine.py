@@ -40,6 +40,7 @@ from tests.unit.builders import (
     suspect,
     waiting_for_its_turn,
 )
+from vigil.core.asked import VERBS
 from vigil.core.effects import CloseLaunch, EndLaunch, Persist, Purge, SetTimer, Spawn
 from vigil.core.events import (
     Asked,
@@ -48,6 +49,7 @@ from vigil.core.events import (
     Ended,
     Event,
     Exited,
+    Interrupted,
     LaunchFailed,
     Noted,
     Observed,
@@ -56,7 +58,9 @@ from vigil.core.events import (
     TimerFired,
     Withdrawn,
 )
-from vigil.core.machine import GRACE_S, HANDLERS, INTENT_LASTS_S, PACE, VERBS, Machine
+from vigil.core.intents import INTENT_LASTS_S
+from vigil.core.launching import PACE
+from vigil.core.machine import GRACE_S, HANDLERS, Machine
 from vigil.core.model import ALIVE, After, Axis, Cause, Fact, Hold, RestartPolicy, RestartWhen, State
 from vigil.core.restart import delay_s, jitter_of
 
@@ -763,6 +767,7 @@ OF_A_LAUNCH: dict[str, Callable[[str], Event]] = {
     "launched": lambda launch: make_launched(launch, 1300.0),
     "adopted": lambda launch: make_launched(launch, 1300.0, adopted=True),
     "launch-failed": lambda launch: LaunchFailed(launch, 1300.0, "no"),
+    "interrupted": Interrupted,
     "observed": lambda launch: Observed(launch, (Fact(Axis.PROCESS, "dead", "procfs", 1300.0),), attached=3, active_at=1300.0),
     "closed": lambda launch: Closed(launch, (Fact(Axis.SERVER, "dead", "procfs", 1300.0),)),
 }
@@ -976,6 +981,32 @@ def test_a_new_daemon_charges_nobody_and_spawns_nothing_that_lives(situation: st
     assert stage.session().charges == before.session().charges
     if before.session().state in ALIVE:
         assert "Spawn" not in kinds(effects)
+
+
+def test_a_launch_that_the_daemons_own_end_interrupted_is_launched_anew_and_charges_nobody() -> None:
+    stage = resumed(starting())
+    stage.tell(Resumed())
+
+    assert kinds(stage.tell(Interrupted("s1-1"))) == ["EndLaunch"]
+
+    assert (stage.state(), stage.session().charges, stage.deaths) == ("pending (survivor)", 0, [])
+    assert only_spawn(stage.end()).launch.id == "s1-2"
+    assert stage.deaths == []
+
+
+@pytest.mark.parametrize("situation", sorted({*SITUATIONS} - {"starting", "waiting_for_its_turn"}))
+def test_only_a_launch_under_way_can_be_interrupted(situation: str) -> None:
+    stage = SITUATIONS[situation]()
+    before = stage.session()
+
+    assert stage.tell(Interrupted(stage.launch().id)) == []
+    assert stage.session() == before
+
+
+def test_the_place_of_an_interrupted_launch_is_free() -> None:
+    stage = waiting_for_its_turn()
+
+    assert only_spawn(stage.tell(Interrupted("other0-1"))).session.id == "s1"
 
 
 def test_what_is_adopted_has_been_up_since_it_was_launched() -> None:

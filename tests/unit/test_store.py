@@ -16,6 +16,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.schema import CreateTable
 
 import vigil.store
 from tests.unit.builders import (
@@ -336,7 +337,8 @@ def test_the_migrations_make_what_the_schema_says(path: Path) -> None:
     assert uniques == {
         table.name: sorted((column.name,) for column in table.columns if column.unique) for table in metadata.sorted_tables
     }
-    assert rows(path, "SELECT sql FROM sqlite_master WHERE name = 'events'")[0][0].count("AUTOINCREMENT") == 1
+    assert "AUTOINCREMENT" in rows(path, "SELECT sql FROM sqlite_master WHERE name = 'events'")[0][0]
+    assert "AUTOINCREMENT" in str(CreateTable(metadata.tables["events"]).compile(engine))
 
 
 def test_head_is_the_newest_migration() -> None:
@@ -388,6 +390,15 @@ def damaged_in_the_middle(path: Path) -> None:
     path.write_bytes(data)
 
 
+def damaged_where_only_a_check_looks(path: Path) -> None:
+    good(path)
+    data = bytearray(path.read_bytes())
+    last_row = data.rindex(b"a.note")
+    page = last_row // 4096 * 4096
+    data[page + 8 : page + 40] = b"\xff" * 32  # the places of its rows
+    path.write_bytes(data)
+
+
 def truncated_to_a_page(path: Path) -> None:
     good(path)
     os.truncate(path, 4096)
@@ -416,6 +427,7 @@ def good(path: Path) -> None:
         damaged_by_garbage,
         damaged_in_its_header,
         damaged_in_the_middle,
+        damaged_where_only_a_check_looks,
         truncated_to_a_page,
         truncated_to_half,
         truncated_to_a_few_bytes,

@@ -1,0 +1,90 @@
+"""Asked: what operators want of a session, verb by verb; every state has an answer to each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from vigil.core.book import Book, Change
+from vigil.core.ending import end, remove
+from vigil.core.events import Asked, Declared, Withdrawn
+from vigil.core.launching import launch_when_paced, relaunch
+from vigil.core.model import ALIVE, After, Session, State
+
+
+def declared(book: Book, event: Declared, now: float) -> None:
+    """A session is born; it launches when its turn comes."""
+    assert event.name not in book.by_name, "checked at the door"
+    session = Session(event.session_id, event.name, event.spec, now, State.PENDING, now, "declared")
+    book.keep(session)
+    book.log(now, session, "session.declared", actor=event.actor, agent=event.spec.agent, runtime=event.spec.runtime.value)
+    launch_when_paced(book, session, now)
+
+
+def withdrawn(book: Book, event: Withdrawn, _now: float) -> None:
+    """A session that never became durable is as if it had never been declared."""
+    session = book.sessions[event.session_id]
+    book.forget(session)
+    book.change = Change()
+
+
+def asked(book: Book, event: Asked, now: float) -> None:
+    """Log what was asked, then do it."""
+    session = book.sessions.get(event.session_id)
+    if session is None:
+        return
+    book.log(now, session, f"session.asked-{event.verb}", actor=event.actor, reason=event.reason)
+    VERBS[event.verb](book, session, event, now)
+
+
+def stop(book: Book, session: Session, event: Asked, now: float) -> None:
+    """End it and keep it so; a wait is over at once."""
+    if session.state in ALIVE:
+        end(book, session, event, After.STOP, now)
+    elif session.state is not State.STOPPED:
+        book.become(session, now, State.STOPPED, f"stopped by {event.actor}", hold=None, after=None)
+
+
+def start(book: Book, session: Session, event: Asked, now: float) -> None:
+    """Launch what is not alive; its count starts anew."""
+    if session.state is State.ENDING:
+        end(book, session, event, After.RELAUNCH, now)
+    elif session.state not in ALIVE:
+        relaunch(book, replace(session, charges=0), now)
+
+
+def restart(book: Book, session: Session, event: Asked, now: float) -> None:
+    """End and launch again, or just launch what is not alive."""
+    if session.state in ALIVE:
+        end(book, session, event, After.RELAUNCH, now)
+    else:
+        relaunch(book, session, now)
+
+
+def rm(book: Book, session: Session, event: Asked, now: float) -> None:
+    """End it, verified, then forget it."""
+    if session.state in ALIVE:
+        end(book, session, event, After.REMOVE, now)
+    elif session.launch is None:
+        remove(book, session, now)
+    else:  # its survivors go first; nothing is purged before that is verified
+        session = book.become(session, now, State.ENDING, "being removed", hold=None, after=After.REMOVE)
+        book.end_all(session.launch)
+
+
+def reset(book: Book, session: Session, event: Asked, now: float) -> None:
+    """Forget its charges; a wait for backoff or saturation is over."""
+    waiting = session.hold is not None and session.hold.reason in ("backoff", "saturated")
+    session = book.keep(replace(session, charges=0))
+    if waiting and session.state not in ALIVE:
+        book.log(now, session, "session.reset", actor=event.actor)
+        relaunch(book, session, now)
+
+
+VERBS: dict[str, Callable[[Book, Session, Asked, float], None]] = {
+    "stop": stop,
+    "start": start,
+    "restart": restart,
+    "rm": rm,
+    "reset": reset,
+}

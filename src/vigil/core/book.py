@@ -1,0 +1,120 @@
+"""The book: all the core remembers, and what one event changed in it (DESIGN 3).
+
+Handlers read sessions from it and write them back; `change` becomes the effects, with what must be durable first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
+from vigil.core.model import Death, Fact, Intent, Launch, Reading, Session, State
+
+GRACE_S = 10.0  # between TERM and KILL
+
+
+class Book:
+    """All sessions of one host."""
+
+    def __init__(self, sessions: Iterable[Session] = ()) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.by_name: dict[str, str] = {}
+        self.by_launch: dict[str, str] = {}
+        self.spawning: set[str] = set()
+        self.waiting: deque[str] = deque()
+        self.change = Change()
+        for session in sessions:
+            self.keep(session)
+        self.change = Change()  # what was loaded is no change
+
+    def of_launch(self, launch_id: str) -> Session | None:
+        """Return the session whose current launch this is; an old launch has none (fencing)."""
+        session = self.sessions.get(self.by_launch.get(launch_id, ""))
+        return session if session and session.launch and session.launch.id == launch_id else None
+
+    def living(self, launch_id: str) -> Session | None:
+        """Return the session whose current launch this is if nothing has ended that launch yet."""
+        session = self.of_launch(launch_id)
+        return session if session and session.launch and session.launch.ended_at is None else None
+
+    def become(self, session: Session, now: float, state: State, why: str, **changes: Any) -> Session:
+        """Move a session to a state, and say so in the log if it is another one."""
+        moved = state is not session.state
+        changed = replace(session, state=state, why=why, state_since=now if moved else session.state_since, **changes)
+        if moved:
+            data: dict[str, Any] = {"from": session.state.value, "to": state.value, "why": why}
+            if changed.hold is not None:
+                data |= {"hold": changed.hold.reason, "until": changed.hold.until}
+            self.log(now, changed, "session.state", **data)
+        return self.keep(changed)
+
+    def read_axes(self, session: Session, facts: tuple[Fact, ...]) -> Session:
+        """Take in readings of a session's axes."""
+        axes = dict(session.axes)
+        for fact in facts:
+            before = axes.get(fact.axis)
+            if before is not None and before.value == "dead" and before.conclusive and not fact.conclusive:
+                continue  # what the kernel saw end does not come back, and no lesser source knows better
+            since = before.since if before is not None and before.value == fact.value else fact.observed_at
+            axes[fact.axis] = Reading(fact.value, fact.source, fact.conclusive, fact.observed_at, since, fact.why)
+        return replace(session, axes=axes)
+
+    def keep(self, session: Session, durable: bool = True) -> Session:
+        """Remember a session; what is not durable is only shown."""
+        self.sessions[session.id] = session
+        self.by_name[session.name] = session.id
+        if session.launch is not None:
+            self.by_launch[session.launch.id] = session.id
+        if durable:
+            self.change.sessions[session.id] = session
+        return session
+
+    def forget(self, session: Session) -> None:
+        """Remember a session no more."""
+        del self.sessions[session.id], self.by_name[session.name]
+        for launch_id in [key for key, owner in self.by_launch.items() if owner == session.id]:
+            del self.by_launch[launch_id]
+            self.spawning.discard(launch_id)
+
+    def log(self, at: float, session: Session, kind: str, **data: Any) -> None:
+        """Say in the event log what happened to a session."""
+        launch_id = session.launch.id if session.launch else None
+        self.change.log.append(LogEntry(at, kind, session.id, session.name, launch_id, data))
+
+    def do(self, effect: Effect) -> None:
+        """Ask for an effect."""
+        self.change.todo.append(effect)
+
+    def end_all(self, launch: Launch | None) -> None:
+        """Ask for the end of all there is of a launch."""
+        assert launch is not None
+        self.do(EndLaunch(launch, GRACE_S))
+
+
+class Change:
+    """What one event changed: collected while it is handled, returned as effects."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.launches: list[Launch] = []
+        self.removed: list[str] = []
+        self.deaths: list[Death] = []
+        self.intents: list[Intent] = []
+        self.log: list[LogEntry] = []
+        self.todo: list[Effect] = []
+
+    def effects(self) -> list[Effect]:
+        if not (self.sessions or self.removed or self.log or self.intents):
+            return self.todo
+        persist = Persist(
+            tuple(self.sessions.values()),
+            tuple(self.launches),
+            tuple(self.removed),
+            tuple(self.deaths),
+            tuple(self.intents),
+            tuple(self.log),
+        )
+        return [persist, *self.todo]

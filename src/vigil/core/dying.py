@@ -1,0 +1,146 @@
+"""Dying: one funnel for every death, also of a launch that failed: record it, charge it, decide what follows (P3, P4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vigil.core import death as deaths
+from vigil.core.book import Book
+from vigil.core.effects import CloseLaunch, SetTimer
+from vigil.core.events import Exited, LaunchFailed, Orphaned
+from vigil.core.intents import intend
+from vigil.core.launching import spawn_over
+from vigil.core.model import Axis, Cause, Death, Evidence, Exit, Fact, Session, State
+from vigil.core.restart import COMES_BACK, COUNTED, charge, jitter_of
+
+
+def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:
+    """A launch that never came to life is a death like any other."""
+    spawn_over(book, event.launch_id, now)
+    session = book.living(event.launch_id)
+    if session is None:
+        return
+    found = Exit(event.launch_id, event.at, "daemon", started=False, status_source="launch")
+    session, death = record_death(book, session, found, event.why)
+    after_death(book, session, death, now)
+
+
+def exited(book: Book, event: Exited, now: float) -> None:
+    """The agent ended; told again, or for an old launch, it changes nothing."""
+    session = book.living(event.exit.launch_id)
+    if session is None:
+        return
+    session, death = record_death(book, session, event.exit)
+    after_death(book, session, death, now)
+
+
+def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tuple[Session, Death]:
+    """Write the one record of a launch's death, with its cause and evidence."""
+    assert session.launch is not None
+    launch = session.launch
+    uptime_s = None if launch.started_at is None else max(0.0, found.at - launch.started_at)
+    case = deaths.Case(found, session.intent, uptime_s, session.spec.restart.when)
+    cause = deaths.classify(case)
+    of_server = cause is Cause.SERVER_DIED and found.server_ended
+    evidence = deaths.evidence_of(case)
+    if why:
+        evidence = (Evidence("launch", why), *evidence[1:])
+    death = Death(
+        id=f"d-{launch.id}",
+        session_id=session.id,
+        session=session.name,
+        launch_id=launch.id,
+        at=found.at,
+        observed_by=found.observed_by,
+        cause=cause,
+        exit_code=found.server_exit_code if of_server else found.exit_code,
+        signal=found.server_signal if of_server else found.signal,
+        charged=cause in COUNTED,
+        intent=session.intent,
+        uptime_s=uptime_s,
+        evidence=evidence,
+    )
+    launch = replace(launch, ended_at=found.at)
+    facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
+    session = book.read_axes(replace(session, launch=launch, last_death=death), facts)
+    book.change.launches.append(launch)
+    book.change.deaths.append(death)
+    book.log(
+        found.at,
+        session,
+        "session.died",
+        death=death.id,
+        cause=cause.value,
+        exit_code=death.exit_code,
+        signal=death.signal,
+        charged=death.charged,
+        observed_by=death.observed_by,
+        why=why or evidence[0].text,
+    )
+    return session, death
+
+
+def after_death(book: Book, session: Session, death: Death, now: float) -> None:
+    """Decide what becomes of a session that died; one that is being ended waits until that is verified."""
+    launch = session.launch
+    assert launch is not None
+    if session.after is not None:
+        if session.state is State.STUCK:
+            book.become(session, now, State.ENDING, "it died at last; the rest of it is ended")
+            book.end_all(launch)
+        else:
+            book.keep(session)
+            if launch.process is None:  # its end was put off until its birth was over
+                book.end_all(launch)
+        return
+    policy = session.spec.restart
+    count, hold = charge(death.cause, death.at, session.charges, death.uptime_s or 0.0, policy, jitter_of(launch.id))
+    words = death.evidence[0].text
+    if death.cause not in COMES_BACK[policy.when]:
+        state = State.SUCCEEDED if death.cause is Cause.FINISHED else State.FAILED
+        book.become(session, now, state, f"{death.cause}: {words}; restart is {policy.when}", hold=None)
+    elif hold.reason == "saturated":
+        words = f"{death.cause} again after {policy.max_restarts} restarts: {words}"
+        book.become(replace(session, charges=count), now, State.FAILED, words, hold=hold)
+    else:
+        state = State.CRASHED if death.cause in COUNTED else State.PENDING
+        book.become(replace(session, charges=count), now, state, f"{death.cause}: {words}", hold=hold)
+        if hold.until is not None:
+            book.do(SetTimer(session.id, "hold", hold.until))
+    if death.cause is Cause.LAUNCH_FAILED:
+        book.end_all(launch)  # whatever came of it half-way
+    else:
+        book.do(CloseLaunch(launch))
+
+
+def orphaned(book: Book, event: Orphaned, now: float) -> None:
+    """Show an agent without its pane; end it only where something is to take its place (P1, P2)."""
+    session = book.of_launch(event.launch_id)
+    if session is None or session.launch is None or session.state not in (State.STARTING, State.RUNNING, State.SUSPECT):
+        return
+    axes = [Fact(Axis.RUNTIME, "dead", "pidfd", event.at, conclusive=True)]
+    if event.what == "server":
+        axes.append(Fact(Axis.SERVER, "dead", "keeper", event.at, conclusive=True))
+    session = book.read_axes(session, tuple(axes))
+    words = f"orphaned: the agent outlived its {event.what}"
+    if session.state is not State.SUSPECT:
+        book.log(now, session, "session.orphaned", what=event.what, exit_code=event.exit_code, signal=event.signal)
+    if Cause.SERVER_DIED not in COMES_BACK[session.spec.restart.when]:
+        book.become(session, now, State.SUSPECT, f"{words}; vigil stop {session.name} ends it", hold=None)
+        return
+    assert session.launch is not None
+    intent = intend(book, session, "replace", Cause.SERVER_DIED, "policy", words, now)
+    book.become(session, now, State.ENDING, f"{words} and is ended before its replacement", after=None, intent=intent)
+    book.end_all(session.launch)
+
+
+def bury(book: Book, session: Session, now: float) -> Session:
+    """Record the death of a launch that is verified gone and whose exit nobody told; a late exit is dropped then (P3)."""
+    launch = session.launch
+    if launch is None or launch.ended_at is not None:
+        return session
+    session, death = record_death(book, session, Exit(launch.id, now, "daemon", started=launch.process is not None))
+    if session.after is None:
+        after_death(book, session, death, now)
+        return book.sessions[session.id]
+    return book.keep(session)

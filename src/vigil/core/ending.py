@@ -1,0 +1,54 @@
+"""Ending: a launch is ended on purpose, verified, and what was meant to follow follows."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.dying import bury
+from vigil.core.effects import Purge
+from vigil.core.events import Asked, Ended
+from vigil.core.intents import intend
+from vigil.core.launching import launch_when_paced
+from vigil.core.model import After, Cause, Session, State
+
+
+def end(book: Book, session: Session, event: Asked, after: After, now: float) -> None:
+    """Record the intent, then end the launch; while another ending runs only what follows it changes."""
+    assert session.launch is not None
+    launch, ending = session.launch, session.state is State.ENDING
+    intent = intend(book, session, event.verb, Cause.OPERATOR, event.actor, event.reason, now)
+    if launch.ended_at is not None and not ending:
+        intent = session.intent or intent
+    book.become(session, now, State.ENDING, f"{event.verb} by {event.actor}", hold=None, after=after, intent=intent)
+    if not ending and launch.id not in book.spawning:  # a spawn in flight is ended when it has come to life
+        book.end_all(launch)
+
+
+def ended(book: Book, event: Ended, now: float) -> None:
+    """A launch is verified gone, or it is not and needs a human."""
+    session = book.of_launch(event.launch_id)
+    if session is None:
+        return
+    if event.ok and session.state is State.ENDING:
+        session = bury(book, session, now)
+    held = session.hold is not None and session.hold.reason == "survivor"
+    if not event.ok:
+        if session.state is State.ENDING or held:
+            book.become(session, now, State.STUCK, f"could not be ended: {event.why}", hold=None, after=session.after)
+    elif held and session.state in (State.CRASHED, State.PENDING):
+        launch_when_paced(book, session, now)
+    elif session.state is State.ENDING and session.after is After.STOP:
+        actor = session.intent.actor if session.intent else "operator"
+        book.become(session, now, State.STOPPED, f"stopped by {actor}", hold=None, after=None)
+    elif session.state is State.ENDING and session.after is After.RELAUNCH:
+        launch_when_paced(book, session, now)
+    elif session.state is State.ENDING and session.after is After.REMOVE:
+        remove(book, session, now)
+
+
+def remove(book: Book, session: Session, now: float) -> None:
+    """Forget a session and all that is keyed by it."""
+    book.log(now, session, "session.removed")
+    book.forget(session)
+    book.change.sessions.pop(session.id, None)
+    book.change.removed.append(session.id)
+    book.do(Purge(session))

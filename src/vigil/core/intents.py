@@ -1,0 +1,27 @@
+"""Intents: what we mean to do to a launch, durable before its first signal (P8)."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.model import Cause, Intent, Session
+
+INTENT_LASTS_S = 600.0
+
+
+def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, reason: str, now: float) -> Intent:
+    """Record what is meant to be done, by whom and why."""
+    assert session.launch is not None
+    intent = Intent(
+        id=f"{session.launch.id}-{verb}",
+        session_id=session.id,
+        launch_id=session.launch.id,
+        verb=verb,
+        cause=cause,
+        actor=actor,
+        reason=reason,
+        at=now,
+        target=session.launch.process,
+        until=now + INTENT_LASTS_S,
+    )
+    book.change.intents.append(intent)
+    return intent

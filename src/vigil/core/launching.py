@@ -1,0 +1,95 @@
+"""Launching: how a session comes to life, at a pace, and never beside its last launch (P1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vigil.core.book import Book
+from vigil.core.effects import SetTimer, Spawn
+from vigil.core.events import Interrupted, Launched
+from vigil.core.model import Hold, Launch, Session, State
+
+PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
+
+
+def relaunch(book: Book, session: Session, now: float) -> None:
+    """Launch anew; whatever the last launch left behind is ended and verified gone first (P1)."""
+    if session.launch is None:
+        launch_when_paced(book, book.keep(replace(session, hold=None)), now)
+    else:
+        state = session.state if session.state is State.CRASHED else State.PENDING
+        book.become(session, now, state, "ending what its last launch left", hold=Hold("survivor", None), after=None)
+        book.end_all(session.launch)
+
+
+def launch_when_paced(book: Book, session: Session, now: float) -> None:
+    """Launch now, or when one of those that are starting has started."""
+    if len(book.spawning) < PACE:
+        begin_launch(book, session, now)
+    else:
+        words = f"waits its turn: {PACE} launches start at once"
+        book.become(session, now, State.PENDING, words, hold=Hold("pace", None), after=None)
+        book.waiting.append(session.id)
+
+
+def begin_launch(book: Book, session: Session, now: float) -> None:
+    """Make the next launch, durable before it is spawned; its id is never used twice."""
+    number = session.launches + 1
+    launch = Launch(id=f"{session.id}-{number}", session_id=session.id, number=number, created_at=now)
+    if session.launch is not None:
+        book.by_launch.pop(session.launch.id, None)
+    session = replace(session, launches=number, launch=launch, axes={}, intent=None, attached=0)
+    session = book.become(session, now, State.STARTING, "launching", hold=None, after=None)
+    book.change.launches.append(launch)
+    book.spawning.add(launch.id)
+    book.do(Spawn(session, launch))
+
+
+def spawn_over(book: Book, launch_id: str, now: float) -> None:
+    """A launch has started or failed: the next in turn may begin."""
+    book.spawning.discard(launch_id)
+    while book.waiting and len(book.spawning) < PACE:
+        session = book.sessions.get(book.waiting.popleft())
+        if session and session.state is State.PENDING and session.hold and session.hold.reason == "pace":
+            begin_launch(book, session, now)
+
+
+def launched(book: Book, event: Launched, now: float) -> None:
+    """A launch came to life, or was found alive by a new daemon."""
+    spawn_over(book, event.launch_id, now)
+    session = book.living(event.launch_id)
+    if session is None or session.launch is None:
+        return
+    launch = replace(
+        session.launch,
+        started_at=session.launch.started_at or event.at,
+        process=event.process,
+        root=event.root,
+        server=event.server,
+        pane=event.pane,
+    )
+    book.change.launches.append(launch)
+    session = book.read_axes(replace(session, launch=launch), event.facts)
+    if session.state is State.ENDING:
+        book.keep(session)
+        book.end_all(launch)
+        return
+    if session.state is State.STARTING:
+        session = book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
+        book.log(now, session, "session.launched", pid=event.process.pid)
+    elif event.adopted:
+        book.keep(session)
+    if session.charges:
+        book.do(SetTimer(session.id, "stable", (launch.started_at or now) + session.spec.restart.reset_after_s))
+
+
+def interrupted(book: Book, event: Interrupted, now: float) -> None:
+    """A launch that died with its daemon is made anew; nobody is charged."""
+    spawn_over(book, event.launch_id, now)
+    session = book.of_launch(event.launch_id)
+    if session is None or session.state is not State.STARTING or session.launch is None:
+        return
+    launch = replace(session.launch, ended_at=now)
+    book.change.launches.append(launch)
+    session = book.become(replace(session, launch=launch), now, State.PENDING, "its launch was interrupted")
+    relaunch(book, session, now)

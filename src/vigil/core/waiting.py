@@ -1,0 +1,65 @@
+"""Waiting: holds that end, counts that are forgiven, and what a new daemon takes up again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from vigil.core.book import Book
+from vigil.core.effects import SetTimer
+from vigil.core.events import Resumed, TimerFired
+from vigil.core.launching import relaunch
+from vigil.core.model import Session, State
+
+
+def timer_fired(book: Book, event: TimerFired, now: float) -> None:
+    """A moment that was asked for has come; it may have come early, or for nothing."""
+    session = book.sessions.get(event.session_id)
+    if session is not None:
+        TIMERS[event.kind](book, session, now)
+
+
+def hold_over(book: Book, session: Session, now: float) -> None:
+    """Launch again when the wait is really over."""
+    hold = session.hold
+    if hold is None or hold.until is None or session.state not in (State.CRASHED, State.PENDING):
+        return
+    if now < hold.until:
+        book.do(SetTimer(session.id, "hold", hold.until))
+    else:
+        book.log(now, session, "session.hold-over", hold=hold.reason)
+        relaunch(book, session, now)
+
+
+def stable(book: Book, session: Session, now: float) -> None:
+    """Forgive the charges of a launch that has been up long enough."""
+    started_at = session.launch.started_at if session.launch else None
+    if session.state is not State.RUNNING or started_at is None or not session.charges:
+        return
+    stable_at = started_at + session.spec.restart.reset_after_s
+    if now < stable_at:
+        book.do(SetTimer(session.id, "stable", stable_at))
+    else:
+        book.keep(replace(session, charges=0))
+
+
+def resumed(book: Book, _event: Resumed, now: float) -> None:
+    """Take up what was under way; live launches speak for themselves in events of their own."""
+    stored = list(book.sessions.values())
+    book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch is not None}
+    for session in stored:
+        hold = session.hold
+        if session.state is State.ENDING:
+            book.end_all(session.launch)
+        elif session.state not in (State.CRASHED, State.PENDING):
+            continue
+        elif hold is None or hold.reason in ("pace", "survivor"):
+            relaunch(book, session, now)
+        elif hold.until is not None:
+            book.do(SetTimer(session.id, "hold", hold.until))
+
+
+TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
+    "hold": hold_over,
+    "stable": stable,
+}
