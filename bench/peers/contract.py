@@ -10,8 +10,9 @@ import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from bench.harness import Run, wait_until
+from bench.harness import Run, send, wait_until
 from bench.readings import read_age_s, read_children
+from vigil.keeper import kernel
 
 START_S = 120.0
 STOP_S = 30.0
@@ -99,16 +100,18 @@ class Peer(System):
         """Do what comes after the process has begun."""
 
     def stop(self) -> None:
-        """Ask it to end, then end whatever bears our mark and is below it."""
+        """Ask it to end, and end what it leaves behind."""
         if self.process is not None and self.process.poll() is None:
-            agents = self.agents()
+            agents = [(pid, kernel.read_start_ticks(pid) or 0) for pid in self.agents()]
             self.process.send_signal(signal.SIGTERM)
             try:
                 self.process.wait(STOP_S)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-            wait_until(lambda: not any(map(is_there, agents)), STOP_S, f"end of the agents of {self.label}")
+            for pid, start_ticks in agents:
+                send(pid, start_ticks, signal.SIGKILL)
+            wait_until(lambda: not any(kernel.is_alive(*agent) for agent in agents), STOP_S, f"end of {self.label}")
         self.process = None
 
     def supervisors(self) -> list[int]:
@@ -162,8 +165,9 @@ class Lines:
 
 
 def is_there(pid: int) -> bool:
-    """Say whether a process of this pid lives."""
-    return read_age_s(pid) > 0
+    """Say whether a process of this pid lives; one that only waits to be reaped does not."""
+    stat = kernel.read_stat(pid)
+    return stat is not None and stat.state not in "ZX"
 
 
 def tool(name: str) -> str:

@@ -72,27 +72,37 @@ def find_home() -> Home:
         raise VigilError("VIGIL_HOME is empty: unset it, or name a folder")
     spool = os.environ.get("VIGIL_SPOOL")
     if named:
-        path = Path(named).expanduser()
+        path = _expand(named)
     elif spool and os.path.basename(spool) == "spool":
         path = Path(spool).parent  # inside a session: the instance that watches it
     else:
         state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-        path = Path(state).expanduser() / "vigil"
+        path = _expand(state) / "vigil"
     return home_at(path)
+
+
+def _expand(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise VigilError("there is no home folder to put Vigil's things into: set VIGIL_HOME") from None
 
 
 def home_at(path: Path) -> Home:
     """Return the home in a folder: its sockets lie in it unless their names would be too long."""
     path = Path(os.path.abspath(path))
     run = path / "run"
-    if len(os.fsencode(run)) + 1 + LONGEST_SOCKET_NAME > SOCKET_PATH_BYTES:
+    if not _fits(run):
         digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
         runtime = os.environ.get("XDG_RUNTIME_DIR")
-        if runtime and len(runtime) < 50 and os.path.isdir(runtime):
-            run = Path(runtime) / f"vigil-{digest}"
-        else:
+        run = Path(runtime or "/") / f"vigil-{digest}"
+        if not runtime or not os.path.isdir(runtime) or not _fits(run):
             run = Path("/tmp") / f"vigil-{os.getuid()}-{digest}"
     return Home(path, run)
+
+
+def _fits(run: Path) -> bool:
+    return len(os.fsencode(run)) + 1 + LONGEST_SOCKET_NAME <= SOCKET_PATH_BYTES
 
 
 def make_home(home: Home) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.unit.builders import make_exit, make_launched, make_spec
+from vigil.core.book import Book
 from vigil.core.effects import CloseLaunch, Effect, EndLaunch, Persist, Purge, SetTimer, Spawn
 from vigil.core.events import (
     Asked,
@@ -420,6 +421,9 @@ def _copied(thing: T) -> T:
     """Return a copy of a machine or a world: what they hold is frozen, but for the bodies."""
     copied = copy.copy(thing)
     vars(copied).update({name: copy.copy(value) for name, value in vars(thing).items()})
+    for name, value in vars(copied).items():
+        if isinstance(value, Book):
+            setattr(copied, name, _copied(value))
     if isinstance(copied, World):
         copied.bodies = {key: copy.copy(body) for key, body in copied.bodies.items()}
     return copied

@@ -78,8 +78,10 @@ def open_pidfd(pid: int, start_ticks: int) -> int | None:
     """Open a pidfd of exactly this process; None if it is gone or its pid belongs to another."""
     try:
         pidfd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return None
+    except OSError as error:
+        if error.errno in (errno.ESRCH, errno.EINVAL, errno.ENOENT):  # the last two: the number is a thread's now
+            return None
+        raise
     # Read after opening: the fd pins the pid, so what stat says now is said of what the fd holds.
     if read_start_ticks(pid) == start_ticks:
         return pidfd

@@ -30,7 +30,10 @@ class Lines:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > LINE_BYTES:
             raise ValueError("a line without end")
-        messages = [json.loads(line) for line in lines if line]
+        try:
+            messages = [json.loads(line) for line in lines if line]
+        except RecursionError:
+            raise ValueError("nested without end") from None
         if not all(isinstance(message, dict) for message in messages):
             raise ValueError("not an object")
         return messages

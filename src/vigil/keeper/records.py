@@ -5,6 +5,7 @@ Standard library only. A record lies in the folder of its launch and names the p
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from typing import Any
@@ -19,7 +20,9 @@ def record_json(path: str, value: object, mode: int = 0o600) -> None:
     temporary = f"{path}.{os.getpid()}.tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
-        os.write(fd, json.dumps(value).encode() + b"\n")
+        data = json.dumps(value).encode() + b"\n"
+        if os.write(fd, data) != len(data):  # a disk that filled up in the middle
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         os.fsync(fd)
     except OSError:
         os.close(fd)
@@ -39,7 +42,7 @@ def read_json(path: str) -> dict[str, Any] | None:
     try:
         with open(path, "rb") as file:
             value = json.loads(file.read())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
