@@ -48,7 +48,7 @@ def judge(results: Mapping[str, Rows]) -> list[dict[str, Any]]:
                     {
                         "what": f"{target.what}, {row['system'].removeprefix('vigil-')}",
                         "limit": f"< {target.limit:g} {target.unit}".strip(),
-                        "value": f"{value:.3g} {target.unit}".strip(),
+                        "value": f"{value:.4g} {target.unit}".strip(),
                         "met": "yes" if value < target.limit else "**no**",
                     }
                 )

@@ -29,7 +29,8 @@ async def supervise(count: int, deaths: int, agent: list[str]) -> None:
         os.close(pidfd)
         os.waitpid(pid, 0)
         alive.discard(pid)
-        launch()
+        if not ending.is_set():
+            launch()
 
     for _ in range(count):
         launch()

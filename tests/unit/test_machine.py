@@ -884,6 +884,18 @@ def test_a_reading_says_since_when_it_shows_what_it_shows() -> None:
     assert (reading.value, reading.since, reading.observed_at, reading.source) == ("wedged", 1102.0, 1103.0, "ping")
 
 
+@pytest.mark.parametrize(("conclusive", "value"), [(False, "dead"), (True, "alive")])
+def test_what_is_conclusively_dead_is_not_brought_back_by_a_lesser_source(conclusive: bool, value: str) -> None:
+    stage = running()
+
+    stage.tell(
+        Observed("s1-1", (Fact(Axis.SERVER, "dead", "pidfd", 1101.0, conclusive=True),)),
+        Observed("s1-1", (Fact(Axis.SERVER, "alive", "ping", 1102.0, conclusive),)),
+    )
+
+    assert stage.session().axes[Axis.SERVER].value == value
+
+
 def test_a_reading_never_concludes_and_never_writes() -> None:
     facts = tuple(Fact(axis, "dead", "procfs", 1200.0, conclusive=True) for axis in Axis)
     for situation in ("running", "starting", "suspect", "being_stopped"):

@@ -274,7 +274,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.stored)
     @rule(now_and_then=st.integers(0, 3))
     def a_new_daemon_would_end_up_in_the_same_states(self, now_and_then: int) -> None:
-        if now_and_then or any(map(self.is_lost_with_a_daemon, self.world.mail)):
+        if now_and_then or any(map(self.is_lost_with_a_daemon, self.world.mail)) or any(map(self.is_tried_again, self.stored)):
             return
         before = _copied(self.machine), _copied(self.world)
         machine, world = Machine([_stored(session) for session in self.stored.values()]), _copied(self.world)
@@ -402,6 +402,11 @@ class Promises(RuleBasedStateMachine):
         if isinstance(word, Orphaned):
             return self.world.bodies[word.launch_id].phase != "alive"
         return isinstance(word, LaunchFailed) or (isinstance(word, Ended) and not word.ok)
+
+    def is_tried_again(self, session_id: str) -> bool:
+        """A stuck session waits for a human, unless a second attempt to end it is under way; that ends with its daemon."""
+        session = self.stored[session_id]
+        return session.state is State.STUCK and session.launch is not None and self.world.expects("end", session.launch.id)
 
     def living(self) -> list[Body]:
         return [body for body in self.world.bodies.values() if body.phase == "alive"]
