@@ -46,6 +46,10 @@ class Home:
         """Logs of daemon and keeper."""
         return self.path / "log"
 
+    def lock(self, who: str) -> Path:
+        """Return the lock of the one daemon, or of the one keeper; in the home itself, however its sockets are reached."""
+        return self.path / f"{who}.lock"
+
     @property
     def api_socket(self) -> Path:
         """Where the daemon answers."""

@@ -108,12 +108,12 @@ class Instance:
     @property
     def daemon_pid(self) -> int:
         """The daemon, by its lock."""
-        return int((self.home.run / "daemon.lock").read_text())
+        return int(self.home.lock("daemon").read_text())
 
     @property
     def keeper_pid(self) -> int:
         """The keeper, by its lock."""
-        return int((self.home.run / "keeper.lock").read_text())
+        return int(self.home.lock("keeper").read_text())
 
     def kill_daemon(self) -> None:
         """SIGKILL the daemon and wait until it is gone."""
@@ -125,7 +125,7 @@ class Instance:
 
     def destroy(self) -> None:
         """End everything and check that nothing is left."""
-        if (self.home.run / "keeper.lock").exists():
+        if self.home.lock("keeper").exists():
             resume(self.keeper_pid)
         try:
             if self.home.run.exists():

@@ -160,6 +160,18 @@ def test_kill_sessions_also_ends_what_would_have_come_back_meanwhile(vigil: Inst
     wait_for(lambda: not vigil.processes(), 15, "everything to be gone", vigil.processes)
 
 
+def test_the_server_of_an_agent_that_died_is_ended_by_the_next_daemon_if_this_one_could_not(vigil: Instance) -> None:
+    session = vigil.run("a", "sleep", "1000")
+    vigil.kill_daemon()
+    kill(session["pid"], signal.SIGKILL)
+    assert alive(session["server_pid"])
+
+    vigil.start()
+
+    wait_for(lambda: not alive(session["server_pid"]), 15, "its tmux server to be ended")
+    vigil.wait_death("a")
+
+
 def _token(pid: int, name: str) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:

@@ -70,7 +70,7 @@ class Theatre:
 
     def lock_holder(self, name: str) -> int:
         """Return the pid in a lock of the demo's instance."""
-        (lock,) = self.tmp.glob(f"vigil-demo-*/home/run/{name}.lock")
+        (lock,) = self.tmp.glob(f"vigil-demo-*/home/{name}.lock")
         return int(lock.read_text())
 
     def close(self) -> None:

@@ -230,22 +230,16 @@ def make_app(daemon: Daemon) -> FastAPI:
 
 async def _sse(daemon: Daemon, after: int, session_id: str | None) -> AsyncIterator[bytes]:
     yield b": vigil\n\n"
-    events = daemon.feed.follow(after)
-    pending = asyncio.ensure_future(anext(events))
-    try:
-        while True:
-            done, _ = await asyncio.wait([pending], timeout=HEARTBEAT_S)
-            if not done:
-                yield b": alive\n\n"
-                continue
-            batch = pending.result()
-            pending = asyncio.ensure_future(anext(events))
-            text = "".join(
-                f"id: {stored.seq}\nevent: {stored.entry.kind}\ndata: {json.dumps(event_view(stored))}\n\n"
-                for stored in batch
-                if session_id is None or stored.entry.session_id == session_id
-            )
-            if text:
-                yield text.encode()
-    finally:
-        pending.cancel()
+    while True:
+        batch = await daemon.feed.after(after, HEARTBEAT_S)
+        if not batch:
+            yield b": alive\n\n"
+            continue
+        after = batch[-1].seq
+        text = "".join(
+            f"id: {stored.seq}\nevent: {stored.entry.kind}\ndata: {json.dumps(event_view(stored))}\n\n"
+            for stored in batch
+            if session_id is None or stored.entry.session_id == session_id
+        )
+        if text:
+            yield text.encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import fcntl
+import gc
 import os
 import signal
 from pathlib import Path
@@ -55,6 +56,8 @@ async def _serve(home: Home, ready_fd: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.stop)
     await daemon.start()
+    gc.collect()
+    gc.freeze()  # what a start builds stays: looking through it again and again is what makes a death late
     listener = bind(home.api_socket)
     serving = asyncio.create_task(server.serve([listener]))
     _say(ready_fd, "ready", 0)
@@ -66,7 +69,7 @@ async def _serve(home: Home, ready_fd: int) -> None:
 
 def _lock(home: Home) -> int | None:
     """Take the home's lock for the life of this process; None if another daemon has it."""
-    fd = os.open(home.run / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(home.lock("daemon"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from vigil.client import http
 from vigil.client.starting import start_daemon
 from vigil.errors import BY_EXIT_CODE, Unreachable, VigilError
 from vigil.home import Home, find_home
@@ -77,7 +77,7 @@ class Client:
     def follow_events(self, name: str | None = None, after: int | None = None) -> Iterator[Json]:
         """Yield events as they become durable, after a sequence number if one is given; ends when the daemon does."""
         with self._open("GET", f"/v1/events/stream{_query(session=name, after=after)}", None, timeout_s=None) as response:
-            for line in response:
+            for line in response.lines():
                 if line.startswith(b"data: "):
                     yield json.loads(line[6:])
 
@@ -90,8 +90,7 @@ class Client:
         """Yield what an agent prints, until it is over."""
         path = f"{self._path(name)}:logs{_query(lines=lines, raw=raw, follow=True)}"
         with self._open("GET", path, None, timeout_s=None) as response:
-            while data := response.read1(65536):
-                yield data
+            yield from response.chunks()
 
     @staticmethod
     def _path(name: str) -> str:
@@ -102,24 +101,20 @@ class Client:
             return json.loads(response.read())
 
     @contextlib.contextmanager
-    def _open(self, method: str, path: str, body: Json | None, timeout_s: float | None) -> Iterator[http.client.HTTPResponse]:
+    def _open(self, method: str, path: str, body: Json | None, timeout_s: float | None) -> Iterator[http.Answer]:
         """Ask, and hand out the answer; what breaks on the way is Unreachable."""
-        connection = _UnixConnection(str(self.home.api_socket), timeout_s)
         data = None if body is None else json.dumps(body).encode()
         try:
-            connection.request(method, path, data, {"Content-Type": "application/json"} if data else {})
-            response = connection.getresponse()
-            if response.status >= 400:
-                raise _error_of(response)
-            with response:
-                yield response
+            answer = http.ask(str(self.home.api_socket), method, path, data, timeout_s)
+            with contextlib.closing(answer):
+                if answer.status >= 400:
+                    raise _error_of(answer)
+                yield answer
         except TimeoutError as error:
             raise Unreachable(f"the daemon gave no answer in {timeout_s:g} s; vigil daemon logs may say why") from error
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError) as error:
             words = str(error) or type(error).__name__
             raise Unreachable(f"the daemon hung up ({words}); vigil daemon logs may say why") from error
-        finally:
-            connection.close()
 
 
 def connect(start: bool = True) -> Client:
@@ -135,24 +130,13 @@ def connect(start: bool = True) -> Client:
     return Client(home)
 
 
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str, timeout_s: float | None) -> None:
-        super().__init__("vigil", timeout=timeout_s)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
-def _error_of(response: http.client.HTTPResponse) -> VigilError:
-    text = response.read()
+def _error_of(answer: http.Answer) -> VigilError:
+    text = answer.read()
     try:
         body = json.loads(text)
         return BY_EXIT_CODE[body["exit_code"]](body["error"])
     except (ValueError, KeyError, TypeError):
-        return VigilError(f"the daemon answered {response.status}: {text[:200].decode('utf-8', 'replace')}")
+        return VigilError(f"the daemon answered {answer.status}: {text[:200].decode('utf-8', 'replace')}")
 
 
 def _query(**values: str | int | float | bool | None) -> str:

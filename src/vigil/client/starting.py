@@ -18,7 +18,7 @@ START_S = 30.0
 def start_daemon(home: Home) -> None:
     """Start the daemon of a home, or wait for the one somebody else is starting; Unreachable with the reason if not."""
     make_home(home)
-    lock = os.open(home.run / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(home.lock("start"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _wait_for(lock)
         if not answers(home):

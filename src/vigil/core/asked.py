@@ -73,8 +73,8 @@ def rm(book: Book, session: Session, event: Asked, now: float) -> None:
 
 
 def reset(book: Book, session: Session, event: Asked, now: float) -> None:
-    """Forget its charges; a wait for backoff or saturation is over."""
-    waiting = session.hold is not None and session.hold.reason in ("backoff", "saturated")
+    """Forget its charges; a backoff is over, and what had failed is tried again."""
+    waiting = session.state is State.FAILED or (session.hold is not None and session.hold.reason == "backoff")
     session = book.keep(replace(session, charges=0))
     if waiting and session.state not in ALIVE:
         book.log(now, session, "session.reset", actor=event.actor)

@@ -72,6 +72,14 @@ class Book:
             self.change.sessions[session.id] = session
         return session
 
+    def close(self, session: Session) -> Session:
+        """Return a session of whose launch nothing is left."""
+        if session.launch is None or session.launch.closed:
+            return session
+        launch = replace(session.launch, closed=True)
+        self.change.launches.append(launch)
+        return replace(session, launch=launch)
+
     def forget(self, session: Session) -> None:
         """Remember a session no more."""
         del self.sessions[session.id], self.by_name[session.name]

@@ -30,6 +30,8 @@ def ended(book: Book, event: Ended, now: float) -> None:
         return
     if event.ok and session.state is State.ENDING:
         session = bury(book, session, now)
+    if event.ok and session.launch is not None and session.launch.ended_at is not None:
+        session = book.keep(book.close(session))
     held = session.hold is not None and session.hold.reason == "survivor"
     if not event.ok:
         if session.state is State.ENDING or held:

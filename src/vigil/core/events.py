@@ -96,10 +96,11 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What was left of a dead launch's runtime is gone."""
+    """What was left of a dead launch's runtime was ended, and is gone or not."""
 
     launch_id: str
     facts: tuple[Fact, ...]
+    gone: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,16 +60,18 @@ def launched(book: Book, event: Launched, now: float) -> None:
     session = book.living(event.launch_id)
     if session is None or session.launch is None:
         return
+    before = session.launch
     launch = replace(
-        session.launch,
-        started_at=session.launch.started_at or event.at,
+        before,
+        started_at=before.started_at or event.at,
         process=event.process,
         root=event.root,
         server=event.server,
         pane=event.pane,
     )
-    book.change.launches.append(launch)
     session = book.read_axes(replace(session, launch=launch), event.facts)
+    if launch != before:
+        book.change.launches.append(launch)
     if session.state is State.ENDING:
         book.keep(session)
         book.end_all(launch)
@@ -77,8 +79,8 @@ def launched(book: Book, event: Launched, now: float) -> None:
     if session.state is State.STARTING:
         session = book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
         book.log(now, session, "session.launched", pid=event.process.pid)
-    elif event.adopted:
-        book.keep(session)
+    elif event.adopted:  # it is as it was stored: only its readings are new, and those are not worth a write
+        book.keep(session, durable=launch != before)
     if session.charges:
         book.do(SetTimer(session.id, "stable", (launch.started_at or now) + session.spec.restart.reset_after_s))
 

@@ -149,6 +149,7 @@ class Launch:
     server: ProcessId | None = None
     pane: str | None = None
     ended_at: float | None = None
+    closed: bool = False  # nothing of its runtime is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,6 @@ class Session:
     launch: Launch | None = None
     launches: int = 0
     charges: int = 0
-    restarts: int = 0
     after: After | None = None
     intent: Intent | None = None
     last_death: Death | None = None

@@ -25,7 +25,7 @@ def closed(book: Book, event: Closed, _now: float) -> None:
     """Show what became of the runtime of a dead launch."""
     session = book.of_launch(event.launch_id)
     if session is not None:
-        book.keep(book.read_axes(session, event.facts))
+        book.keep(book.read_axes(book.close(session) if event.gone else session, event.facts))
 
 
 def noted(book: Book, event: Noted, now: float) -> None:

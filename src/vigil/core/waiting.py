@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vigil.core.book import Book
-from vigil.core.effects import SetTimer
+from vigil.core.effects import CloseLaunch, SetTimer
 from vigil.core.events import Resumed, TimerFired
 from vigil.core.launching import relaunch
 from vigil.core.model import Session, State
@@ -48,15 +48,17 @@ def resumed(book: Book, _event: Resumed, now: float) -> None:
     stored = list(book.sessions.values())
     book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch is not None}
     for session in stored:
-        hold = session.hold
+        launch, hold = session.launch, session.hold
+        waits = session.state in (State.CRASHED, State.PENDING)
         if session.state is State.ENDING:
-            book.end_all(session.launch)
-        elif session.state not in (State.CRASHED, State.PENDING):
-            continue
-        elif hold is None or hold.reason in ("pace", "survivor"):
+            book.end_all(launch)
+        elif waits and (hold is None or hold.reason in ("pace", "survivor")):
             relaunch(book, session, now)
-        elif hold.until is not None:
-            book.do(SetTimer(session.id, "hold", hold.until))
+        else:
+            if launch is not None and launch.ended_at is not None and not launch.closed:
+                book.do(CloseLaunch(launch))
+            if waits and hold is not None and hold.until is not None:
+                book.do(SetTimer(session.id, "hold", hold.until))
 
 
 TIMERS: dict[str, Callable[[Book, Session, float], None]] = {

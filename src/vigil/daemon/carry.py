@@ -15,6 +15,7 @@ from vigil.agents import KINDS
 from vigil.core.effects import CloseLaunch, EndLaunch, Purge, Spawn
 from vigil.core.events import Closed, Ended, Event, Launched, LaunchFailed
 from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind
+from vigil.daemon.census import Census
 from vigil.daemon.clock import Clock
 from vigil.daemon.deathwatch import DeathWatch
 from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
@@ -24,7 +25,7 @@ from vigil.daemon.signals import end_processes
 from vigil.home import Home
 from vigil.keeper import kernel, records
 from vigil.observe.process import read_group, read_process
-from vigil.observe.survivors import find_survivors
+from vigil.observe.survivors import survivors_of
 from vigil.runtimes import Order, Runtime
 
 SPAWN_S = 15.0
@@ -56,6 +57,7 @@ class Carrier:
         self._outputs = outputs
         self._feed = feed
         self._boot = kernel.read_boot()
+        self._census = Census(self._boot)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._kinds: dict[str, RuntimeKind] = {}
         self.purged: dict[str, list[str]] = {}
@@ -135,12 +137,12 @@ class Carrier:
         """The agent is dead: keep its last screen, end its server; children it left behind stay."""
         launch = effect.launch
         async with self._lock(launch.id):
-            await self._end_server(launch)
+            gone = await self._end_server(launch)
         now = self._clock.now()
         facts = [read_process(Axis.RUNTIME, launch.root, self._boot, now)] if launch.root else []
         if launch.server:
             facts.append(read_process(Axis.SERVER, launch.server, self._boot, now))
-        self._feed(Closed(launch.id, tuple(facts)))
+        self._feed(Closed(launch.id, tuple(facts), gone))
 
     async def purge(self, effect: Purge) -> None:
         """Remove the files of a session: exactly the names its launches had."""
@@ -176,7 +178,7 @@ class Carrier:
         leaders = [process.pid for process in (launch.root or agent,) if process is not None]
         for _ in range(ROUNDS):
             spare = [launch.server] if launch.server else []
-            found = await asyncio.to_thread(find_survivors, launch.id, leaders, self._boot, spare)
+            found = survivors_of(launch.id, leaders, spare, await self._census.take())
             if not found:
                 break
             log.info("ending survivors", launch=launch.id, pids=[process.pid for process in found])

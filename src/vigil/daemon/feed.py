@@ -6,8 +6,8 @@ Subscribers read from a ring in memory; one that is further behind than the ring
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import AsyncIterator
 
 from vigil.store.store import Store, StoredEvent
 
@@ -37,17 +37,16 @@ class Feed:
             self._news.set()
             self._news = asyncio.Event()
 
-    async def follow(self, after_seq: int) -> AsyncIterator[list[StoredEvent]]:
-        """Yield everything after a sequence number, in order, for ever; an empty list means that nothing is new yet."""
-        while True:
-            news = self._news
-            found = await self._after(after_seq)
-            if found:
-                after_seq = found[-1].seq
-            else:
-                await news.wait()
-                continue
-            yield found
+    async def after(self, seq: int, within_s: float) -> list[StoredEvent]:
+        """Return what came after a sequence number, in order; nothing if nothing comes in time."""
+        news = self._news
+        found = await self._after(seq)
+        if not found:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await news.wait()
+            found = await self._after(seq)
+        return found
 
     async def _after(self, seq: int) -> list[StoredEvent]:
         if seq >= self.last_seq:

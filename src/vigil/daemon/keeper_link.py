@@ -59,14 +59,27 @@ class KeeperLink:
         self.wedged = False
 
     async def connect(self) -> None:
-        """Reach the keeper, starting it if there is none."""
+        """Reach the keeper, starting it if there is none; one that hangs up on us was dying, and is not the one."""
+        deadline = asyncio.get_running_loop().time() + START_S
+        while True:
+            try:
+                await self._connect_once()
+                return
+            except KeeperSilent:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+
+    async def _connect_once(self) -> None:
         reader, writer = await self._reach()
         self._writer = writer
         self._lost.clear()
         self._listening = asyncio.create_task(self._listen(reader))
         try:
             answer = await self.ask("ping", timeout_s=PING_S)
-        except KeeperSilent as error:  # it is there and hangs: we watch without it until it answers
+        except KeeperSilent as error:
+            if self._writer is None:
+                raise
+            # It is there and hangs: we watch without it until it answers.
             self.pid = self._pid_of_lock()
             self._note_wedged(str(error))
             return
@@ -152,7 +165,7 @@ class KeeperLink:
 
     def _pid_of_lock(self) -> int | None:
         try:
-            return int((self._home.run / "keeper.lock").read_text("ascii"))
+            return int(self._home.lock("keeper").read_text("ascii"))
         except (OSError, ValueError):
             return None
 
@@ -175,7 +188,17 @@ class KeeperLink:
     def _start(self) -> None:
         log_path = str(self._home.log / "keeper.log")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIGIL_", "TMUX"))}
-        command = [sys.executable, "-E", "-s", "-S", str(MAIN), str(self._home.run), log_path, str(self._nofile)]
+        command = [
+            sys.executable,
+            "-E",
+            "-s",
+            "-S",
+            str(MAIN),
+            str(self._home.run),
+            str(self._home.lock("keeper")),
+            log_path,
+            str(self._nofile),
+        ]
         with open(log_path, "ab") as errors:
             self._process = subprocess.Popen(
                 scope_argv() + command,

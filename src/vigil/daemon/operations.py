@@ -127,7 +127,13 @@ class Operations:
             await self.ask("stop", name, actor, reason)
         living = [session.name for session in self._machine.sessions.values() if session.state in ALIVE]
         outcomes = await asyncio.gather(*(self.ask("stop", name, actor, reason) for name in living), return_exceptions=True)
+        await self._supervisor.until(self._all_closed, END_S)
         return [name for name, outcome in zip(living, outcomes, strict=True) if isinstance(outcome, BaseException)]
+
+    def _all_closed(self) -> bool:
+        """Say whether nothing is left of any launch that is over, such as the tmux server of an agent that died."""
+        launches = [session.launch for session in self._machine.sessions.values() if session.launch is not None]
+        return all(launch.closed for launch in launches if launch.ended_at is not None)
 
     async def _launched(self, session_id: str, name: str) -> Session:
         await self._supervisor.until(lambda: self._settled(session_id, "start"), LAUNCH_S)

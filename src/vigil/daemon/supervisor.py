@@ -109,6 +109,7 @@ class Supervisor:
                     future.set_exception(error)
             return
         self.shown = dict(self.machine.sessions)
+        await asyncio.sleep(0)  # subscribers hear of it before we act on it
         for effect in effects:
             if not isinstance(effect, Persist):
                 self._begin(effect)

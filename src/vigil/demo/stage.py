@@ -26,7 +26,6 @@ from vigil.keeper import kernel, records
 ASK_S = 30.0  # for the daemon to end all sessions and itself
 LINGER_S = 5.0  # for daemon and keeper to be gone, once told
 KILL_S = 5.0
-WAITING = ("pending", "crashed")  # these would be launched again while the others are ended
 
 
 class Stage:
@@ -69,23 +68,20 @@ class Stage:
 
     def _ask_for_the_end(self) -> None:
         with suppress(VigilError):  # without a daemon there is nobody to ask: what it left is ended below
-            for session in self.client.sessions(everything=True):
-                if session["state"] in WAITING:
-                    self.client.ask("stop", session["name"])
             self.client.stop_daemon(kill_sessions=True)
 
     def _wait_for_daemon_and_keeper(self) -> None:
         deadline = time.monotonic() + LINGER_S
-        for lock in ("daemon.lock", "keeper.lock"):
+        for lock in ("daemon", "keeper"):
             with self._holder(lock) as (_, pidfd):
                 if pidfd is not None:
                     _ends(pidfd, deadline - time.monotonic())
 
     def _end_daemon(self) -> list[int]:
-        return self._end_holder("daemon.lock")
+        return self._end_holder("daemon")
 
     def _end_keeper(self) -> list[int]:
-        return self._end_holder("keeper.lock")
+        return self._end_holder("keeper")
 
     def _end_holder(self, lock: str) -> list[int]:
         with self._holder(lock) as (pid, pidfd):
@@ -109,7 +105,7 @@ class Stage:
     def _holder(self, lock: str) -> Iterator[tuple[int, int | None]]:
         """Yield pid and pidfd of the process that wrote itself into a lock, if it lives and is the stage's own."""
         try:
-            pid = int((self.home.run / lock).read_text())
+            pid = int(self.home.lock(lock).read_text())
         except (OSError, ValueError):
             yield 0, None
             return

@@ -153,7 +153,7 @@ def check_database(patient: Patient) -> list[Finding]:
 def _move_aside(patient: Patient) -> str:
     """Move a damaged database away, with the files that belong to it, unless a daemon has it open."""
     home = patient.home
-    if listens(home.api_socket) or lock_holder(home.run / "daemon.lock"):
+    if listens(home.api_socket) or lock_holder(home.lock("daemon")):
         return "did not move the database: a daemon has it open (vigil daemon stop, then again)"
     aside = home.database.with_name(f"{home.database.name}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
     for suffix in ("-wal", "-shm", ""):
@@ -171,7 +171,7 @@ def check_daemon(patient: Patient) -> list[Finding]:
     """The process that decides."""
     status, home = patient.status, patient.home
     if isinstance(status, NoAnswer):
-        return [_silent("daemon", lock_holder(home.run / "daemon.lock"), status, home.log / "daemon.log")]
+        return [_silent("daemon", lock_holder(home.lock("daemon")), status, home.log / "daemon.log")]
     if status is None:
         return [_no_daemon(patient)]
     findings = []
@@ -187,7 +187,7 @@ def check_daemon(patient: Patient) -> list[Finding]:
 
 def _no_daemon(patient: Patient) -> Finding:
     home = patient.home
-    holder = lock_holder(home.run / "daemon.lock")
+    holder = lock_holder(home.lock("daemon"))
     if holder is not None:
         return _silent("daemon", holder, NoAnswer("it does not listen"), home.log / "daemon.log")
 
@@ -215,7 +215,7 @@ def check_keeper(patient: Patient) -> list[Finding]:
     try:
         answer = ping_keeper(home)
     except NoAnswer as silence:
-        return [_silent("keeper", lock_holder(home.run / "keeper.lock"), silence, home.log / "keeper.log")]
+        return [_silent("keeper", lock_holder(home.lock("keeper")), silence, home.log / "keeper.log")]
     if answer is not None:
         older = f"; version {answer['version']} of its protocol, the daemon upgrades it" if answer["version"] < VERSION else ""
         return [ok(f"pid {answer['pid']}, watches {answer['watching']} processes{older}")]

@@ -18,6 +18,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from vigil.keeper.births import Births
@@ -42,15 +43,16 @@ class Peer:
 class Keeper:
     """One keeper, from its lock to its end."""
 
-    def __init__(self, run: str, log: str, listener: socket.socket, lock: int, nofile: tuple[int, int]) -> None:
+    def __init__(self, run: str, lock_path: str, log: str, listener: socket.socket, lock: int, nofile: tuple[int, int]) -> None:
         self._run = run
+        self._lock_path = lock_path
         self._log_path = log
         self._listener = listener
         self._lock = lock
         self._nofile = nofile
         self._epoll = select.epoll()
         self._peers: dict[int, Peer] = {}
-        self._watcher = Watcher(self._epoll, self._broadcast)
+        self._watcher = Watcher(self._epoll, self._broadcast, lambda: bool(self._peers))
         self._births = Births(self._epoll, self._watcher, nofile)
         self._idle_since: float | None = time.monotonic()
         self._quit = False
@@ -67,15 +69,23 @@ class Keeper:
             self._watcher.watch(Watch(**watch))
         self._watcher.reap()  # what ended while nobody waited: the signal for it is long gone
         while not self._done():
-            wait_s = -1.0 if self._idle_since is None else max(0.0, self._idle_since + LINGER_S - time.monotonic())
-            for fd, _ in self._epoll.poll(wait_s):
-                try:
-                    self._dispatch(fd, wake_read)
-                except BlockingIOError:
-                    pass  # an event of a descriptor whose number was given away since
-                except Exception as error:  # one bad event never ends the watch over all others
-                    self._log(f"event on fd {fd} failed: {type(error).__name__}: {error}")
+            for fd, _ in self._epoll.poll(self._wait_s()):
+                self._guard(self._dispatch, fd, wake_read)
+            self._guard(self._watcher.catch_up)
             self._note_idle()
+
+    def _guard(self, work: Callable[..., None], *about: int) -> None:
+        """Do something that may fail: one bad event never ends the watch over all others."""
+        try:
+            work(*about)
+        except BlockingIOError:
+            pass  # an event of a descriptor whose number was given away since
+        except Exception as error:
+            self._log(f"{work.__name__}{about} failed: {type(error).__name__}: {error}")
+
+    def _wait_s(self) -> float | None:
+        lingers = None if self._idle_since is None else max(0.0, self._idle_since + LINGER_S - time.monotonic())
+        return min((s for s in (lingers, self._watcher.wait_s()) if s is not None), default=None)
 
     def _dispatch(self, fd: int, wake_read: int) -> None:
         if self._watcher.owns(fd):
@@ -168,7 +178,7 @@ class Keeper:
         for fd in (self._lock, self._listener.fileno()):
             os.set_inheritable(fd, True)
         handed = f"{self._lock},{self._listener.fileno()},{state}"
-        os.execv(sys.executable, [*_self_argv(), self._run, self._log_path, str(self._nofile[0]), handed])
+        os.execv(sys.executable, [*_self_argv(), self._run, self._lock_path, self._log_path, str(self._nofile[0]), handed])
 
     def _broadcast(self, message: Message) -> None:
         for peer in list(self._peers.values()):
@@ -218,11 +228,12 @@ REQUESTS = {
 
 
 def main(argv: list[str]) -> int:
-    """Become the keeper of a run folder: RUN LOG NOFILE [LOCK,LISTENER,STATE].
+    """Become the keeper of a run folder: RUN LOCK LOG NOFILE [LOCK,LISTENER,STATE].
 
-    NOFILE is the soft limit of open files that children get; the keeper takes what the hard limit allows.
+    LOCK is the file that only one keeper holds. NOFILE is the soft limit of open files that children get; the keeper takes
+    what the hard limit allows.
     """
-    run, log, soft, *handed = argv
+    run, lock_path, log, soft, *handed = argv
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -232,7 +243,7 @@ def main(argv: list[str]) -> int:
     if handed:
         lock, listener, state = _take_over(handed[0])
     else:
-        lock = os.open(os.path.join(run, "keeper.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -243,7 +254,7 @@ def main(argv: list[str]) -> int:
         state = {"watches": []}
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    Keeper(run, log, listener, lock, (int(soft), hard)).run(state["watches"])
+    Keeper(run, lock_path, log, listener, lock, (int(soft), hard)).run(state["watches"])
     return 0
 
 

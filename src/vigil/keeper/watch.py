@@ -15,6 +15,7 @@ from typing import Any
 
 from vigil.keeper import kernel, records
 
+YIELD_S = 0.005
 LOST_CHILDREN = 4096  # statuses of children nobody had asked for yet: a server may die before it can be watched
 
 
@@ -32,9 +33,13 @@ class Watch:
 class Watcher:
     """All processes one keeper watches."""
 
-    def __init__(self, epoll: select.epoll, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, epoll: select.epoll, tell: Callable[[dict[str, Any]], None], is_heard: Callable[[], bool] = lambda: False
+    ) -> None:
         self._epoll = epoll
         self._tell = tell
+        self._is_heard = is_heard
+        self._put_off: dict[int, tuple[float, float]] = {}  # pidfd: when it ended, until when its record waits
         self._by_fd: dict[int, Watch] = {}
         self._fd_of_pid: dict[int, int] = {}
         self._lost: dict[int, tuple[int, int, float]] = {}  # pid: start ticks, status, when
@@ -68,8 +73,31 @@ class Watcher:
         # Asked again: within one batch of events the number of a closed descriptor may have become another's.
         if watch is None or not kernel.has_ended(fd):
             return
-        at = time.time()
         status, source = self._status_of_child(watch.pid)
+        if not source and fd in self._put_off:
+            return
+        if not source and self._is_heard():
+            # A daemon is there and commits this very death now: two syncs of ours would make its own one wait.
+            self._put_off[fd] = (time.time(), time.monotonic() + YIELD_S)
+            self._epoll.unregister(fd)
+        else:
+            self._conclude(fd, status, source, time.time())
+
+    def wait_s(self) -> float | None:
+        """Return how long the next record that was put off still waits; None if there is none."""
+        if not self._put_off:
+            return None
+        return max(0.0, min(until for _, until in self._put_off.values()) - time.monotonic())
+
+    def catch_up(self) -> None:
+        """Write the records that have waited long enough."""
+        now = time.monotonic()
+        for fd, (at, until) in list(self._put_off.items()):
+            if until <= now:
+                self._conclude(fd, None, "", at)
+
+    def _conclude(self, fd: int, status: int | None, source: str, at: float) -> None:
+        watch = self._by_fd[fd]
         if not source:
             status, source = kernel.read_wait_status(fd, watch.pid, watch.start_ticks)
         self._drop(fd)
@@ -150,5 +178,6 @@ class Watcher:
         watch = self._by_fd.pop(fd)
         if self._fd_of_pid.get(watch.pid) == fd:
             del self._fd_of_pid[watch.pid]
-        self._epoll.unregister(fd)
+        if self._put_off.pop(fd, None) is None:
+            self._epoll.unregister(fd)
         os.close(fd)

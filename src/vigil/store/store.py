@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, delete, insert, select
+from sqlalchemy import Connection, Engine, Insert, Table, delete, insert, select
+from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from vigil.core.effects import LogEntry, Persist
@@ -103,73 +104,92 @@ class Store:
 
 def _write_one(connection: Connection, change: Persist, stored: list[StoredEvent]) -> None:
     for session_id in change.removed:
-        connection.execute(delete(sessions).where(sessions.c.id == session_id))
-        connection.execute(delete(launches).where(launches.c.session_id == session_id))
-        connection.execute(delete(intents).where(intents.c.session_id == session_id))
-    if change.sessions:
-        rows: list[dict[str, Any]] = [
-            {"id": session.id, "name": session.name, "state": session.state.value, "body": _json(SESSION, session)}
-            for session in change.sessions
-        ]
-        statement = upsert(sessions)
-        connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=["id"], set_={"state": statement.excluded.state, "body": statement.excluded.body}
-            ),
-            rows,
-        )
-    if change.launches:
-        rows = [
-            {
-                "id": launch.id,
-                "session_id": launch.session_id,
-                "created_at": launch.created_at,
-                "ended_at": launch.ended_at,
-                "body": _json(LAUNCH, launch),
-            }
-            for launch in change.launches
-        ]
-        statement = upsert(launches)
-        connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=["id"], set_={"ended_at": statement.excluded.ended_at, "body": statement.excluded.body}
-            ),
-            rows,
-        )
-    for death in change.deaths:
-        connection.execute(
-            insert(deaths),
-            {
-                "id": death.id,
-                "launch_id": death.launch_id,
-                "session_id": death.session_id,
-                "session": death.session,
-                "at": death.at,
-                "cause": death.cause.value,
-                "body": _json(DEATH, death),
-            },
-        )
-    for intent in change.intents:
-        row = {
-            "id": intent.id,
-            "launch_id": intent.launch_id,
-            "session_id": intent.session_id,
-            "at": intent.at,
-            "body": _json(INTENT, intent),
-        }
-        connection.execute(upsert(intents).on_conflict_do_nothing(), row)
+        for table, column in ((sessions, sessions.c.id), (launches, launches.c.session_id), (intents, intents.c.session_id)):
+            connection.execute(delete(table).where(column == session_id))
+    SAVE_SESSION.run(connection, [_session_row(session) for session in change.sessions])
+    SAVE_LAUNCH.run(connection, [_launch_row(launch) for launch in change.launches])
+    ADD_DEATH.run(connection, [_death_row(death) for death in change.deaths])
+    ADD_INTENT.run(connection, [_intent_row(intent) for intent in change.intents])
     for entry in change.log:
-        row = {
-            "at": entry.at,
-            "kind": entry.kind,
-            "session_id": entry.session_id,
-            "session": entry.session,
-            "launch_id": entry.launch_id,
-            "data": json.dumps(entry.data),
-        }
-        result = connection.execute(insert(events), row)
-        assert result.inserted_primary_key is not None
-        stored.append(StoredEvent(result.inserted_primary_key[0], entry))
+        seq = ADD_EVENT.run(connection, [_event_row(entry)])
+        stored.append(StoredEvent(seq, entry))
+
+
+class _Statement:
+    """A statement of the hot path, compiled once: building and compiling cost more than SQLite itself."""
+
+    def __init__(self, statement: Insert) -> None:
+        compiled = statement.compile(dialect=sqlite_dialect(paramstyle="qmark"))
+        self._sql = str(compiled)
+        self._order = compiled.positiontup or []
+
+    def run(self, connection: Connection, rows: list[dict[str, Any]]) -> int:
+        """Run it for every row and return the key of the last one."""
+        last = 0
+        for row in rows:
+            last = connection.exec_driver_sql(self._sql, tuple(row[key] for key in self._order)).lastrowid
+        return last
+
+
+def _saving(table: Table, *changing: str) -> _Statement:
+    """Return an insert that replaces the columns that change when the row is there already."""
+    statement = upsert(table)
+    columns = {name: statement.excluded[name] for name in changing}
+    return _Statement(statement.on_conflict_do_update(index_elements=["id"], set_=columns))
+
+
+SAVE_SESSION = _saving(sessions, "state", "body")
+SAVE_LAUNCH = _saving(launches, "ended_at", "body")
+ADD_DEATH = _Statement(insert(deaths))
+ADD_INTENT = _Statement(upsert(intents).on_conflict_do_nothing())
+ADD_EVENT = _Statement(insert(events).values({c.name: None for c in events.c if c.name != "seq"}))
+
+
+def _session_row(session: Session) -> dict[str, Any]:
+    return {"id": session.id, "name": session.name, "state": session.state.value, "body": _json(SESSION, session)}
+
+
+def _launch_row(launch: Launch) -> dict[str, Any]:
+    return {
+        "id": launch.id,
+        "session_id": launch.session_id,
+        "created_at": launch.created_at,
+        "ended_at": launch.ended_at,
+        "body": _json(LAUNCH, launch),
+    }
+
+
+def _death_row(death: Death) -> dict[str, Any]:
+    return {
+        "id": death.id,
+        "launch_id": death.launch_id,
+        "session_id": death.session_id,
+        "session": death.session,
+        "at": death.at,
+        "cause": death.cause.value,
+        "body": _json(DEATH, death),
+    }
+
+
+def _intent_row(intent: Intent) -> dict[str, Any]:
+    return {
+        "id": intent.id,
+        "launch_id": intent.launch_id,
+        "session_id": intent.session_id,
+        "at": intent.at,
+        "body": _json(INTENT, intent),
+    }
+
+
+def _event_row(entry: LogEntry) -> dict[str, Any]:
+    return {
+        "at": entry.at,
+        "kind": entry.kind,
+        "session_id": entry.session_id,
+        "session": entry.session,
+        "launch_id": entry.launch_id,
+        "data": json.dumps(entry.data),
+    }
 
 
 def _json(adapter: TypeAdapter[Any], value: object) -> str:
