@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from weakref import WeakValueDictionary
@@ -28,6 +29,7 @@ from vigil.observe.process import read_group, read_process
 from vigil.observe.survivors import survivors_of
 from vigil.runtimes import Order, Runtime
 
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 SPAWN_S = 15.0
 EXEC_S = 0.5
 SERVER_GRACE_S = 2.0
@@ -175,10 +177,9 @@ class Carrier:
         left = await end_processes([agent] if agent else [], grace_s)
         if launch.process is not None and not left:
             await self.watch.reported(launch.id, within_s=5.0)
-        leaders = [process.pid for process in (launch.root or agent,) if process is not None]
+        spare = [launch.server] if launch.server else []
         for _ in range(ROUNDS):
-            spare = [launch.server] if launch.server else []
-            found = survivors_of(launch.id, leaders, spare, await self._census.take())
+            found = survivors_of(launch, spare, await self._census.take(), self._ticks(launch.ended_at))
             if not found:
                 break
             log.info("ending survivors", launch=launch.id, pids=[process.pid for process in found])
@@ -189,10 +190,20 @@ class Carrier:
             return [launch.server] if launch.server else []
         return left
 
+    def _is_alive(self, process: ProcessId) -> bool:
+        return process.boot == self._boot and kernel.is_alive(process.pid, process.start_ticks)
+
+    def _ticks(self, at: float | None) -> float | None:
+        """Return a moment as the kernel counts the starts of processes, a little late rather than early."""
+        if at is None:
+            return None
+        booted_at = self._clock.now() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        return (at - booted_at + 1.0) * TICKS_A_SECOND
+
     async def _end_server(self, launch: Launch) -> bool:
         """End a launch's tmux server, its screen kept first; say whether it is gone."""
         gone = True
-        if launch.server is not None and kernel.is_alive(launch.server.pid, launch.server.start_ticks):
+        if launch.server is not None and self._is_alive(launch.server):
             kind = self._kinds.get(launch.id)
             if kind is not None:
                 with contextlib.suppress(OSError):

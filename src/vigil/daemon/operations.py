@@ -13,7 +13,7 @@ from vigil.agents import KINDS
 from vigil.core.events import Asked, Declared
 from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
 from vigil.core.machine import GRACE_S
-from vigil.core.model import ALIVE, RestartPolicy, RuntimeKind, Session, Spec, State
+from vigil.core.model import ALIVE, Cause, RestartPolicy, RuntimeKind, Session, Spec, State
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.home import Home
@@ -106,8 +106,8 @@ class Operations:
             return None
         if verb in ("stop", "rm") and now.state in (State.STUCK, State.ENDING):
             raise VigilError(f"{name} could not be ended yet: {now.why}")
-        if verb in ("start", "restart") and now.state is State.FAILED and now.launch is not session.launch:
-            raise VigilError(f"{name} was not launched: {now.why}")
+        if verb in ("start", "restart") and (why := why_not_launched(now)) is not None:
+            raise VigilError(f"{name} was not launched: {why}")
         return now
 
     async def purged(self, session_id: str) -> list[str]:
@@ -138,10 +138,9 @@ class Operations:
     async def _launched(self, session_id: str, name: str) -> Session:
         await self._supervisor.until(lambda: self._settled(session_id, "start"), LAUNCH_S)
         session = self._machine.sessions[session_id]
-        death = session.last_death
-        if session.state is State.FAILED and death is not None and death.cause.value == "launch-failed":
+        if session.state is State.FAILED and (why := why_not_launched(session)) is not None:
             await self.ask("rm", name, "vigil", "its first launch failed")
-            raise VigilError(f"{name} was not launched: {death.evidence[0].text}")
+            raise VigilError(f"{name} was not launched: {why}")
         return session
 
     def _settled(self, session_id: str, verb: str) -> bool:
@@ -165,6 +164,14 @@ class Operations:
             raise VigilError(problem)
         if not os.path.isdir(session.spec.cwd):
             raise VigilError(f"{session.spec.cwd} is no folder any more: {session.name} cannot be started there")
+
+
+def why_not_launched(session: Session) -> str | None:
+    """Return why a session's newest launch never came to life; None if it did."""
+    death, launch = session.last_death, session.launch
+    if death is None or launch is None or death.launch_id != launch.id or death.cause is not Cause.LAUNCH_FAILED:
+        return None
+    return death.evidence[0].text
 
 
 def check_command(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> None:

@@ -16,8 +16,10 @@ KILL_GRACE_S = 5.0
 async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[ProcessId]:
     """End processes together: TERM, their grace, KILL. Returns those that are still there after all that."""
     held = {}
+    boot = kernel.read_boot()
     for process in processes:
-        pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
+        # Of another boot it is gone: the same pid and start time may be a process of this one (P9).
+        pidfd = kernel.open_pidfd(process.pid, process.start_ticks) if process.boot == boot else None
         if pidfd is not None:
             held[pidfd] = process
     try:

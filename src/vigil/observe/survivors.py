@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vigil.core.model import ProcessId
+from vigil.core.model import Launch, ProcessId
 from vigil.keeper import kernel
 
 TOKEN = b"VIGIL_LAUNCH="
@@ -43,14 +43,36 @@ def read_processes(boot: str) -> list[Seen]:
     return found
 
 
-def survivors_of(launch_id: str, leaders: Iterable[int], spare: Iterable[ProcessId], seen: list[Seen]) -> list[ProcessId]:
-    """Return the processes of a launch among those seen.
+def survivors_of(launch: Launch, spare: Iterable[ProcessId], seen: list[Seen], ended_ticks: float | None) -> list[ProcessId]:
+    """Return the processes of a launch among those seen; `spare` are ended in another way, such as its tmux server.
 
-    `leaders` are the pids that led its sessions: a child that cleaned its environment still belongs to one of them. `spare`
-    are those that carry the token and are ended in another way, such as its tmux server.
+    The token decides. A child that cleaned its environment still belongs to the launch's terminal session, as long as that
+    number is the launch's own: `ended_ticks` is when the launch ended, and what began later is somebody else's (P9).
     """
-    sids, spared = frozenset(leaders), frozenset(spare)
-    return [s.process for s in seen if (s.launch_id == launch_id or s.sid in sids) and s.process not in spared]
+    spared = frozenset(spare)
+    sid = _own_session(launch, seen)
+    return [
+        found.process
+        for found in seen
+        if found.process not in spared
+        and (
+            found.launch_id == launch.id
+            or (
+                found.launch_id is None
+                and found.sid == sid
+                and (ended_ticks is None or found.process.start_ticks <= ended_ticks)
+            )
+        )
+    ]
+
+
+def _own_session(launch: Launch, seen: list[Seen]) -> int | None:
+    """Return the number of a launch's terminal session; None if it was given to another process since."""
+    leader = launch.root or launch.process
+    if leader is None:
+        return None
+    now = next((found.process for found in seen if found.process.pid == leader.pid), leader)
+    return leader.pid if now == leader else None
 
 
 def _read_launch(pid: str) -> str | None:
