@@ -196,9 +196,23 @@ def alive(pid: int) -> bool:
     return stat is not None and stat.state not in "ZX"
 
 
+def command_of(pid: int) -> bytes:
+    """Return a process's command line as the kernel has it; nothing if it is gone."""
+    return _read(str(pid), "cmdline")
+
+
+def is_of_session(pid: int, name: str) -> bool:
+    """Say whether a process carries a session's name in its environment."""
+    return f"VIGIL_SESSION={name}".encode() in _read(str(pid), "environ").split(b"\0")
+
+
 def _holds(entry: str, name: str, token: bytes) -> bool:
+    return token in _read(entry, name)
+
+
+def _read(entry: str, name: str) -> bytes:
     try:
         with open(f"/proc/{entry}/{name}", "rb") as file:
-            return token in file.read()
+            return file.read()
     except OSError:
-        return False
+        return b""

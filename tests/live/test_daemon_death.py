@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pytest
 
-from tests.live.instance import Instance, alive, kill, wait_for
+from tests.live.instance import Instance, alive, command_of, is_of_session, kill, wait_for
 
 STATUSES = {
     "exit 0": (0, None),
@@ -121,12 +121,12 @@ def test_the_daemon_killed_at_any_instant_of_a_launch_never_doubles_the_agent(vi
 
         if name in [session["name"] for session in vigil.client.sessions(everything=True)]:
             session = vigil.wait_state(name, "running")
-            agents = [p for p in vigil.processes() if _token(p, name) and _command(p) == b"sleep\x001000\x00"]
+            agents = [p for p in vigil.processes() if is_of_session(p, name) and command_of(p) == b"sleep\x001000\x00"]
             assert agents == [session["pid"]], session
             assert vigil.deaths(name) == []
             assert session["restarts"]["count"] == 0
             vigil.client.rm(name)
-        wait_for(lambda name=name: not [p for p in vigil.processes() if _token(p, name)], 15, "it to be gone")  # type: ignore[misc]
+        wait_for(lambda name=name: not [p for p in vigil.processes() if is_of_session(p, name)], 15, "it to be gone")  # type: ignore[misc]
 
 
 def test_daemon_stop_leaves_sessions_running_and_kill_sessions_ends_them(vigil: Instance) -> None:
@@ -170,19 +170,3 @@ def test_the_server_of_an_agent_that_died_is_ended_by_the_next_daemon_if_this_on
 
     wait_for(lambda: not alive(session["server_pid"]), 15, "its tmux server to be ended")
     vigil.wait_death("a")
-
-
-def _token(pid: int, name: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return f"VIGIL_SESSION={name}".encode() in file.read().split(b"\0")
-    except OSError:
-        return False
-
-
-def _command(pid: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""

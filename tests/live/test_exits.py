@@ -25,32 +25,18 @@ SIGNALS = {"TERM": (15, "killed-by-unknown"), "KILL": (9, "killed-by-unknown"), 
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("before", ["", "sleep 0.2; "], ids=["at-birth", "later"])
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("script", EXITS)
-def test_an_agent_that_ends_at_birth_leaves_its_true_status(shared: Instance, repeats: int, runtime: str, script: str) -> None:
+def test_an_agent_that_ends_leaves_its_true_status(
+    shared: Instance, repeats: int, runtime: str, script: str, before: str
+) -> None:
     code, number, cause = EXITS[script]
-    names = [f"birth-{runtime}-{list(EXITS).index(script)}-{n}" for n in range(repeats)]
+    names = [f"ends-{runtime}-{list(EXITS).index(script)}-{n}" for n in range(repeats)]
     shared.start()
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda name: shared.run(name, "sh", "-c", script, runtime=runtime), names))
-
-    for name in names:
-        death = shared.wait_death(name)
-        assert (death["exit_code"], death["signal"], death["cause"]) == (code, number, cause), death
-        shared.client.rm(name)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("script", EXITS)
-def test_an_agent_that_ends_later_leaves_its_true_status(shared: Instance, repeats: int, runtime: str, script: str) -> None:
-    code, number, cause = EXITS[script]
-    names = [f"later-{runtime}-{list(EXITS).index(script)}-{n}" for n in range(repeats)]
-    shared.start()
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda name: shared.run(name, "sh", "-c", f"sleep 0.2; {script}", runtime=runtime), names))
+        list(pool.map(lambda name: shared.run(name, "sh", "-c", before + script, runtime=runtime), names))
 
     for name in names:
         death = shared.wait_death(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from tests.live.instance import Instance, alive, kill, wait_for
+from tests.live.instance import Instance, alive, command_of, is_of_session, kill, wait_for
 
 
 def test_after_a_sigkill_of_the_keeper_sessions_live_on_under_a_new_one(vigil: Instance) -> None:
@@ -132,7 +132,7 @@ def test_a_launch_while_the_keeper_is_stopped_fails_with_a_clear_line(vigil: Ins
     assert done.returncode == 1
     assert "late was not launched: the keeper" in done.stderr
     assert [session["name"] for session in vigil.client.sessions()] == ["t"]
-    wait_for(lambda: not [p for p in vigil.processes() if _names(p, b"VIGIL_SESSION=late")], 15, "nothing of it to be left")
+    wait_for(lambda: not [p for p in vigil.processes() if is_of_session(p, "late")], 15, "nothing of it to be left")
 
 
 def test_a_launch_that_was_given_up_is_never_born_late(vigil: Instance) -> None:
@@ -146,7 +146,7 @@ def test_a_launch_that_was_given_up_is_never_born_late(vigil: Instance) -> None:
     os.kill(vigil.keeper_pid, signal.SIGCONT)
 
     vigil.wait_state("t", "running", within_s=40)
-    agents = [pid for pid in vigil.processes() if _names(pid, b"VIGIL_SESSION=t\0") and _command(pid) == b"sleep\x001000\x00"]
+    agents = [pid for pid in vigil.processes() if is_of_session(pid, "t") and command_of(pid) == b"sleep\x001000\x00"]
     assert agents == [vigil.get("t")["pid"]]
 
 
@@ -178,19 +178,3 @@ def test_the_keeper_ends_by_itself_when_nothing_is_left_to_watch(vigil: Instance
     vigil.ok("daemon", "stop")
 
     wait_for(lambda: not alive(keeper), 20, "the keeper to end")
-
-
-def _names(pid: int, token: bytes) -> bool:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return token in file.read()
-    except OSError:
-        return False
-
-
-def _command(pid: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""

@@ -8,7 +8,7 @@ import stat
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.live.instance import VIGIL, Instance, alive, wait_for
+from tests.live.instance import VIGIL, Instance, alive, command_of, is_of_session, wait_for
 
 
 def test_a_new_user_runs_and_looks_at_a_session(vigil: Instance) -> None:
@@ -128,7 +128,7 @@ def test_nothing_secret_stands_in_any_command_line_but_the_agents_own(shared: In
     prompt = "s3cr3t-prompt with 'quotes' and $dollars\nand lines"
     session = shared.run("secret", "sh", "-c", "sleep 1000", prompt, env=env)
 
-    lines = {pid: _cmdline(pid) for pid in shared.processes()}
+    lines = {pid: command_of(pid) for pid in shared.processes()}
 
     assert [pid for pid, line in lines.items() if b"s3cr3t" in line] == [session["pid"]]
     assert not any(b"s3cr3t-in-env" in line for line in lines.values())
@@ -182,8 +182,8 @@ def test_twenty_runs_at_once_make_one_daemon_and_twenty_sessions(vigil: Instance
     sessions = vigil.client.sessions()
     assert len({session["pid"] for session in sessions}) == 20
     assert {session["state"] for session in sessions} == {"running"}
-    daemons = [pid for pid in vigil.processes() if b"vigil.api" in _cmdline(pid)]
-    keepers = [pid for pid in vigil.processes() if b"keeper/__main__" in _cmdline(pid)]
+    daemons = [pid for pid in vigil.processes() if b"vigil.api" in command_of(pid)]
+    keepers = [pid for pid in vigil.processes() if b"keeper/__main__" in command_of(pid)]
     assert (daemons, keepers) == ([vigil.daemon_pid], [vigil.keeper_pid])
 
 
@@ -211,30 +211,16 @@ def test_the_same_name_asked_for_by_ten_at_once_is_one_session(shared: Instance)
         codes = sorted(pool.map(run, range(10)))
 
     assert codes == [0] + [1] * 9
-    assert len([p for p in shared.processes() if _cmdline(p) == b"sleep\x001000\x00" and _is_session(p, "contested")]) == 1
+    assert len([p for p in shared.processes() if command_of(p) == b"sleep\x001000\x00" and is_of_session(p, "contested")]) == 1
     assert len(list(shared.home.environments.iterdir())) == len(shared.client.sessions(everything=True))
 
 
 def _sleepers(vigil: Instance) -> list[int]:
     return [
-        pid for pid in vigil.processes() if _cmdline(pid).startswith(b"sleep\x00100") and _cmdline(pid) != b"sleep\x001000\x00"
+        pid
+        for pid in vigil.processes()
+        if command_of(pid).startswith(b"sleep\x00100") and command_of(pid) != b"sleep\x001000\x00"
     ]
-
-
-def _is_session(pid: int, name: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return f"VIGIL_SESSION={name}".encode() in file.read().split(b"\0")
-    except OSError:
-        return False
-
-
-def _cmdline(pid: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
 
 
 def _read(path: object) -> str:

@@ -115,6 +115,15 @@ def test_ls_fits_a_narrow_terminal_and_is_coloured_only_on_one(shared: Instance,
     assert "\x1b" not in shared.ok("ls")
 
 
+def test_a_terminal_without_utf8_gets_marks_and_no_traceback(shared: Instance) -> None:
+    shared.run("a-name-that-will-be-cut-on-a-narrow-terminal", "sleep", "1000")
+
+    done = shared.run_cli("ls", env={"PYTHONIOENCODING": "ascii", "COLUMNS": "60"})
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "?" in done.stdout
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_completion_script_exists_for_each_shell(shared: Instance, shell: str) -> None:
     done = shared.run_cli(env={"_VIGIL_COMPLETE": f"{shell}_source"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
@@ -67,6 +68,9 @@ def app() -> None:
 
 def main() -> None:
     """Run a command; an error is one line that says what to do."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows a mark instead of a traceback
     try:
         code = app(prog_name="vigil", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
