@@ -15,7 +15,7 @@ from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
 from vigil.core.machine import GRACE_S
 from vigil.core.model import ALIVE, Cause, RestartPolicy, RuntimeKind, Session, Spec, State
 from vigil.daemon.supervisor import Supervisor
-from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
+from vigil.errors import NoSuchSession, UsageError, VigilError
 from vigil.home import Home
 from vigil.keeper.records import record_json
 from vigil.runtimes import Runtime
@@ -202,8 +202,3 @@ def check_command(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) ->
 def is_unwanted(name: str) -> bool:
     """Say whether a variable of the caller's environment is not for the agent."""
     return name.startswith(UNWANTED) or name in UNWANTED_NAMES
-
-
-def refuse_agent(actor: str, what: str) -> Refused:
-    """Return the refusal of an agent that wants to change somebody else."""
-    return Refused(f"{actor} is an agent that Vigil watches: it may read, but not {what}; a person can")

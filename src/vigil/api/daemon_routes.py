@@ -1,0 +1,42 @@
+"""Routes about the daemon itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from vigil import __version__
+from vigil.api.access import TheDaemon, may_change
+from vigil.api.views import rfc3339
+from vigil.errors import VigilError
+
+router = APIRouter()
+
+
+@router.get("/v1/daemon")
+async def status(daemon: TheDaemon) -> dict[str, Any]:
+    """Who the daemon is and how it is."""
+    return {
+        "pid": daemon.pid,
+        "keeper_pid": daemon.keeper.pid,
+        "started_at": rfc3339(daemon.started_at),
+        "version": __version__,
+        "home": str(daemon.home.path),
+        "sessions": len(daemon.operations.sessions()),
+        "lateness_ms": daemon.lateness.summary(),
+        "probes": {"in_flight": 0, "abandoned": 0},
+        "keeper_wedged": daemon.keeper.wedged,
+        "store_trouble": daemon.supervisor.store_trouble,
+    }
+
+
+@router.post("/v1/daemon:stop")
+async def stop(daemon: TheDaemon, request: Request, kill_sessions: bool = False) -> dict[str, Any]:
+    """End the daemon; sessions live on unless they are to be ended too."""
+    actor = may_change(daemon, request, None)
+    left = await daemon.operations.kill_all(actor) if kill_sessions else []
+    daemon.stop(with_keeper=kill_sessions and not left)
+    if left:
+        raise VigilError(f"could not end {', '.join(left)}; the daemon stops, they live on")
+    return {"stopped": True}

@@ -1,0 +1,139 @@
+"""Routes about sessions. A verb is a suffix after a colon, which no name can hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from vigil.api.access import TheDaemon, may_change
+from vigil.api.views import session_detail, session_view, why_view
+from vigil.core.explain import explain
+from vigil.core.model import ALIVE, RestartPolicy, RestartWhen, RuntimeKind
+from vigil.daemon.daemon import Daemon
+from vigil.daemon.operations import Wanted
+from vigil.errors import NoSuchSession, Refused
+from vigil.text import decode, plain
+
+Verb = Literal["stop", "start", "restart", "reset"]
+
+router = APIRouter()
+
+
+class RunRequest(BaseModel):
+    """A session to declare and launch."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = None
+    agent: str = "generic"
+    runtime: RuntimeKind = RuntimeKind.TMUX
+    command: list[str] = Field(default_factory=list)
+    cwd: str
+    env: dict[str, str] = Field(default_factory=dict)
+    restart: RestartWhen = RestartWhen.NEVER
+    max_restarts: int = Field(0, ge=0, le=1_000_000)
+    backoff_base_s: float = Field(5.0, ge=0.01, le=86400)
+
+
+@router.get("/v1/sessions")
+async def sessions(daemon: TheDaemon, all: bool = False) -> Response:
+    """Every session; without `all`, those that have been over for a day are left out."""
+    found = [session for session in daemon.operations.sessions() if all or not daemon.is_old(session)]
+    found.sort(key=lambda session: session.name)
+    return Response(json.dumps([session_view(session) for session in found]), media_type="application/json")
+
+
+@router.post("/v1/sessions", status_code=201)
+async def run(daemon: TheDaemon, wanted: RunRequest, request: Request) -> dict[str, Any]:
+    """Declare a session and launch it."""
+    actor = may_change(daemon, request, None)
+    policy = RestartPolicy(wanted.restart, wanted.max_restarts, wanted.backoff_base_s)
+    command = tuple(wanted.command)
+    order = Wanted(wanted.name, wanted.agent, wanted.runtime, command, wanted.cwd, wanted.env, policy)
+    return session_detail(await daemon.operations.run(order, actor))
+
+
+@router.get("/v1/sessions/{name:path}:why")
+async def why(daemon: TheDaemon, name: str) -> dict[str, Any]:
+    """Why a session is as it is."""
+    return why_view(name, explain(daemon.operations.find(name)), daemon.clock.now())
+
+
+@router.get("/v1/sessions/{name:path}:attach")
+async def attach(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
+    """The command that shows a person the terminal."""
+    may_change(daemon, request, name)
+    session = daemon.operations.find(name)
+    launch = session.launch
+    if session.spec.runtime is RuntimeKind.HEADLESS:
+        raise Refused(f"{name} is headless and has no terminal; vigil logs --follow {name} shows what it prints")
+    argv = daemon.runtimes[session.spec.runtime].attach_argv(launch) if launch else None
+    if argv is None or session.state not in ALIVE or launch is None or launch.ended_at is not None:
+        raise Refused(f"{name} is {session.state}: there is no terminal to attach to")
+    return {"argv": argv}
+
+
+@router.get("/v1/sessions/{name:path}:logs")
+async def logs(
+    daemon: TheDaemon,
+    name: str,
+    lines: Annotated[int, Query(ge=0, le=1_000_000)] = 1000,
+    raw: bool = False,
+    follow: bool = False,
+) -> Response:
+    """What the agent printed; as it goes on printing with `follow`."""
+    session = daemon.operations.find(name)
+    if session.launch is None:
+        return Response(b"")
+    if follow:
+        return StreamingResponse(_follow(daemon, session.launch.id, lines, raw), media_type="application/octet-stream")
+    found = await daemon.runtimes[session.spec.runtime].read_output(session.launch, lines)
+    return Response(_shown(found, raw), media_type="application/octet-stream")
+
+
+@router.get("/v1/sessions/{name:path}")
+async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
+    """All there is about one session."""
+    await daemon.look(daemon.operations.find(name))
+    return session_detail(daemon.operations.find(name))
+
+
+@router.post("/v1/sessions/{name:path}:{verb}")
+async def ask(daemon: TheDaemon, name: str, verb: Verb, request: Request, reason: str = "") -> dict[str, Any]:
+    """Stop, start, restart or reset a session, and wait until that is done."""
+    session = await daemon.operations.ask(verb, name, may_change(daemon, request, name), reason)
+    if session is None:
+        raise NoSuchSession(f"{name} was removed meanwhile")
+    return session_detail(session)
+
+
+@router.delete("/v1/sessions/{name:path}")
+async def rm(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
+    """End a session and purge its identity."""
+    actor = may_change(daemon, request, name)
+    session = daemon.operations.find(name)
+    await daemon.operations.ask("rm", name, actor)
+    kept = [f"folder {session.spec.cwd}", "death records and events"]
+    return {"name": name, "purged": await daemon.operations.purged(session.id), "kept": kept}
+
+
+async def _follow(daemon: Daemon, launch_id: str, lines: int, raw: bool) -> AsyncIterator[bytes]:
+    """Yield what a launch prints, until it is over and nothing more comes."""
+    session = daemon.machine.of_launch(launch_id)
+    if session is None or session.launch is None:
+        return
+    async for data in daemon.runtimes[session.spec.runtime].follow_output(session.launch, lines):
+        if data:
+            yield _shown(data, raw)
+        now = daemon.machine.of_launch(launch_id)
+        if not data and (now is None or now.launch is None or now.launch.ended_at is not None):
+            return
+
+
+def _shown(data: bytes, raw: bool) -> bytes:
+    return data if raw else plain(decode(data)).encode()
