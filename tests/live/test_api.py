@@ -146,7 +146,8 @@ def test_an_agent_may_read_but_not_change_another_session(shared: Instance) -> N
     for runtime in ("tmux", "headless"):
         shared.run("intruder", "sh", "-c", script, runtime=runtime)
 
-        wait_for(lambda: (shared.path / "out.daemon-code").exists(), 20, "the agent to have tried everything")
+        last = shared.path / "out.daemon-code"
+        wait_for(lambda: last.exists() and last.read_text().strip(), 20, "the agent to have tried everything")  # noqa: B023
 
         codes = {what: int((shared.path / f"out.{what}-code").read_text()) for what in ("ls", "stop", "rm", "run", "daemon")}
         assert codes == {"ls": 0, "stop": 4, "rm": 4, "run": 4, "daemon": 4}
