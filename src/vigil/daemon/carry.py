@@ -31,6 +31,7 @@ from vigil.runtimes import Order, Runtime
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 SPAWN_S = 15.0
+FORGET_S = 2.0
 EXEC_S = 0.5
 SERVER_GRACE_S = 2.0
 SURVIVOR_GRACE_S = 3.0
@@ -169,8 +170,17 @@ class Carrier:
         folder = self._home.launch(launch_id)
         if not folder.exists():
             return False
+        await self._keeper_forgets(launch_id)  # or it writes a last record into what is being removed
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return True
+
+    async def _keeper_forgets(self, launch_id: str) -> None:
+        """Have the keeper watch nothing of a launch any more, and wait until it does not."""
+        if self._keeper.wedged:
+            self._keeper.tell("forget", launch=launch_id)
+            return
+        with contextlib.suppress(KeeperSilent, KeeperRefused):
+            await self._keeper.ask("forget", timeout_s=FORGET_S, launch=launch_id)
 
     async def _end_all(self, launch: Launch, grace_s: float) -> list[ProcessId]:
         agent = launch.process or self._find_agent(launch)
