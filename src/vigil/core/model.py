@@ -148,8 +148,14 @@ class Launch:
     root: ProcessId | None = None  # the pane's root; for a headless launch the agent leads its own group
     server: ProcessId | None = None
     pane: str | None = None
+    found: ProcessId | None = None  # the agent itself, where its kind is known by name and `process` only runs it
     ended_at: float | None = None
     closed: bool = False  # nothing of its runtime is left
+
+    @property
+    def agent(self) -> ProcessId | None:
+        """The process whose life is the launch's."""
+        return self.found or self.process
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +228,87 @@ class After(StrEnum):
     REMOVE = "remove"
 
 
+class DoubtKind(StrEnum):
+    """Why a session's life is in doubt (DESIGN 4.2)."""
+
+    WEDGED = "wedged"
+    BLIND = "blind"
+    UNREADABLE = "unreadable"
+    CONFIRM = "confirm"
+    PANE = "pane"
+    ORACLE = "oracle"
+    ORPHANED = "orphaned"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What a suspect remembers; it survives a restart of the daemon."""
+
+    kind: DoubtKind
+    axis: Axis  # a healthy fact of this axis ends it
+    since: float
+    attempts: int
+    evidence: str  # what was read, without times: when it changes the attempts begin anew, the clock does not
+    sampled_at: float
+
+
+class IncidentKind(StrEnum):
+    """What a human should know of."""
+
+    STUCK = "stuck"
+    NEEDS_INPUT = "needs-input"
+    STALLED = "stalled"
+    SATURATED = "saturated"
+    SERVER_DIED = "server-died"
+    MASS_DEATH = "mass-death"
+    TAINTED = "tainted"
+    LIMIT = "limit"
+    AUTH = "auth"
+    UNHEALTHY_PROBER = "unhealthy-prober"
+    LATE_DAEMON = "late-daemon"
+    KEEPER_LOST = "keeper-lost"
+    LOW_MEMORY = "low-memory"
+    UNDELIVERED = "undelivered"
+
+
+class Severity(StrEnum):
+    """How soon a human should know."""
+
+    URGENT = "urgent"
+    ACTION = "action"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One notice of an incident to one route, and what became of it; its id is the same when it is sent again."""
+
+    id: str
+    route: str
+    state: str  # sent or failed
+    at: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What a human should know: opens once, resolves once (P12)."""
+
+    id: str
+    key: str  # a session and a kind, or the host and a kind: one is open of each at most
+    kind: IncidentKind
+    severity: Severity
+    session_id: str | None
+    session: str | None
+    opened_at: float
+    why: str
+    count: int = 1
+    acked_at: float | None = None
+    resolved_at: float | None = None
+    resolution: str = ""
+    notices: tuple[Notice, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """An identity with its desired state, and all the core remembers of it."""
@@ -243,3 +330,4 @@ class Session:
     axes: Mapping[Axis, Reading] = field(default_factory=dict)
     last_activity_at: float | None = None
     attached: int = 0
+    doubt: Doubt | None = None
