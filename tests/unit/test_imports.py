@@ -1,4 +1,4 @@
-"""Imports point one way (DESIGN 6): cli → client; api → daemon → (observe, runtimes, agents, store) → core."""
+"""Imports point one way (DESIGN 6): cli → client; api → daemon → (observe, runtimes, agents, store, notify, config) → core."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import vigil
 SOURCE = Path(vigil.__file__).parent
 SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.text"}  # single files that anybody above the keeper may use
 KEEPER = {"vigil.keeper.kernel", "vigil.keeper.records", "vigil.keeper.protocol"}  # what the keeper shares; the rest is its own
-PARTS = {"vigil.observe", "vigil.runtimes", "vigil.store", "vigil.agents"}
+PARTS = {"vigil.observe", "vigil.runtimes", "vigil.store", "vigil.agents", "vigil.notify", "vigil.config"}
 STDLIB = set(sys.stdlib_module_names)
 
 # Part: what of Vigil it may import besides itself. A name stands for a module and all below it.
@@ -27,20 +27,30 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.core": set(),
     "vigil.keeper": set(),
     "vigil.fake_agent": set(),
+    "vigil.command": {"vigil.keeper.kernel"},
+    "vigil.config": {"vigil.core", *SMALL},
+    "vigil.notify": {"vigil.core", "vigil.command", *SMALL},
     "vigil.observe": {"vigil.core", *KEEPER, *SMALL},
-    "vigil.runtimes": {"vigil.core", *KEEPER, *SMALL},
+    "vigil.runtimes": {"vigil.core", "vigil.command", *KEEPER, *SMALL},
     "vigil.agents": {"vigil.core", *KEEPER, *SMALL},
     "vigil.store": {"vigil.core", *KEEPER, *SMALL},
     "vigil.daemon": {"vigil.core", *PARTS, *KEEPER, *SMALL},
     "vigil.api": {"vigil.daemon", "vigil.core", *PARTS, *KEEPER, *SMALL},
-    "vigil.client": SMALL,
+    "vigil.client": {"vigil.config.finding", *SMALL},
     "vigil.demo": {"vigil.client", "vigil.fake_agent", *KEEPER, *SMALL},
-    "vigil.doctor": {"vigil.client", "vigil.store.revision", *KEEPER, *SMALL},  # it looks where no daemon answers
+    "vigil.doctor": {
+        "vigil.client",
+        "vigil.config",
+        "vigil.store.revision",
+        *KEEPER,
+        *SMALL,
+    },  # it looks where no daemon answers
     "vigil.cli": {"vigil.client", "vigil.fake_agent", "vigil.demo", "vigil.doctor", *SMALL},
 }
 # Part: what of others it may import besides the standard library.
 MAY_USE: dict[str, set[str]] = {
     "vigil.store": {"sqlalchemy", "alembic", "pydantic"},
+    "vigil.config": {"pydantic"},
     "vigil.daemon": {"structlog"},
     "vigil.api": {"fastapi", "pydantic", "uvicorn", "starlette"},
     "vigil.cli": {"click"},

@@ -1,6 +1,6 @@
 """What runs in a session: the kinds of agents, and what each needs to be started."""
 
 from vigil.agents.contract import Agent
-from vigil.agents.kinds import KINDS
+from vigil.agents.kinds import KINDS, agent_of, names_of
 
-__all__ = ["KINDS", "Agent"]
+__all__ = ["KINDS", "Agent", "agent_of", "names_of"]

@@ -25,7 +25,11 @@ async def status(daemon: TheDaemon) -> dict[str, Any]:
         "home": str(daemon.home.path),
         "sessions": len(daemon.operations.sessions()),
         "lateness_ms": daemon.lateness.summary(),
-        "probes": {"in_flight": 0, "abandoned": 0},
+        "clock_lateness_ms": daemon.alarms.heartbeat.lateness(),
+        "probes": daemon.probes(),
+        "hooks": daemon.hooks.counts(),
+        "incidents": len(daemon.supervisor.incidents),
+        "config": {"path": str(daemon.config.path), "problem": daemon.config.problem},
         "keeper_wedged": daemon.keeper.wedged,
         "store_trouble": daemon.supervisor.store_trouble,
     }

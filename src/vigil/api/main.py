@@ -10,6 +10,7 @@ import os
 import signal
 from pathlib import Path
 
+from vigil.config.finding import find_config
 from vigil.daemon.keeper_link import KeeperSilent, raise_nofile
 from vigil.errors import VigilError
 from vigil.home import Home, home_at, make_home
@@ -21,6 +22,7 @@ def main(argv: list[str]) -> int:
     """Run the daemon of a home until it is told to stop."""
     parser = argparse.ArgumentParser(prog="vigil-daemon")
     parser.add_argument("--home", required=True)
+    parser.add_argument("--config")
     parser.add_argument("--ready-fd", type=int, default=-1)
     parser.add_argument("--detach", action="store_true")
     options = parser.parse_args(argv)
@@ -32,14 +34,15 @@ def main(argv: list[str]) -> int:
         lock = _lock(home)
         if lock is None:
             return _say(options.ready_fd, ALREADY, 0)
-        asyncio.run(_serve(home, options.ready_fd))
+        config = find_config() if options.config is None else Path(os.path.abspath(options.config))
+        asyncio.run(_serve(home, config, options.ready_fd))
     except (VigilError, OSError, KeeperSilent) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return _say(options.ready_fd, f"error {words}", 1)
     return 0
 
 
-async def _serve(home: Home, ready_fd: int) -> None:
+async def _serve(home: Home, config: Path, ready_fd: int) -> None:
     from vigil.daemon.log import log_to
     from vigil.store.store import Store
 
@@ -48,9 +51,10 @@ async def _serve(home: Home, ready_fd: int) -> None:
 
     from vigil.api.app import make_app
     from vigil.api.server import Server, bind
+    from vigil.config.loading import ConfigFile
     from vigil.daemon.daemon import Daemon
 
-    daemon = Daemon(home, store, raise_nofile())
+    daemon = Daemon(home, store, raise_nofile(), ConfigFile(config))
     server = Server(make_app(daemon))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from vigil.api.access import TheDaemon, may_change
 from vigil.api.views import session_detail, session_view, why_view
+from vigil.core.dying import leaves_its_pane
 from vigil.core.explain import explain
-from vigil.core.model import ALIVE, RestartPolicy, RestartWhen, RuntimeKind
+from vigil.core.model import ALIVE, RestartPolicy, RestartWhen, RuntimeKind, Session
 from vigil.daemon.daemon import Daemon
 from vigil.daemon.operations import Wanted
 from vigil.errors import NoSuchSession, Refused
@@ -45,7 +46,8 @@ async def sessions(daemon: TheDaemon, all: bool = False) -> Response:
     """Every session; without `all`, those that have been over for a day are left out."""
     found = [session for session in daemon.operations.sessions() if all or not daemon.is_old(session)]
     found.sort(key=lambda session: session.name)
-    return Response(json.dumps([session_view(session) for session in found]), media_type="application/json")
+    shown = [session_view(session, daemon.operations.incidents_of(session)) for session in found]
+    return Response(json.dumps(shown), media_type="application/json")
 
 
 @router.post("/v1/sessions", status_code=201)
@@ -73,7 +75,7 @@ async def attach(daemon: TheDaemon, name: str, request: Request) -> dict[str, An
     if session.spec.runtime is RuntimeKind.HEADLESS:
         raise Refused(f"{name} is headless and has no terminal; vigil logs --follow {name} shows what it prints")
     argv = daemon.runtimes[session.spec.runtime].attach_argv(launch) if launch else None
-    if argv is None or session.state not in ALIVE or launch is None or launch.ended_at is not None:
+    if argv is None or launch is None or not (_is_up(session) or leaves_its_pane(session)):
         raise Refused(f"{name} is {session.state}: there is no terminal to attach to")
     return {"argv": argv}
 
@@ -100,7 +102,8 @@ async def logs(
 async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """All there is about one session."""
     await daemon.look(daemon.operations.find(name))
-    return session_detail(daemon.operations.find(name))
+    session = daemon.operations.find(name)
+    return session_detail(session, daemon.operations.incidents_of(session))
 
 
 @router.post("/v1/sessions/{name:path}:{verb}")
@@ -133,6 +136,10 @@ async def _follow(daemon: Daemon, launch_id: str, lines: int, raw: bool) -> Asyn
         now = daemon.machine.of_launch(launch_id)
         if not data and (now is None or now.launch is None or now.launch.ended_at is not None):
             return
+
+
+def _is_up(session: Session) -> bool:
+    return session.state in ALIVE and session.launch is not None and session.launch.ended_at is None
 
 
 def _shown(data: bytes, raw: bool) -> bytes:

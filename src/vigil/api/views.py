@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from vigil.core.explain import Explanation
 from vigil.core.health import health_of
-from vigil.core.model import ALIVE, Axis, Death, Reading, Session
+from vigil.core.model import ALIVE, Axis, Death, Incident, Reading, Session
 from vigil.store.store import StoredEvent
 
 
@@ -18,8 +19,8 @@ def rfc3339(at: float | None) -> str | None:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
-def session_view(session: Session) -> dict[str, Any]:
-    """Return one session."""
+def session_view(session: Session, incidents: Iterable[Incident] = ()) -> dict[str, Any]:
+    """Return one session, with the ids of its open incidents."""
     launch, hold, policy = session.launch, session.hold, session.spec.restart
     up = session.state in ALIVE and launch is not None and launch.ended_at is None
     backoff_until = hold.until if hold is not None and hold.reason == "backoff" else None
@@ -34,7 +35,7 @@ def session_view(session: Session) -> dict[str, Any]:
         "runtime": session.spec.runtime.value,
         "cwd": session.spec.cwd,
         "launch": None if launch is None else launch.id,
-        "pid": launch.process.pid if up and launch and launch.process else None,
+        "pid": launch.agent.pid if up and launch and launch.agent else None,
         "server_pid": launch.server.pid if up and launch and launch.server else None,
         "created_at": rfc3339(session.created_at),
         "state_since": rfc3339(session.state_since),
@@ -51,18 +52,27 @@ def session_view(session: Session) -> dict[str, Any]:
         "last_death": None if session.last_death is None else _last_death_view(session.last_death),
         "conversation": None,
         "attached": session.attached,
-        "incidents": [],
+        "incidents": [incident.id for incident in incidents],
     }
 
 
-def session_detail(session: Session) -> dict[str, Any]:
+def session_detail(session: Session, incidents: Iterable[Incident] = ()) -> dict[str, Any]:
     """Return all there is about one session."""
-    launch = session.launch
-    return session_view(session) | {
+    launch, doubt = session.launch, session.doubt
+    return session_view(session, incidents) | {
         "command": list(session.spec.command),
         "launches": session.launches,
         "started_at": rfc3339(launch.started_at) if launch else None,
         "pane": launch.pane if launch else None,
+        "doubt": None
+        if doubt is None
+        else {
+            "kind": doubt.kind.value,
+            "axis": doubt.axis.value,
+            "since": rfc3339(doubt.since),
+            "attempts": doubt.attempts,
+            "evidence": doubt.evidence,
+        },
         "intent": None
         if session.intent is None
         else {"verb": session.intent.verb, "actor": session.intent.actor, "at": rfc3339(session.intent.at)},
@@ -91,6 +101,27 @@ def death_view(death: Death) -> dict[str, Any]:
         },
         "uptime_s": death.uptime_s,
         "evidence": [{"source": line.source, "text": line.text} for line in death.evidence],
+    }
+
+
+def incident_view(incident: Incident) -> dict[str, Any]:
+    """Return one incident."""
+    return {
+        "id": incident.id,
+        "key": incident.key,
+        "kind": incident.kind.value,
+        "severity": incident.severity.value,
+        "session": incident.session,
+        "opened_at": rfc3339(incident.opened_at),
+        "count": incident.count,
+        "acked_at": rfc3339(incident.acked_at),
+        "resolved_at": rfc3339(incident.resolved_at),
+        "why": incident.why,
+        "resolution": incident.resolution,
+        "notices": [
+            {"id": notice.id, "route": notice.route, "state": notice.state, "at": rfc3339(notice.at), "why": notice.why}
+            for notice in incident.notices
+        ],
     }
 
 
@@ -137,6 +168,7 @@ def _reading_view(reading: Reading | None) -> dict[str, Any] | None:
         "conclusive": reading.conclusive,
         "observed_at": rfc3339(reading.observed_at),
         "since": rfc3339(reading.since),
+        "why": reading.why,
     }
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "rm": ("rm", "End a session and purge its identity."),
     "deaths": ("deaths", "List death records, newest first."),
     "death": ("deaths", "Show one death with its evidence."),
+    "incidents": ("incidents", "List what needs a human."),
     "daemon": ("daemon", "Start, stop and look at the daemon."),
     "doctor": ("doctor", "Say what is missing or wrong here, and what it means."),
     "demo": ("demo", "Show a small fleet of scripted agents live."),

@@ -70,6 +70,10 @@ class Client:
         """Return one death record."""
         return self._ask("GET", f"/v1/deaths/{quote(death_id, safe='')}")
 
+    def incidents(self, everything: bool = False) -> list[Json]:
+        """Return what needs a human, and what did."""
+        return self._ask("GET", f"/v1/incidents{'?all=true' if everything else ''}")
+
     def events(self, name: str | None = None, since: float | None = None) -> list[Json]:
         """Return the event log."""
         return self._ask("GET", f"/v1/events{_query(session=name, since=since)}")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+from vigil.config.finding import find_config
 from vigil.errors import Unreachable
 from vigil.home import Home, make_home
 
@@ -53,13 +54,15 @@ def _wait_for(lock: int) -> None:
 
 
 def _start(home: Home) -> None:
+    # Where its configuration is must be said: its own environment holds no VIGIL_CONFIG.
+    argv = [sys.executable, "-m", "vigil.api", "--home", str(home.path), "--config", str(find_config())]
     told, tell = os.pipe()
     log_path = home.log / "daemon.err"
     if log_path.exists() and log_path.stat().st_size > 1 << 20:
         log_path.unlink()
     with open(log_path, "ab") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "vigil.api", "--home", str(home.path), "--ready-fd", str(tell), "--detach"],
+            [*argv, "--ready-fd", str(tell), "--detach"],
             stdin=subprocess.DEVNULL,
             stdout=errors,
             stderr=errors,

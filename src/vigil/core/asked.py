@@ -41,6 +41,9 @@ def stop(book: Book, session: Session, event: Asked, now: float) -> None:
     """End it and keep it so; a wait is over at once."""
     if session.state in ALIVE:
         end(book, session, event, After.STOP, now)
+    elif session.launch is not None and not session.launch.closed:  # its agent is dead, its pane is not
+        session = book.become(session, now, State.ENDING, "ending what its last launch left", hold=None, after=After.STOP)
+        book.end_all(session.launch)
     elif session.state is not State.STOPPED:
         book.become(session, now, State.STOPPED, f"stopped by {event.actor}", hold=None, after=None)
 

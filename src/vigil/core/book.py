@@ -10,25 +10,34 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from vigil.core import incidents
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
-from vigil.core.model import Death, Fact, Intent, Launch, Reading, Session, State
+from vigil.core.model import Death, Fact, Incident, Intent, Launch, Reading, Session, State
 
 GRACE_S = 10.0  # between TERM and KILL
+DOUBTED = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK})  # what is anything else has no doubt left
+RESOLVED_KEPT = 200  # incidents that are over, for the fate of their last notices
 
 
 class Book:
     """All sessions of one host."""
 
-    def __init__(self, sessions: Iterable[Session] = ()) -> None:
+    def __init__(self, sessions: Iterable[Session] = (), open_incidents: Iterable[Incident] = ()) -> None:
         self.sessions: dict[str, Session] = {}
+        self.incidents: dict[str, Incident] = {}  # those that are open, by key
+        self.resolved: dict[str, Incident] = {}  # those that are over, by id, the newest last
+        self.wedged: set[str] = set()  # sessions whose server has not answered for a while
+        self.deaths_at: deque[float] = deque()
+        self.void_before = 0.0  # what was read earlier says nothing, unless it is conclusive
         self.by_name: dict[str, str] = {}
         self.by_launch: dict[str, str] = {}
         self.spawning: set[str] = set()
         self.waiting: deque[str] = deque()
         self.change = Change()
+        for incident in open_incidents:
+            self.keep_incident(incident)
         for session in sessions:
-            self.keep(session)
-        self.change = Change()  # what was loaded is no change
+            self.keep(session, durable=False)
 
     def of_launch(self, launch_id: str) -> Session | None:
         """Return the session whose current launch this is; an old launch has none (fencing)."""
@@ -43,13 +52,18 @@ class Book:
     def become(self, session: Session, now: float, state: State, why: str, **changes: Any) -> Session:
         """Move a session to a state, and say so in the log if it is another one."""
         moved = state is not session.state
+        if state not in DOUBTED:
+            changes["doubt"] = None
         changed = replace(session, state=state, why=why, state_since=now if moved else session.state_since, **changes)
         if moved:
             data: dict[str, Any] = {"from": session.state.value, "to": state.value, "why": why}
             if changed.hold is not None:
                 data |= {"hold": changed.hold.reason, "until": changed.hold.until}
             self.log(now, changed, "session.state", **data)
-        return self.keep(changed)
+        self.keep(changed)
+        incidents.count_wedged(self, changed, state in (State.SUSPECT, State.STUCK), now)
+        incidents.follow(self, changed, now)
+        return changed
 
     def read_axes(self, session: Session, facts: tuple[Fact, ...]) -> Session:
         """Take in readings of a session's axes."""
@@ -72,6 +86,23 @@ class Book:
             self.change.sessions[session.id] = session
         return session
 
+    def keep_incident(self, incident: Incident) -> None:
+        """Remember an incident: while it is open by its key, then for a while by its id."""
+        if incident.resolved_at is None:
+            self.incidents[incident.key] = incident
+        else:
+            self.incidents.pop(incident.key, None)
+            self.resolved[incident.id] = incident
+            while len(self.resolved) > RESOLVED_KEPT:
+                del self.resolved[next(iter(self.resolved))]
+        self.change.incidents[incident.id] = incident
+
+    def find_incident(self, incident_id: str) -> Incident | None:
+        """Return an incident, open or just over."""
+        return self.change.incidents.get(incident_id) or next(
+            (incident for incident in self.incidents.values() if incident.id == incident_id), self.resolved.get(incident_id)
+        )
+
     def close(self, session: Session) -> Session:
         """Return a session of whose launch nothing is left."""
         if session.launch is None or session.launch.closed:
@@ -83,6 +114,7 @@ class Book:
     def forget(self, session: Session) -> None:
         """Remember a session no more."""
         del self.sessions[session.id], self.by_name[session.name]
+        self.wedged.discard(session.id)
         for launch_id in [key for key, owner in self.by_launch.items() if owner == session.id]:
             del self.by_launch[launch_id]
             self.spawning.discard(launch_id)
@@ -111,11 +143,12 @@ class Change:
         self.removed: list[str] = []
         self.deaths: list[Death] = []
         self.intents: list[Intent] = []
+        self.incidents: dict[str, Incident] = {}
         self.log: list[LogEntry] = []
         self.todo: list[Effect] = []
 
     def effects(self) -> list[Effect]:
-        if not (self.sessions or self.removed or self.log or self.intents):
+        if not (self.sessions or self.removed or self.log or self.intents or self.incidents):
             return self.todo
         persist = Persist(
             tuple(self.sessions.values()),
@@ -123,6 +156,7 @@ class Change:
             tuple(self.removed),
             tuple(self.deaths),
             tuple(self.intents),
+            tuple(self.incidents.values()),
             tuple(self.log),
         )
         return [persist, *self.todo]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vigil.core import death as deaths
+from vigil.core import incidents
 from vigil.core.book import Book
 from vigil.core.effects import CloseLaunch, SetTimer
 from vigil.core.events import Exited, LaunchFailed, Orphaned
 from vigil.core.intents import intend
 from vigil.core.launching import spawn_over
-from vigil.core.model import Axis, Cause, Death, Evidence, Exit, Fact, Session, State
+from vigil.core.model import Axis, Cause, Death, Doubt, DoubtKind, Evidence, Exit, Fact, Session, State
 from vigil.core.restart import COMES_BACK, COUNTED, charge, jitter_of
+
+LOOK_S = 5.0  # an orphan is looked at so often
 
 
 def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:
@@ -60,9 +63,11 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         uptime_s=uptime_s,
         evidence=evidence,
     )
+    if death.charged:
+        incidents.count_death(book, found.at, found.at)
     launch = replace(launch, ended_at=found.at)
     facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
-    session = book.read_axes(replace(session, launch=launch, last_death=death), facts)
+    session = book.read_axes(replace(session, launch=launch, last_death=death, doubt=None), facts)
     book.change.launches.append(launch)
     book.change.deaths.append(death)
     book.log(
@@ -109,24 +114,43 @@ def after_death(book: Book, session: Session, death: Death, now: float) -> None:
             book.do(SetTimer(session.id, "hold", hold.until))
     if death.cause is Cause.LAUNCH_FAILED:
         book.end_all(launch)  # whatever came of it half-way
-    else:
+    elif not leaves_its_pane(session):
         book.do(CloseLaunch(launch))
 
 
+def leaves_its_pane(session: Session) -> bool:
+    """Say whether the command around a dead agent lives on: a person may be looking at it, and it closes by itself."""
+    launch, runtime = session.launch, session.axes.get(Axis.RUNTIME)
+    assert launch is not None
+    below = launch.found is not None and launch.found != launch.process
+    return below and runtime is not None and runtime.value == "alive"
+
+
 def orphaned(book: Book, event: Orphaned, now: float) -> None:
-    """Show an agent without its pane; end it only where something is to take its place (P1, P2)."""
-    session = book.of_launch(event.launch_id)
-    if session is None or session.launch is None or session.state not in (State.STARTING, State.RUNNING, State.SUSPECT):
+    """The pane or the server of a living agent ended."""
+    session = book.living(event.launch_id)
+    if session is None or session.state not in (State.STARTING, State.RUNNING, State.SUSPECT):
         return
-    axes = [Fact(Axis.RUNTIME, "dead", "pidfd", event.at, conclusive=True)]
+    facts = [Fact(Axis.RUNTIME, "dead", "pidfd", event.at, conclusive=True)]
     if event.what == "server":
-        axes.append(Fact(Axis.SERVER, "dead", "keeper", event.at, conclusive=True))
-    session = book.read_axes(session, tuple(axes))
-    words = f"orphaned: the agent outlived its {event.what}"
+        facts.append(Fact(Axis.SERVER, "dead", "keeper", event.at, conclusive=True))
+    orphan(book, book.read_axes(session, tuple(facts)), event.what, now, event.exit_code, event.signal)
+
+
+def orphan(
+    book: Book, session: Session, what: str, now: float, exit_code: int | None = None, signal: int | None = None
+) -> None:
+    """Show an agent without its pane; end it only where something is to take its place (P1, P2)."""
+    words = f"orphaned: the agent outlived its {what}"
     if session.state is not State.SUSPECT:
-        book.log(now, session, "session.orphaned", what=event.what, exit_code=event.exit_code, signal=event.signal)
-    if Cause.SERVER_DIED not in COMES_BACK[session.spec.restart.when]:
+        book.log(now, session, "session.orphaned", what=what, exit_code=exit_code, signal=signal)
+    doubt = session.doubt or Doubt(DoubtKind.ORPHANED, Axis.RUNTIME, now, 1, words, now)
+    session = replace(session, doubt=doubt)
+    runtime = session.axes.get(Axis.RUNTIME)
+    sure = runtime is not None and runtime.value == "dead" and runtime.conclusive
+    if not sure or Cause.SERVER_DIED not in COMES_BACK[session.spec.restart.when]:
         book.become(session, now, State.SUSPECT, f"{words}; vigil stop {session.name} ends it", hold=None)
+        book.do(SetTimer(session.id, "look", now + LOOK_S))
         return
     assert session.launch is not None
     intent = intend(book, session, "replace", Cause.SERVER_DIED, "policy", words, now)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vigil.core.model import Death, Intent, Launch, Session
+from vigil.core.model import Death, Incident, Intent, Launch, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Persist:
     removed: tuple[str, ...] = ()  # session ids
     deaths: tuple[Death, ...] = ()
     intents: tuple[Intent, ...] = ()
+    incidents: tuple[Incident, ...] = ()
     log: tuple[LogEntry, ...] = ()
 
 
@@ -75,4 +76,32 @@ class Purge:
     session: Session
 
 
-Effect = Persist | Spawn | EndLaunch | CloseLaunch | SetTimer | Purge
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Read all axes of a launch now, from what cannot lie; the outcome is Observed."""
+
+    launch: Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """The agent is dead: gather how it ended; the outcome is Exited."""
+
+    launch: Launch
+
+
+@dataclass(frozen=True, slots=True)
+class RepairSocket:
+    """Have a living tmux server make its socket anew; the next look tells whether it did."""
+
+    launch: Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Tell the escalation clock of an incident; it goes on even if the store does not answer (P6)."""
+
+    incident: Incident
+
+
+Effect = Persist | Spawn | EndLaunch | CloseLaunch | SetTimer | Purge | Look | Conclude | RepairSocket | Tell

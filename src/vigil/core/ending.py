@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vigil.core import incidents
 from vigil.core.book import Book
 from vigil.core.dying import bury
 from vigil.core.effects import Purge
@@ -50,6 +51,7 @@ def ended(book: Book, event: Ended, now: float) -> None:
 def remove(book: Book, session: Session, now: float) -> None:
     """Forget a session and all that is keyed by it."""
     book.log(now, session, "session.removed")
+    incidents.forget(book, session, now)
     book.forget(session)
     book.change.sessions.pop(session.id, None)
     book.change.removed.append(session.id)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vigil.core.model import Exit, Fact, ProcessId, Spec
+from vigil.core.activity import Hook
+from vigil.core.model import Exit, Fact, IncidentKind, Notice, ProcessId, Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Launched:
     pane: str | None
     facts: tuple[Fact, ...]
     adopted: bool = False
+    names: tuple[str, ...] = ()  # the agent is still to be found, by one of these names
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,64 @@ class Observed:
     facts: tuple[Fact, ...]
     attached: int | None = None
     active_at: float | None = None
+    socket_lost: bool = False  # its server lives, but nobody can reach it any more
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one pass over all launches found of those that are not plainly well."""
+
+    observed: tuple[Observed, ...]
+    looked_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The agent itself was found below the command that runs it."""
+
+    launch_id: str
+    process: ProcessId
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeEnded:
+    """The pane of an agent that was dead already has closed, or its headless group has emptied."""
+
+    launch_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hooked:
+    """What an agent said of itself, in order."""
+
+    launch_id: str
+    hooks: tuple[Hook, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Time passed in which we could not look: the host slept, or we were not run; nothing is concluded from it."""
+
+    lasted_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something about the host or about Vigil itself that a human should know has begun, or is over."""
+
+    kind: IncidentKind
+    holds: bool
+    why: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Notified:
+    """What became of a notice."""
+
+    incident_id: str
+    notice: Notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +200,13 @@ Event = (
     | Exited
     | Orphaned
     | Observed
+    | Swept
+    | Found
+    | RuntimeEnded
+    | Hooked
+    | Gap
+    | Condition
+    | Notified
     | Ended
     | Closed
     | TimerFired

@@ -38,7 +38,7 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     launch = Launch(id=f"{session.id}-{number}", session_id=session.id, number=number, created_at=now)
     if session.launch is not None:
         book.by_launch.pop(session.launch.id, None)
-    session = replace(session, launches=number, launch=launch, axes={}, intent=None, attached=0)
+    session = replace(session, launches=number, launch=launch, axes={}, intent=None, attached=0, doubt=None)
     session = book.become(session, now, State.STARTING, "launching", hold=None, after=None)
     book.change.launches.append(launch)
     book.spawning.add(launch.id)
@@ -68,6 +68,7 @@ def launched(book: Book, event: Launched, now: float) -> None:
         root=event.root,
         server=event.server,
         pane=event.pane,
+        names=before.names or event.names,
     )
     session = book.read_axes(replace(session, launch=launch), event.facts)
     if launch != before:
@@ -77,8 +78,11 @@ def launched(book: Book, event: Launched, now: float) -> None:
         book.end_all(launch)
         return
     if session.state is State.STARTING:
-        session = book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
         book.log(now, session, "session.launched", pid=event.process.pid)
+        if launch.names and launch.found is None:
+            session = book.become(session, now, State.STARTING, f"waits for {' or '.join(launch.names)} to run in it")
+        else:
+            session = book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
     elif event.adopted:  # it is as it was stored: only its readings are new, and those are not worth a write
         book.keep(session, durable=launch != before)
     if session.charges:

@@ -9,27 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vigil.core import asked, dying, ending, launching, observing, waiting
+from vigil.core import asked, dying, ending, incidents, launching, observing, waiting
 from vigil.core.book import GRACE_S, Book, Change
 from vigil.core.effects import Effect
 from vigil.core.events import (
     Asked,
     Closed,
+    Condition,
     Declared,
     Ended,
     Event,
     Exited,
+    Found,
+    Gap,
+    Hooked,
     Interrupted,
     Launched,
     LaunchFailed,
     Noted,
+    Notified,
     Observed,
     Orphaned,
     Resumed,
+    RuntimeEnded,
+    Swept,
     TimerFired,
     Withdrawn,
 )
-from vigil.core.model import Session
+from vigil.core.model import Incident, Session
 
 __all__ = ["GRACE_S", "HANDLERS", "Machine"]
 
@@ -45,7 +52,14 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Ended: ending.ended,
     Closed: observing.closed,
     Observed: observing.observed,
+    Swept: observing.swept,
+    Found: observing.found,
+    RuntimeEnded: observing.runtime_ended,
+    Hooked: observing.hooked,
+    Gap: observing.gap,
     Noted: observing.noted,
+    Condition: incidents.condition,
+    Notified: incidents.notified,
     TimerFired: waiting.timer_fired,
     Resumed: waiting.resumed,
 }
@@ -54,13 +68,18 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
 class Machine:
     """All sessions of one host, and the policy over them."""
 
-    def __init__(self, sessions: Iterable[Session] = ()) -> None:
-        self._book = Book(sessions)
+    def __init__(self, sessions: Iterable[Session] = (), open_incidents: Iterable[Incident] = ()) -> None:
+        self._book = Book(sessions, open_incidents)
 
     @property
     def sessions(self) -> dict[str, Session]:
         """Every session, by its id."""
         return self._book.sessions
+
+    @property
+    def incidents(self) -> dict[str, Incident]:
+        """Every open incident, by its key."""
+        return self._book.incidents
 
     @property
     def by_name(self) -> dict[str, str]:

@@ -148,7 +148,8 @@ class Launch:
     root: ProcessId | None = None  # the pane's root; for a headless launch the agent leads its own group
     server: ProcessId | None = None
     pane: str | None = None
-    found: ProcessId | None = None  # the agent itself, where its kind is known by name and `process` only runs it
+    names: tuple[str, ...] = ()  # the agent is a process of one of these names, which `process` only runs
+    found: ProcessId | None = None  # that agent, once it was seen
     ended_at: float | None = None
     closed: bool = False  # nothing of its runtime is left
 

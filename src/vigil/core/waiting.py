@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vigil.core.book import Book
-from vigil.core.effects import CloseLaunch, SetTimer
+from vigil.core.dying import leaves_its_pane
+from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed, TimerFired
 from vigil.core.launching import relaunch
 from vigil.core.model import Session, State
+from vigil.core.observing import look_again
 
 
 def timer_fired(book: Book, event: TimerFired, now: float) -> None:
@@ -47,6 +49,8 @@ def resumed(book: Book, _event: Resumed, now: float) -> None:
     """Take up what was under way; live launches speak for themselves in events of their own."""
     stored = list(book.sessions.values())
     book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch is not None}
+    for incident in book.incidents.values():
+        book.do(Tell(incident))
     for session in stored:
         launch, hold = session.launch, session.hold
         waits = session.state in (State.CRASHED, State.PENDING)
@@ -55,13 +59,16 @@ def resumed(book: Book, _event: Resumed, now: float) -> None:
         elif waits and (hold is None or hold.reason in ("pace", "survivor")):
             relaunch(book, session, now)
         else:
-            if launch is not None and launch.ended_at is not None and not launch.closed:
+            if launch is not None and launch.ended_at is not None and not launch.closed and not leaves_its_pane(session):
                 book.do(CloseLaunch(launch))
             if waits and hold is not None and hold.until is not None:
                 book.do(SetTimer(session.id, "hold", hold.until))
+            if session.doubt is not None:
+                book.do(SetTimer(session.id, "look", now))
 
 
 TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
     "hold": hold_over,
     "stable": stable,
+    "look": look_again,
 }

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 
 from vigil.core.events import Event, Exited, Interrupted
-from vigil.core.model import ALIVE, Exit, Launch, Session, State
+from vigil.core.model import ALIVE, Axis, Exit, Launch, Session, State
 from vigil.daemon.carry import Carrier, with_processes
 from vigil.daemon.clock import Clock
-from vigil.daemon.deathwatch import End, ends_from_records, roles_of
+from vigil.daemon.deathwatch import End, agent_role, ends_from_records, roles_of
 from vigil.home import Home
 from vigil.keeper import kernel, records
+from vigil.observe.process import ask_kernel
 
 BIRTH_S = 5.0  # a birth that the keeper had under way
 
@@ -34,21 +35,24 @@ class Adopter:
         if launch is None:
             return None
         self._carrier.knows(launch, session.spec.runtime)
+        if launch.ended_at is not None and not launch.closed and launch.found is not None:
+            self._carrier.watch.watch_rest(launch)
         if session.state not in ALIVE or launch.ended_at is not None:
             return None
         folder = str(self._home.launch(launch.id))
         if launch.process is None:
             return await self._adopt_unborn(session, launch, folder)
-        if launch.process.boot != self._boot:
+        if kernel.is_other_boot(launch.process.boot, self._boot):
             return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
-        if kernel.is_alive(launch.process.pid, launch.process.start_ticks):
+        agent = launch.agent
+        assert agent is not None
+        fact = ask_kernel(Axis.PROCESS, agent, self._boot, self._clock.now())
+        if fact.value != "dead":  # what cannot be read is watched all the same, and judged by the liveness table (P7)
             self._carrier.follow(launch)
             born = {role: [process.pid, process.start_ticks] for role, process in roles_of(launch).items()}
             return self._carrier.born(launch, {**born, "pane": launch.pane}, adopted=True)
         ends = ends_from_records(folder)
-        for role, process in roles_of(launch).items():
-            if role not in ends and not kernel.is_alive(process.pid, process.start_ticks) and role == "agent":
-                ends[role] = End(None, "", self._clock.now())
+        ends.setdefault(agent_role(launch), End(None, "", self._clock.now()))
         return Exited(self._carrier.watch.describe(launch, ends, "start-up"))
 
     async def _adopt_unborn(self, session: Session, launch: Launch, folder: str) -> Event | None:
@@ -58,7 +62,7 @@ class Adopter:
         while begun and asyncio.get_running_loop().time() < deadline:
             born = records.read_json(f"{folder}/born.json")
             if born is not None:
-                event = self._carrier.born(launch, born, adopted=True)
+                event = self._carrier.born(launch, born, adopted=True, names=self._carrier.names_of(session))
                 self._carrier.follow(with_processes(launch, event))
                 return event
             await asyncio.sleep(0.05)

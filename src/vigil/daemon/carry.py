@@ -7,18 +7,20 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from vigil.agents import KINDS
-from vigil.core.effects import CloseLaunch, EndLaunch, Purge, Spawn
-from vigil.core.events import Closed, Ended, Event, Launched, LaunchFailed
-from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind
+from vigil.agents import Agent
+from vigil.core.effects import CloseLaunch, EndLaunch, Purge, RepairSocket, Spawn
+from vigil.core.events import Closed, Ended, Event, Found, Launched, LaunchFailed
+from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind, Session
 from vigil.daemon.census import Census
 from vigil.daemon.clock import Clock
-from vigil.daemon.deathwatch import DeathWatch
+from vigil.daemon.deathwatch import DeathWatch, roles_of
+from vigil.daemon.finding import Finder
 from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.log import log
 from vigil.daemon.outputs import Outputs
@@ -36,6 +38,7 @@ EXEC_S = 0.5
 SERVER_GRACE_S = 2.0
 SURVIVOR_GRACE_S = 3.0
 LAUNCHES_KEPT = 10  # folders a session keeps of its launches: a crash loop does not fill the disk
+REPAIR_S = 0.1  # a server makes its socket at once
 ROUNDS = 4  # survivors may start survivors while they are ended
 
 
@@ -50,6 +53,8 @@ class Carrier:
         keeper: KeeperLink,
         watch: DeathWatch,
         outputs: Outputs,
+        finder: Finder,
+        agent_of: Callable[[str], Agent],
         feed: Callable[[Event], None],
     ) -> None:
         self._home = home
@@ -58,6 +63,8 @@ class Carrier:
         self._keeper = keeper
         self.watch = watch
         self._outputs = outputs
+        self._finder = finder
+        self._agent_of = agent_of
         self._feed = feed
         self._boot = kernel.read_boot()
         self._census = Census(self._boot)
@@ -69,6 +76,10 @@ class Carrier:
         """Remember which runtime a launch lives in."""
         self._kinds[launch.id] = kind
 
+    def names_of(self, session: Session) -> tuple[str, ...]:
+        """Return the names by which a session's agent is found below its command."""
+        return self._agent_of(session.spec.agent).process
+
     async def spawn(self, effect: Spawn) -> None:
         """Bring a launch to life: its folder first, then the keeper does the rest."""
         session, launch = effect.session, effect.launch
@@ -76,7 +87,8 @@ class Carrier:
         try:
             await self._remove_launch(f"{session.id}-{launch.number - LAUNCHES_KEPT}")
             env = await asyncio.to_thread(self._read_environment, session.id)
-            order = Order(session, launch, env, KINDS[session.spec.agent].converses)
+            agent = self._agent_of(session.spec.agent)
+            order = Order(session, launch, env, agent.converses)
             await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
             folder = str(self._home.launch(launch.id))
             born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
@@ -86,7 +98,7 @@ class Carrier:
                 os.unlink(self._home.launch(launch.id) / "launch.json")
             self._feed(LaunchFailed(launch.id, self._clock.now(), _in_words(error)))
             return
-        event = self.born(launch, born)
+        event = self.born(launch, born, names=agent.process)
         exec_seen = session.spec.runtime is not RuntimeKind.TMUX or await self._exec_seen(event.process.pid)
         self._feed(event)
         self.follow(with_processes(launch, event), exec_seen)
@@ -96,8 +108,19 @@ class Carrier:
         self.watch.watch(launch, exec_seen)
         if self._kinds[launch.id] is RuntimeKind.HEADLESS:
             self._outputs.follow(launch)
+        self._finder.look_for(launch, self._found)
 
-    def born(self, launch: Launch, born: dict[str, object], adopted: bool = False) -> Launched:
+    def _found(self, launch: Launch, event: Found) -> None:
+        """Watch an agent that was found below its command, ourselves and through the keeper."""
+        launch = replace(launch, found=event.process)
+        self._feed(event)
+        self.watch.found(launch)
+        inner = roles_of(launch).get("inner")
+        if inner is not None:
+            watch = {"launch": launch.id, "folder": str(self._home.launch(launch.id)), "role": "inner"}
+            self._keeper.tell("watch", watches=[watch | {"pid": inner.pid, "start_ticks": inner.start_ticks}])
+
+    def born(self, launch: Launch, born: dict[str, object], adopted: bool = False, names: tuple[str, ...] = ()) -> Launched:
         """Return the event that says who was born, from the keeper's words or its record."""
         at = self._clock.now()
         known: dict[str, ProcessId] = {}
@@ -112,6 +135,10 @@ class Carrier:
         ]
         if "root" not in known:
             facts.append(read_group(known["agent"], facts[-1], at))
+        names = launch.names or names
+        if names:
+            facts = [fact for fact in facts if fact.axis is not Axis.PROCESS]
+            facts.append(self._read_found(launch, names, at))
         facts.append(Fact(Axis.ACTIVITY, "unknown", "none", at, why="this agent reports nothing"))
         pane = born.get("pane")
         return Launched(
@@ -123,7 +150,28 @@ class Carrier:
             pane if isinstance(pane, str) else None,
             tuple(facts),
             adopted,
+            names,
         )
+
+    def _read_found(self, launch: Launch, names: tuple[str, ...], at: float) -> Fact:
+        if launch.found is not None:
+            return read_process(Axis.PROCESS, launch.found, self._boot, at)
+        return Fact(Axis.PROCESS, "unknown", "procfs", at, why=f"no {' or '.join(names)} runs in it yet")
+
+    async def repair(self, effect: RepairSocket) -> None:
+        """Ask a tmux server to make its socket anew: SIGUSR1 does that, to exactly the process that was recorded (P9)."""
+        server = effect.launch.server
+        if server is None or not self._is_alive(server):
+            return
+        pidfd = kernel.open_pidfd(server.pid, server.start_ticks)
+        if pidfd is not None:
+            try:
+                signal.pidfd_send_signal(pidfd, signal.SIGUSR1)
+            except ProcessLookupError:
+                pass  # it ended in between: its pidfd tells
+            finally:
+                os.close(pidfd)
+        await asyncio.sleep(REPAIR_S)
 
     async def end(self, effect: EndLaunch) -> None:
         """End all there is of a launch, verified: agent, survivors, server. The intent was durable before this ran (P8)."""
@@ -184,7 +232,8 @@ class Carrier:
 
     async def _end_all(self, launch: Launch, grace_s: float) -> list[ProcessId]:
         agent = launch.process or self._find_agent(launch)
-        left = await end_processes([agent] if agent else [], grace_s)
+        agents = [process for process in (launch.found, agent) if process is not None]
+        left = await end_processes(dict.fromkeys(agents), grace_s)
         if launch.process is not None and not left:
             await self.watch.reported(launch.id, within_s=5.0)
         spare = [launch.server] if launch.server else []
@@ -220,6 +269,8 @@ class Carrier:
                     await self._runtimes[kind].keep_screen(launch)
             gone = not await end_processes([launch.server], SERVER_GRACE_S)
         if gone:
+            for runtime in self._runtimes.values():
+                runtime.forget(launch)
             self.watch.forget(launch.id)
             self._outputs.forget(launch.id)
             self._keeper.tell("forget", launch=launch.id)
@@ -260,7 +311,15 @@ class Carrier:
 
 def with_processes(launch: Launch, event: Launched) -> Launch:
     """Return a launch with the processes that were born."""
-    return replace(launch, started_at=event.at, process=event.process, root=event.root, server=event.server, pane=event.pane)
+    return replace(
+        launch,
+        started_at=event.at,
+        process=event.process,
+        root=event.root,
+        server=event.server,
+        pane=event.pane,
+        names=event.names,
+    )
 
 
 def _in_words(error: Exception) -> str:

@@ -8,60 +8,84 @@ from collections.abc import Coroutine
 from typing import Any
 
 from vigil import __version__
-from vigil.core.events import Resumed
+from vigil.agents import Agent, agent_of
+from vigil.config.loading import ConfigFile, ConfigRefused
+from vigil.core.events import Gap, Resumed
 from vigil.core.machine import Machine
-from vigil.core.model import ALIVE, Session, State
+from vigil.core.model import ALIVE, IncidentKind, RuntimeKind, Session, State
 from vigil.daemon.adopt import Adopter
+from vigil.daemon.alarms import Alarms
 from vigil.daemon.carry import Carrier
 from vigil.daemon.clock import Clock
 from vigil.daemon.deathwatch import DeathWatch, roles_of
 from vigil.daemon.feed import Feed
+from vigil.daemon.finding import Finder
+from vigil.daemon.gaps import Gaps
+from vigil.daemon.hooks import Hooks
 from vigil.daemon.keeper_link import KeeperLink, KeeperSilent
 from vigil.daemon.lateness import Lateness
 from vigil.daemon.log import log
+from vigil.daemon.looking import Looker
 from vigil.daemon.operations import Operations
 from vigil.daemon.outputs import Outputs
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.sweep import Sweep
 from vigil.home import Home
-from vigil.observe.clients import read_clients
+from vigil.observe.folder import WENT, FolderWatch
 from vigil.runtimes import make_runtimes
 from vigil.store.store import Store
 
 READ_S = 1.5
 OVER = frozenset({State.STOPPED, State.SUCCEEDED})
 OLD_S = 86400.0
+CONFIG_BEATS = 5  # seconds until a changed configuration is taken in; `run` takes it in at once
 
 
 class Daemon:
     """One daemon of one home."""
 
-    def __init__(self, home: Home, store: Store, nofile: int) -> None:
+    def __init__(self, home: Home, store: Store, nofile: int, config: ConfigFile) -> None:
         self.home = home
         self.store = store
+        self.config = config
         self.pid = os.getpid()
         self.clock = Clock()
         self.started_at = self.clock.now()
-        self.machine = Machine(store.read_sessions())
+        self.machine = Machine(store.read_sessions(), store.read_incidents())
         self.feed = Feed(store)
         self.supervisor = Supervisor(self.machine, store, self.feed, self.clock)
-        self.runtimes = make_runtimes(home)
-        self.watch = DeathWatch(home, self.clock, self.supervisor.feed)
-        self.outputs = Outputs(home, self.clock, self.supervisor.feed)
-        self.keeper = KeeperLink(home, self.watch.heard, self.supervisor.note, self._rewatch, nofile)
+        feed = self.supervisor.feed
+        self.runtimes = make_runtimes(home, self._look_at, self._prober_changed)
+        self.watch = DeathWatch(home, self.clock, feed)
+        self.outputs = Outputs(home, self.clock, feed)
+        self.keeper = KeeperLink(home, self.watch.heard, self._keeper_changed, self._rewatch, nofile)
+        self.finder = Finder(self.clock, self.machine, feed)
         self.supervisor.carrier = Carrier(
-            home, self.clock, self.runtimes, self.keeper, self.watch, self.outputs, self.supervisor.feed
+            home, self.clock, self.runtimes, self.keeper, self.watch, self.outputs, self.finder, self.agent_of, feed
         )
-        self.operations = Operations(home, self.supervisor, self.runtimes)
-        self.sweep = Sweep(home, self.clock, self.machine, self.runtimes, self.watch, self.supervisor.feed)
-        self.lateness = Lateness()
+        self.operations = Operations(home, self.supervisor, self.runtimes, self.config)
+        self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), feed)
+        self.alarms = Alarms(self.clock, feed)
+        self.hooks = Hooks(home.spool, self.clock, feed, self._is_current, self.supervisor.done)
+        self._gaps = Gaps(self.clock.now)
+        self.lateness = Lateness(self._beat)
+        self._sockets = FolderWatch(home.run, self._names_went, WENT)
+        self._config_problem: str | None = None
+        self._beats = 0
         self._stopping = asyncio.Event()
         self._with_keeper = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._looks: set[asyncio.Task[None]] = set()
+        self.supervisor.look = self.sweep.look
+        self.supervisor.tell = self.alarms.tell
+        self.supervisor.on_slow_store = self._store_changed
+        self.supervisor.missed_s = self._gaps.missed_s
 
     async def start(self) -> None:
         """Take over what lives, then run the loops."""
         self.feed.load()
+        self.use_config()
+        self.alarms.start()
         await self.keeper.connect()
         adopter = Adopter(self.home, self.clock, self.supervisor.carrier)
         stored = list(self.machine.sessions.values())
@@ -71,7 +95,9 @@ class Daemon:
                 self.supervisor.feed(event)
         await self._rewatch()
         self.supervisor.note("daemon.started", {"pid": self.pid, "version": __version__, "sessions": len(stored)})
-        for work in (self.supervisor.run(), self.keeper.run(), self.sweep.run(), self.lateness.run()):
+        self._gaps.beat()
+        loops = (self.supervisor, self.keeper, self.sweep, self.lateness, self.hooks)
+        for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))
 
     def stop(self, with_keeper: bool = False) -> None:
@@ -85,6 +111,10 @@ class Daemon:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.finder.close()
+        self._sockets.close()
+        self.hooks.close()
+        await asyncio.to_thread(self.alarms.close)
         await self.supervisor.close()
         await self.watch.close()
         self.outputs.close()
@@ -99,10 +129,72 @@ class Daemon:
 
     async def look(self, session: Session) -> None:
         """Read one session's axes now; a server that does not answer costs its deadline and nothing else."""
-        launch = session.launch
-        if session.state in ALIVE and launch is not None:
-            await self.sweep.look(session, read_clients())
+        if session.state in ALIVE and session.launch is not None:
+            await self.sweep.look(session)
             await self.supervisor.until(lambda: self.supervisor.shown.get(session.id) is not session, READ_S)
+
+    def agent_of(self, name: str) -> Agent:
+        """Return what is known of a kind of agent, by the configuration as it was valid last."""
+        return agent_of(name, self.config.last_good.agents)
+
+    def use_config(self) -> None:
+        """Take in the configuration if it changed; one that is not valid changes nothing, and is said once."""
+        try:
+            self.alarms.use(self.config.read())
+            self._config_problem = None
+        except ConfigRefused as error:
+            if str(error) != self._config_problem:
+                self._config_problem = str(error)
+                self.supervisor.note("config.refused", {"why": str(error)})
+
+    def probes(self) -> dict[str, int]:
+        """Return how many probes are under way, and how many were given up so far."""
+        pinger = self.runtimes[RuntimeKind.TMUX].probes()
+        return {"in_flight": pinger[0], "abandoned": pinger[1]}
+
+    def _beat(self) -> None:
+        """The loop runs: what it missed is said first, then the clock apart is told."""
+        if (missed_s := self._gaps.missed_s()) > 0:
+            self.supervisor.feed(Gap(missed_s))
+        self._gaps.beat()
+        self.alarms.heartbeat.beat()
+        self._beats += 1
+        if self._beats % CONFIG_BEATS == 0:
+            self.use_config()
+
+    def _is_current(self, launch_id: str) -> bool:
+        return self.machine.of_launch(launch_id) is not None
+
+    def _names_went(self, names: list[str]) -> None:
+        """A socket was removed: its session is looked at now."""
+        for name in names:
+            if name.endswith(".tmux"):
+                self._look_at(name.removesuffix(".tmux"))
+
+    def _look_at(self, launch_id: str) -> None:
+        """Look at a launch soon, because something about its server changed."""
+        session = self.machine.of_launch(launch_id)
+        if session is not None:
+            task = asyncio.create_task(self.sweep.look(session))
+            self._looks.add(task)
+            task.add_done_callback(self._looks.discard)
+
+    def _keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
+        self.supervisor.note(kind, data)
+        if kind in ("keeper.wedged", "keeper.lost"):
+            words = "does not answer" if kind == "keeper.wedged" else "is gone"
+            self.alarms.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
+        else:
+            self.alarms.over(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
+
+    def _prober_changed(self, well: bool, why: str) -> None:
+        (self.alarms.over if well else self.alarms.report)(IncidentKind.UNHEALTHY_PROBER, why)
+
+    def _store_changed(self, slow: bool) -> None:
+        if slow:
+            self.alarms.report(IncidentKind.LATE_DAEMON, "the store takes long to write; what happens is not recorded yet")
+        else:
+            self.alarms.over(IncidentKind.LATE_DAEMON, "the store writes again")
 
     async def _rewatch(self) -> None:
         """Tell a keeper what lives here: one that is new watches what it did not spawn."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from vigil.core.events import Event, Exited, Orphaned
+from vigil.core.events import Event, Exited, Orphaned, RuntimeEnded
 from vigil.core.model import Exit, Launch, ProcessId
 from vigil.daemon.clock import Clock
 from vigil.home import Home
@@ -63,14 +63,31 @@ class DeathWatch:
         if launch.id in self._watched:
             return
         watched = self._watched[launch.id] = Watched(launch, exec_seen=exec_seen)
-        for role, process in reversed(roles_of(launch).items()):  # the agent last: its end is judged by the others'
-            pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
-            if pidfd is None:  # gone already: the keeper may have told it before we listened
-                recorded = ends_from_records(self._folder(launch))
-                self._ended(watched, role, recorded.get(role) or End(None, "", self._clock.now()))
-            else:
-                watched.fds[role] = pidfd
-                asyncio.get_running_loop().add_reader(pidfd, self._readable, watched, role)
+        for role in reversed(roles_of(launch)):  # the agent last: its end is judged by the others'
+            self._watch_role(watched, role)
+
+    def watch_rest(self, launch: Launch) -> None:
+        """Watch the pane that a dead agent left open."""
+        if launch.id not in self._watched:
+            self._watch_role(self._watched.setdefault(launch.id, Watched(launch, reported=True)), runtime_role(launch))
+
+    def found(self, launch: Launch) -> None:
+        """Watch the agent that was found below a launch's command; from now on its end is the launch's."""
+        watched = self._watched.get(launch.id)
+        if watched is not None and not watched.reported:
+            watched.launch = launch
+            if "inner" in roles_of(launch):
+                self._watch_role(watched, "inner")
+
+    def _watch_role(self, watched: Watched, role: str) -> None:
+        process = roles_of(watched.launch)[role]
+        pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
+        if pidfd is None:  # gone already: the keeper may have told it before we listened
+            recorded = ends_from_records(self._folder(watched.launch))
+            self._ended(watched, role, recorded.get(role) or End(None, "", self._clock.now()))
+        else:
+            watched.fds[role] = pidfd
+            asyncio.get_running_loop().add_reader(pidfd, self._readable, watched, role)
 
     def forget(self, launch_id: str) -> None:
         """Stop watching a launch."""
@@ -83,11 +100,28 @@ class DeathWatch:
         """Return the launches whose agents are believed to live."""
         return [watched.launch for watched in self._watched.values() if not watched.reported]
 
-    def recheck(self, launch: Launch) -> None:
-        """Look again at a launch that somebody saw dead; a backstop for an event that never came."""
+    def has_ended(self, launch_id: str, role: str) -> bool | None:
+        """Say whether the kernel has seen a process of a launch end; None if no pidfd of it was ever held."""
+        watched = self._watched.get(launch_id)
+        if watched is None:
+            return None
+        if role in watched.fds:
+            return kernel.has_ended(watched.fds[role])
+        return True if role in watched.ends and watched.ends[role].source else None
+
+    def conclude(self, launch: Launch) -> None:
+        """Tell how a launch ended that is known dead, from what is left of it: a backstop for an event that never came."""
         watched = self._watched.get(launch.id)
-        if watched is not None and "agent" not in watched.ends and "agent" in watched.fds:
-            self._readable(watched, "agent")
+        if watched is None:
+            self._feed(Exited(self.describe(launch, ends_from_records(self._folder(launch)), "daemon")))
+            return
+        role = agent_role(watched.launch)
+        if role in watched.fds:
+            if kernel.has_ended(watched.fds[role]):
+                self._readable(watched, role)
+        elif role not in watched.ends:
+            recorded = ends_from_records(self._folder(launch))
+            self._ended(watched, role, recorded.get(role) or End(None, "", self._clock.now()))
 
     def heard(self, message: dict[str, Any]) -> None:
         """Take in an exit that the keeper recorded."""
@@ -122,9 +156,14 @@ class DeathWatch:
     def _ended(self, watched: Watched, role: str, end: End) -> None:
         watched.ends[role] = end
         watched.changed.set()
-        if "agent" not in watched.ends:
-            self._start(self._await_orphan(watched, role))
-        elif role == "agent" and not watched.gathering:
+        agent = agent_role(watched.launch)
+        if watched.reported:
+            if role == runtime_role(watched.launch):
+                self._feed(RuntimeEnded(watched.launch.id))
+        elif agent not in watched.ends:
+            if role != "agent":
+                self._start(self._await_orphan(watched, role))
+        elif role == agent and not watched.gathering:
             watched.gathering = True
             if self._is_plain(watched):
                 self._report(watched)
@@ -133,10 +172,14 @@ class DeathWatch:
 
     def _is_plain(self, watched: Watched) -> bool:
         """Say whether nothing needs to be waited for: a signal that no hangup sends, and the server still stood."""
-        status = watched.ends["agent"].status
+        role = agent_role(watched.launch)
+        status = watched.ends[role].status
         if status is None or "server" in watched.ends:
             return False
-        return watched.launch.root is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGHUP)
+        hung_up = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGHUP
+        if role == "inner":  # its shell lives on: nothing else is to end
+            return not hung_up
+        return watched.launch.root is None or (os.WIFSIGNALED(status) and not hung_up)
 
     async def _gather(self, watched: Watched) -> None:
         """Wait for what is still to come: the keeper's word, the root's end, the server's end.
@@ -144,10 +187,11 @@ class DeathWatch:
         The kernel hangs up the agent while the root that dies of the same hangup is still on its way to be a zombie: so the
         root's own status is waited for, and it says whether the pane was closed or the agent ended by itself.
         """
+        agent = agent_role(watched.launch)
         if watched.launch.root is not None:
             await self._until(watched, lambda: "root" in watched.ends, SETTLE_S)
-        if not _told(watched.ends["agent"]):
-            await self._until(watched, lambda: _told(watched.ends["agent"]), KEEPER_S)
+        if not _told(watched.ends[agent]):
+            await self._until(watched, lambda: _told(watched.ends[agent]), KEEPER_S)
         root = watched.ends.get("root")
         if watched.launch.server is not None and root is not None and not _exited(root):
             await self._until(watched, lambda: "server" in watched.ends, SETTLE_S)
@@ -160,11 +204,13 @@ class DeathWatch:
         watched.reported = True
         watched.changed.set()
         self._feed(Exited(self.describe(watched.launch, watched.ends, "daemon", watched.exec_seen)))
+        if "inner" in watched.ends and runtime_role(watched.launch) in watched.ends:
+            self._feed(RuntimeEnded(watched.launch.id))
 
     async def _await_orphan(self, watched: Watched, role: str) -> None:
         """The pane or its server is gone: an agent that does not follow is an orphan."""
-        await self._until(watched, lambda: "agent" in watched.ends, ORPHAN_S)
-        if "agent" not in watched.ends and watched.launch.id in self._watched:
+        await self._until(watched, lambda: agent_role(watched.launch) in watched.ends, ORPHAN_S)
+        if agent_role(watched.launch) not in watched.ends and watched.launch.id in self._watched:
             what = "server" if "server" in watched.ends else "pane"
             end = watched.ends["server" if what == "server" else role]
             code, number = kernel.split_status(end.status)
@@ -172,12 +218,13 @@ class DeathWatch:
 
     def describe(self, launch: Launch, ends: dict[str, End], observer: str, exec_seen: bool = True) -> Exit:
         """Put together all that is known of how a launch ended."""
-        agent = ends.get("agent") or End(None, "", self._clock.now())
+        role = agent_role(launch)
+        agent = ends.get(role) or End(None, "", self._clock.now())
         status, source, at, observed_by, ambiguous = agent.status, agent.source, agent.at, observer, False
         code, number = kernel.split_status(status)
         if source.startswith("keeper"):
             observed_by = "keeper"
-        if status is None:
+        if status is None and role == "agent":
             shim = records.read_shim_exit(self._folder(launch))
             if shim is not None:
                 (code, at), source, observed_by = shim, "shim", "shim"
@@ -196,7 +243,7 @@ class DeathWatch:
             server_exit_code=server_code,
             server_signal=server_signal,
             root_signal=kernel.split_status(root.status)[1] if root else None,
-            started=exec_seen or code not in (126, 127),
+            started=exec_seen or role == "inner" or code not in (126, 127),
         )
 
     def _folder(self, launch: Launch) -> str:
@@ -225,8 +272,19 @@ class DeathWatch:
 
 def roles_of(launch: Launch) -> dict[str, ProcessId]:
     """Return the processes of a launch that are known, by role."""
-    known = {"agent": launch.process, "root": launch.root, "server": launch.server}
+    inner = launch.found if launch.found != launch.process else None
+    known = {"inner": inner, "agent": launch.process, "root": launch.root, "server": launch.server}
     return {role: process for role, process in known.items() if process is not None}
+
+
+def agent_role(launch: Launch) -> str:
+    """Return the role whose end is the launch's: the agent found below its command, else the command itself."""
+    return "inner" if launch.found is not None and launch.found != launch.process else "agent"
+
+
+def runtime_role(launch: Launch) -> str:
+    """Return the role whose end closes the launch's runtime: the pane's root, or the headless command."""
+    return "agent" if launch.root is None else "root"
 
 
 def ends_from_records(folder: str) -> dict[str, End]:

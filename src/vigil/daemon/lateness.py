@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
-BEAT_S = 1.0
+from vigil.daemon.gaps import BEAT_S
+
 BEATS = 600
 
 
-class Lateness:
-    """The last ten minutes of beats."""
+class Beats:
+    """By how much the last beats came too late."""
 
     def __init__(self) -> None:
         self._late_ms: deque[float] = deque(maxlen=BEATS)
 
-    async def run(self) -> None:
-        """Beat for ever."""
-        loop = asyncio.get_running_loop()
-        while True:
-            due = loop.time() + BEAT_S
-            await asyncio.sleep(BEAT_S)
-            self._late_ms.append(max(0.0, (loop.time() - due) * 1000))
+    def note(self, late_s: float) -> None:
+        """Note one beat; an early one was not late."""
+        self._late_ms.append(max(0.0, late_s * 1000))
 
     def summary(self) -> dict[str, float]:
         """Return now, p99 and max in milliseconds."""
@@ -30,3 +28,24 @@ class Lateness:
             return {"now": 0.0, "p99": 0.0, "max": 0.0}
         p99 = late[min(len(late) - 1, int(len(late) * 0.99))]
         return {"now": round(self._late_ms[-1], 3), "p99": round(p99, 3), "max": round(late[-1], 3)}
+
+
+class Lateness:
+    """The last ten minutes of beats."""
+
+    def __init__(self, on_beat: Callable[[], None]) -> None:
+        self._beats = Beats()
+        self._on_beat = on_beat
+
+    async def run(self) -> None:
+        """Beat for ever, and say so."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + BEAT_S
+            await asyncio.sleep(BEAT_S)
+            self._beats.note(loop.time() - due)
+            self._on_beat()
+
+    def summary(self) -> dict[str, float]:
+        """Return now, p99 and max in milliseconds."""
+        return self._beats.summary()

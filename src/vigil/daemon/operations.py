@@ -9,11 +9,12 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vigil.agents import KINDS
+from vigil.agents import KINDS, agent_of, names_of
+from vigil.config.loading import ConfigFile
 from vigil.core.events import Asked, Declared
 from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
 from vigil.core.machine import GRACE_S
-from vigil.core.model import ALIVE, Cause, RestartPolicy, RuntimeKind, Session, Spec, State
+from vigil.core.model import ALIVE, Cause, Incident, RestartPolicy, RuntimeKind, Session, Spec, State
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, UsageError, VigilError
 from vigil.home import Home
@@ -42,7 +43,8 @@ class Wanted:
 class Operations:
     """What callers can do."""
 
-    def __init__(self, home: Home, supervisor: Supervisor, runtimes: dict[RuntimeKind, Runtime]) -> None:
+    def __init__(self, home: Home, supervisor: Supervisor, runtimes: dict[RuntimeKind, Runtime], config: ConfigFile) -> None:
+        self._config = config
         self._home = home
         self._supervisor = supervisor
         self._machine = supervisor.machine
@@ -51,6 +53,10 @@ class Operations:
     def sessions(self) -> list[Session]:
         """Return every session, as far as it is durable."""
         return list(self._supervisor.shown.values())
+
+    def incidents_of(self, session: Session) -> list[Incident]:
+        """Return the open incidents of a session, as far as they are durable."""
+        return [incident for incident in self._supervisor.incidents.values() if incident.session_id == session.id]
 
     def find(self, name: str) -> Session:
         """Return the session of exactly this name, as far as it is durable."""
@@ -65,9 +71,10 @@ class Operations:
     async def run(self, wanted: Wanted, actor: str) -> Session:
         """Declare a session and launch it; everything that can be wrong is found before anything is created."""
         session_id = "s" + base64.b32encode(os.urandom(5)).decode().lower()
-        agent = KINDS.get(wanted.agent)
-        if agent is None:
-            raise UsageError(f"{wanted.agent!r} is no agent known here: use one of {', '.join(sorted(KINDS))}")
+        configured = self._config.read().agents
+        if wanted.agent not in KINDS and wanted.agent not in configured:
+            raise UsageError(f"{wanted.agent!r} is no agent known here: use one of {', '.join(names_of(configured))}")
+        agent = agent_of(wanted.agent, configured)
         command = wanted.command or agent.command
         if not command:
             raise UsageError("no command was given: vigil run [options] -- COMMAND")
@@ -125,7 +132,7 @@ class Operations:
         waiting = [s.name for s in self._machine.sessions.values() if s.state in (State.PENDING, State.CRASHED)]
         for name in waiting:
             await self.ask("stop", name, actor, reason)
-        living = [session.name for session in self._machine.sessions.values() if session.state in ALIVE]
+        living = [session.name for session in self._machine.sessions.values() if session.state in ALIVE or _left(session)]
         outcomes = await asyncio.gather(*(self.ask("stop", name, actor, reason) for name in living), return_exceptions=True)
         await self._supervisor.until(self._all_closed, END_S)
         return [name for name, outcome in zip(living, outcomes, strict=True) if isinstance(outcome, BaseException)]
@@ -164,6 +171,12 @@ class Operations:
             raise VigilError(problem)
         if not os.path.isdir(session.spec.cwd):
             raise VigilError(f"{session.spec.cwd} is no folder any more: {session.name} cannot be started there")
+
+
+def _left(session: Session) -> bool:
+    """Say whether a dead session has something of its last launch still standing."""
+    launch = session.launch
+    return launch is not None and launch.ended_at is not None and not launch.closed
 
 
 def why_not_launched(session: Session) -> str | None:

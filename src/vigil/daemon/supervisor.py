@@ -12,9 +12,22 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from vigil.core.effects import CloseLaunch, Effect, EndLaunch, Persist, Purge, SetTimer, Spawn
-from vigil.core.events import Declared, Ended, Event, LaunchFailed, Noted, TimerFired, Withdrawn
+from vigil.core.effects import (
+    CloseLaunch,
+    Conclude,
+    Effect,
+    EndLaunch,
+    Look,
+    Persist,
+    Purge,
+    RepairSocket,
+    SetTimer,
+    Spawn,
+    Tell,
+)
+from vigil.core.events import Declared, Ended, Event, Gap, LaunchFailed, Noted, TimerFired, Withdrawn
 from vigil.core.machine import Machine
+from vigil.core.model import Incident, Session
 from vigil.daemon.carry import Carrier
 from vigil.daemon.clock import Clock
 from vigil.daemon.feed import Feed
@@ -24,6 +37,8 @@ from vigil.store.store import Store
 
 BATCH = 200
 RETRY_S = 0.5
+TELL_S = 0.5  # an incident is told without its record when the store takes longer (P6)
+SLOW_S = 5.0  # a store that takes longer is a human's business
 
 
 class Supervisor:
@@ -41,8 +56,14 @@ class Supervisor:
         self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._writer = ThreadPoolExecutor(1, "store")
+        self._slow = False
+        self.incidents = dict(machine.incidents)  # open ones, as far as they are durable
         self.store_trouble: str | None = None
         self.carrier: Carrier  # set once the parts that feed us exist
+        self.look: Callable[[Session], Awaitable[None]]
+        self.tell: Callable[[Incident], None]
+        self.on_slow_store: Callable[[bool], None] = lambda _slow: None
+        self.missed_s: Callable[[], float] = lambda: 0.0
 
     def feed(self, event: Event) -> None:
         """Queue an event; returns at once."""
@@ -99,8 +120,11 @@ class Supervisor:
 
     async def _handle_batch(self, batch: list[tuple[Event, asyncio.Future[None] | None]]) -> None:
         effects: list[Effect] = []
+        if (missed_s := self.missed_s()) > 0:
+            effects += self.machine.handle(Gap(missed_s), self._clock.now())
         for event, _ in batch:
             effects += self.machine.handle(event, self._clock.now())
+        waiting = self._tell_late([effect.incident for effect in effects if isinstance(effect, Tell)])
         try:
             await self._persist([effect for effect in effects if isinstance(effect, Persist)], batch[0][0])
         except VigilError as error:
@@ -108,6 +132,10 @@ class Supervisor:
                 if future is not None and not future.done():
                     future.set_exception(error)
             return
+        finally:
+            for handle in waiting:
+                handle.cancel()
+        self.incidents = dict(self.machine.incidents)
         self.shown = dict(self.machine.sessions)
         await asyncio.sleep(0)  # subscribers hear of it before we act on it
         for effect in effects:
@@ -118,6 +146,16 @@ class Supervisor:
                 future.set_result(None)
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def _tell_late(self, incidents: list[Incident]) -> list[asyncio.TimerHandle]:
+        """Have incidents told even if the store does not answer; telling twice does no harm."""
+        loop = asyncio.get_running_loop()
+        handles = [loop.call_later(TELL_S, self.tell, incident) for incident in incidents]
+        return [*handles, loop.call_later(SLOW_S, self._note_slow)]
+
+    def _note_slow(self) -> None:
+        self._slow = True
+        self.on_slow_store(True)
 
     async def _persist(self, changes: list[Persist], first: Event) -> None:
         while changes:
@@ -135,6 +173,9 @@ class Supervisor:
             else:
                 self.store_trouble = None
                 self._feed.publish(stored)
+                if self._slow:
+                    self._slow = False
+                    self.on_slow_store(False)
                 return
 
     def _begin(self, effect: Effect) -> None:
@@ -148,6 +189,23 @@ class Supervisor:
             self._start(self.carrier.close(effect), None)
         elif isinstance(effect, Purge):
             self._start(self.carrier.purge(effect), None)
+        elif isinstance(effect, Look):
+            self._start(self._look(effect.launch.id), None)
+        elif isinstance(effect, Conclude):
+            self.carrier.watch.conclude(effect.launch)
+        elif isinstance(effect, RepairSocket):
+            self._start(self._repair(effect), None)
+        elif isinstance(effect, Tell):
+            self.tell(effect.incident)
+
+    async def _look(self, launch_id: str) -> None:
+        session = self.machine.of_launch(launch_id)
+        if session is not None:
+            await self.look(session)
+
+    async def _repair(self, effect: RepairSocket) -> None:
+        await self.carrier.repair(effect)
+        await self._look(effect.launch.id)
 
     def _set_timer(self, effect: SetTimer) -> None:
         key = (effect.session_id, effect.kind)

@@ -1,45 +1,35 @@
-"""The sweep: a slow look at every launch, in case an event was missed; no process is started for it."""
+"""The sweep: a look at every launch on a schedule, in case an event was missed; no process is started for it.
+
+Nobody is waited for: what is well is told as the pass goes on, who does not answer is asked again at its end, and a look at one
+session takes no longer because another one hangs.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
-from vigil.core.events import Event, Observed
+from vigil.core.events import Event, Observed, Swept
 from vigil.core.machine import Machine
-from vigil.core.model import ALIVE, Axis, Fact, RuntimeKind, Session
-from vigil.daemon.clock import Clock
-from vigil.daemon.deathwatch import DeathWatch
+from vigil.core.model import ALIVE, Fact, Session
 from vigil.daemon.log import log
-from vigil.home import Home
-from vigil.keeper import kernel
+from vigil.daemon.looking import Looker
 from vigil.observe.clients import read_clients
-from vigil.observe.process import read_group, read_process
-from vigil.runtimes import Runtime
 
-EVERY_S = 30.0
+EVERY_S = 10.0
 SLICE = 25
+FIRST_S = 0.002  # a server that is well answers within a tenth of it
+AGAIN_S = 0.05
+LAST_S = 1.5  # a little more than any server is given
 
 
 class Sweep:
     """Reads all axes of all launches, a slice at a time."""
 
-    def __init__(
-        self,
-        home: Home,
-        clock: Clock,
-        machine: Machine,
-        runtimes: dict[RuntimeKind, Runtime],
-        watch: DeathWatch,
-        feed: Callable[[Event], None],
-    ) -> None:
-        self._home = home
-        self._clock = clock
+    def __init__(self, machine: Machine, looker: Looker, feed: Callable[[Event], None]) -> None:
         self._machine = machine
-        self._runtimes = runtimes
-        self._watch = watch
+        self._looker = looker
         self._feed = feed
-        self._boot = kernel.read_boot()
 
     async def run(self) -> None:
         """Sweep for ever."""
@@ -53,28 +43,60 @@ class Sweep:
     async def sweep(self) -> None:
         """Look at every living launch once."""
         clients = read_clients()
-        alive = [session for session in self._machine.sessions.values() if session.state in ALIVE]
+        alive = [session for session in self._machine.sessions.values() if is_looked_at(session)]
+        doubtful: list[Observed] = []
+        silent: list[Session] = []
         for start in range(0, len(alive), SLICE):
-            await asyncio.gather(*(self.look(session, clients) for session in alive[start : start + SLICE]))
-            await asyncio.sleep(0)
+            part = alive[start : start + SLICE]
+            for session in part:
+                self._looker.begin(session)
+            await asyncio.sleep(FIRST_S if any(s.launch and s.launch.server for s in part) else 0)
+            silent += self._read(part, clients, doubtful)
+        deadline = asyncio.get_running_loop().time() + LAST_S
+        while silent and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(AGAIN_S)
+            silent = self._read(silent, clients, doubtful)
+        if doubtful:
+            self._feed(Swept(tuple(doubtful), len(alive)))
 
-    async def look(self, session: Session, clients: dict[str, int]) -> None:
-        """Read the axes of one session and say what they show."""
-        launch = session.launch
-        if launch is None or launch.process is None or launch.ended_at is not None:
+    def _read(self, sessions: list[Session], clients: dict[str, int], doubtful: list[Observed]) -> list[Session]:
+        """Tell what is well, keep what is doubtful for the end of the pass, return those that owe an answer."""
+        silent = []
+        for session in sessions:
+            seen = self._looker.read(session, clients)
+            if seen is None:
+                silent.append(session)
+            elif all(map(is_well, seen.facts)):
+                self._feed(seen)
+            else:
+                doubtful.append(seen)
+        return silent
+
+    async def look(self, session: Session) -> None:
+        """Look at one session now."""
+        if not is_looked_at(session):
             return
-        now = self._clock.now()
-        process = read_process(Axis.PROCESS, launch.process, self._boot, now)
-        facts: list[Fact] = [process]
-        attached = 0
-        if session.spec.runtime is RuntimeKind.TMUX:
-            if launch.root is not None:
-                facts.append(read_process(Axis.RUNTIME, launch.root, self._boot, now))
-            server = await self._runtimes[session.spec.runtime].read_server(launch, now)
-            facts += [server] if server is not None else []
-            attached = clients.get(str(self._home.server_socket(launch.id)), 0)
-        else:
-            facts.append(read_group(launch.process, process, now))
-        if process.value == "dead" and process.conclusive:
-            self._watch.recheck(launch)
-        self._feed(Observed(launch.id, tuple(facts), attached))
+        clients = read_clients()
+        self._looker.begin(session)
+        deadline = asyncio.get_running_loop().time() + LAST_S
+        wait_s = FIRST_S / 4
+        while True:
+            seen = self._looker.read(session, clients)
+            if seen is not None:
+                self._feed(seen)
+                return
+            if asyncio.get_running_loop().time() > deadline:
+                return
+            await asyncio.sleep(wait_s)
+            wait_s = min(wait_s * 2, AGAIN_S)
+
+
+def is_looked_at(session: Session) -> bool:
+    """Say whether a session has a launch that may live."""
+    launch = session.launch
+    return session.state in ALIVE and launch is not None and launch.process is not None and launch.ended_at is None
+
+
+def is_well(fact: Fact) -> bool:
+    """Say whether a reading leaves no doubt."""
+    return fact.value in ("alive", "stopped")

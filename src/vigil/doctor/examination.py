@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from vigil.doctor import instance, leftovers, machine
+from vigil.doctor import configuration, instance, leftovers, machine
 from vigil.doctor.finding import Finding, warning
 from vigil.doctor.patient import Patient
 from vigil.errors import VigilError
@@ -32,6 +32,7 @@ INSTANCE: dict[str, Check] = {
     "home": instance.check_home,
     "sockets": instance.check_sockets,
     "database": instance.check_database,
+    "config": lambda _: configuration.check_config(),
     "daemon": instance.check_daemon,
     "keeper": instance.check_keeper,
     "open files": lambda patient: machine.check_files(len(patient.database.session_ids or ())),

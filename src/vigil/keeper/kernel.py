@@ -16,6 +16,7 @@ from typing import NamedTuple
 PIDFD_GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11  # _IOWR(0xFF, 11, 64 bytes)
 PIDFD_INFO_EXIT = 1 << 3  # Linux 6.15 and up; set once the process was reaped
 EXIT_CODE_AT = 60
+UNKNOWN_BOOT = "unknown"
 
 
 class Stat(NamedTuple):
@@ -58,12 +59,17 @@ def read_boot() -> str:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             boot_id = file.read().strip()
     except OSError:
-        boot_id = "unknown"
+        boot_id = UNKNOWN_BOOT
     try:
         first = read_start_ticks(1) or 0
     except OSError:  # /proc mounted with hidepid
         first = 0
     return f"{boot_id}:{first}"
+
+
+def is_other_boot(boot: str, now: str) -> bool:
+    """Say whether a boot is surely not this one; one that could not be read proves nothing."""
+    return boot != now and not boot.startswith(UNKNOWN_BOOT) and not now.startswith(UNKNOWN_BOOT)
 
 
 def is_alive(pid: int, start_ticks: int) -> bool:

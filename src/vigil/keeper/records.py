@@ -10,8 +10,8 @@ import json
 import os
 from typing import Any
 
-ROLES = ("agent", "root", "server")
-FILES = {"agent": "exit.json", "root": "root-exit.json", "server": "server-exit.json"}
+ROLES = ("agent", "root", "server")  # what is born; `inner` is an agent that was found below its command later
+FILES = {"agent": "exit.json", "inner": "inner-exit.json", "root": "root-exit.json", "server": "server-exit.json"}
 
 
 def record_json(path: str, value: object, mode: int = 0o600) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from vigil.core.model import Axis, Fact, ProcessId
 from vigil.keeper import kernel
@@ -18,7 +19,7 @@ def identify(pid: int, start_ticks: int | None = None, boot: str | None = None) 
 
 def read_process(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
     """Read what the kernel says of this very process; what that means is for the core to say."""
-    if process.boot != boot:
+    if kernel.is_other_boot(process.boot, boot):
         return Fact(axis, "dead", "boot-id", now, conclusive=True, why="the host was booted anew")
     try:
         stat = kernel.read_stat(process.pid)
@@ -31,6 +32,30 @@ def read_process(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
     if stat.state == "Z" and stat.threads > 1:
         return Fact(axis, "alive", "procfs", now, conclusive=True, why="its first thread ended, others live")
     return Fact(axis, STATES.get(stat.state, "unknown"), "procfs", now, conclusive=stat.state in STATES)
+
+
+def ask_kernel(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
+    """Ask the one that cannot lie whether this very process lives: the kernel, by a pidfd; slower than reading /proc."""
+    if kernel.is_other_boot(process.boot, boot):
+        return Fact(axis, "dead", "boot-id", now, conclusive=True, why="the host was booted anew")
+    fact = partial(Fact, axis, source="pidfd", observed_at=now)
+    try:
+        pidfd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return fact("dead", conclusive=True)
+    except OSError as error:
+        return fact("failed", why=error.strerror or str(error))
+    try:
+        ticks = kernel.read_start_ticks(process.pid)
+        if ticks is None:  # the number is in use, and nobody can say by whom
+            return fact("unknown", why="its start time cannot be read")
+        if ticks != process.start_ticks:
+            return fact("dead", conclusive=True, why="the pid belongs to another process now")
+        return fact("dead" if kernel.has_ended(pidfd) else "alive", conclusive=True)
+    except OSError as error:
+        return fact("failed", why=error.strerror or str(error))
+    finally:
+        os.close(pidfd)
 
 
 def read_group(leader: ProcessId, process: Fact, now: float) -> Fact:

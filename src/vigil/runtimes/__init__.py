@@ -1,14 +1,22 @@
 """Where sessions live: one contract, and its kinds."""
 
+from collections.abc import Callable
+
 from vigil.core.model import RuntimeKind
 from vigil.home import Home
-from vigil.runtimes.contract import Order, Runtime
+from vigil.runtimes.contract import Answer, Order, Runtime
 from vigil.runtimes.headless import Headless
 from vigil.runtimes.tmux import Tmux
 
-__all__ = ["Headless", "Order", "Runtime", "Tmux", "make_runtimes"]
+__all__ = ["Answer", "Headless", "Order", "Runtime", "Tmux", "make_runtimes"]
 
 
-def make_runtimes(home: Home) -> dict[RuntimeKind, Runtime]:
-    """Return every kind there is."""
-    return {RuntimeKind.TMUX: Tmux(home), RuntimeKind.HEADLESS: Headless(home)}
+def make_runtimes(
+    home: Home, on_late_answer: Callable[[str], None], on_health: Callable[[bool, str], None]
+) -> dict[RuntimeKind, Runtime]:
+    """Return every kind there is.
+
+    A server that answers long after it was asked is told by its launch's id; so is when probing itself goes wrong, and when
+    that is over.
+    """
+    return {RuntimeKind.TMUX: Tmux(home, on_late_answer, on_health), RuntimeKind.HEADLESS: Headless(home)}

@@ -1,4 +1,4 @@
-"""What every runtime can do: say what it needs, prepare a launch, answer for it, show its output, be attached to.
+"""What every runtime can do: say what it needs, prepare a launch, ask for its server, show its output, be attached to.
 
 A runtime starts nothing itself: it writes the launch's folder, and the keeper launches what lies there. Nothing secret and no
 prompt goes into any argv but the agent's own.
@@ -23,6 +23,14 @@ class Order:
     converses: bool = False  # the agent reads its input: headless gives it a pipe that stays open
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a server: nothing where a runtime has none."""
+
+    fact: Fact | None
+    socket_lost: bool = False  # it lives, and nobody can reach it
+
+
 class Runtime(Protocol):
     """One kind of place for sessions to live in."""
 
@@ -32,8 +40,17 @@ class Runtime(Protocol):
     def prepare(self, order: Order) -> None:
         """Write the launch's folder; OSError if the disk does not let us."""
 
-    async def read_server(self, launch: Launch, now: float) -> Fact | None:
-        """Ask the server whether it answers, within its deadline; None where there is no server."""
+    def ask_server(self, launch: Launch) -> None:
+        """Ask the server whether it answers, unless it owes an answer already; returns at once."""
+
+    def read_server(self, launch: Launch, now: float) -> Answer | None:
+        """Read what the server answered; None while there is hope for it."""
+
+    def probes(self) -> tuple[int, int]:
+        """Return how many probes are under way, and how many were given up so far."""
+
+    def forget(self, launch: Launch) -> None:
+        """Ask for a launch's server no more."""
 
     async def read_output(self, launch: Launch, lines: int) -> bytes:
         """Read the last lines the agent printed, as they are."""

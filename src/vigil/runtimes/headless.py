@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from vigil.core.model import Fact, Launch
+from vigil.core.model import Launch
 from vigil.home import Home
 from vigil.keeper.records import record_json
-from vigil.runtimes.contract import Order, agent_env
+from vigil.runtimes.contract import Answer, Order, agent_env
 from vigil.runtimes.tail import read_last_lines
 
 FOLLOW_S = 0.2
 CHUNK_BYTES = 1 << 18
+NO_SERVER = Answer(None)
 
 
 class Headless:
@@ -43,9 +44,19 @@ class Headless:
         }
         record_json(str(folder / "launch.json"), launch)
 
-    async def read_server(self, launch: Launch, now: float) -> Fact | None:  # noqa: ARG002
+    def ask_server(self, launch: Launch) -> None:
         """There is no server."""
-        return None
+
+    def read_server(self, launch: Launch, now: float) -> Answer | None:  # noqa: ARG002
+        """There is no server."""
+        return NO_SERVER
+
+    def probes(self) -> tuple[int, int]:
+        """Nothing is asked."""
+        return 0, 0
+
+    def forget(self, launch: Launch) -> None:
+        """There is nothing to forget."""
 
     async def read_output(self, launch: Launch, lines: int) -> bytes:
         """Read the last lines of stderr, then those of stdout: what an agent prints last is what one looks for."""

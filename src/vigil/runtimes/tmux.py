@@ -11,23 +11,21 @@ import asyncio
 import os
 import shlex
 import shutil
-import socket
-import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from vigil.core.model import Axis, Fact, Launch
 from vigil.home import Home
 from vigil.keeper.records import record_json
-from vigil.runtimes.contract import Order, agent_env
+from vigil.runtimes.calls import Calls
+from vigil.runtimes.contract import Answer, Order, agent_env
+from vigil.runtimes.ping import Pinger, Pong
 
 SHIM = Path(__file__).parent.parent / "keeper" / "shim.sh"
 PING_S = 1.0
 CALL_S = 3.0
 FOLLOW_S = 1.0
 HISTORY_LINES = 5000
-# An unknown message type in protocol version 0: the server answers with its version and hangs up (same on 3.2a to 3.7).
-PING = struct.pack("<IHHIi", 999, 16, 0, 0, -1)
 
 CONFIGURATION = """\
 set -g remain-on-exit on
@@ -52,8 +50,11 @@ set -g @vigil_launch {launch}
 class Tmux:
     """Agents in a terminal of their own."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, on_late_answer: Callable[[str], None], on_health: Callable[[bool, str], None]) -> None:
         self._home = home
+        self._calls = Calls(CALL_S, on_health)
+        self._early: dict[str, Pong | None] = {}  # what was clear when it was asked
+        self.pinger = Pinger(lambda path: on_late_answer(Path(path).stem))
 
     def why_unusable(self) -> str | None:
         """Say if tmux is missing."""
@@ -90,22 +91,33 @@ class Tmux:
         }
         record_json(str(folder / "launch.json"), launch)
 
-    async def read_server(self, launch: Launch, now: float) -> Fact | None:
-        """Ping the server: it answers, hangs (wedged), or is not reachable (unknown: only its process can tell)."""
-        loop = asyncio.get_running_loop()
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:  # streams cost twice as much
-            try:
-                sock.connect(str(self._home.server_socket(launch.id)))
-                sock.send(PING)
-                async with asyncio.timeout(PING_S):
-                    answer = await loop.sock_recv(sock, 16)
-            except (TimeoutError, BlockingIOError):
-                return Fact(Axis.SERVER, "wedged", "ping", now, why=f"no answer in {PING_S:g} s")
-            except OSError as error:
-                return Fact(Axis.SERVER, "unknown", "ping", now, why=error.strerror or str(error))
-        if len(answer) < 16:
-            return Fact(Axis.SERVER, "unknown", "ping", now, why="it hung up")
-        return Fact(Axis.SERVER, "alive", "ping", now, conclusive=True)
+    def ask_server(self, launch: Launch) -> None:
+        """Ping the server, unless a ping is on its way."""
+        path = self._socket(launch)
+        self._early[path] = self.pinger.ask(path)
+
+    def read_server(self, launch: Launch, now: float) -> Answer | None:
+        """Read the answer: it lives, hangs (wedged), or cannot be reached (unknown: only its process can tell)."""
+        path = self._socket(launch)
+        pong = self._early.pop(path, None) or self.pinger.answer(path)
+        if pong is None:
+            if self.pinger.waited_s(path) < PING_S:
+                return None
+            self.pinger.abandon(path)
+            pong = Pong.SILENT
+        if pong is Pong.ANSWERED:
+            return Answer(Fact(Axis.SERVER, "alive", "ping", now, conclusive=True))
+        if pong is Pong.SILENT:
+            return Answer(Fact(Axis.SERVER, "wedged", "ping", now, why=f"no answer in {PING_S:g} s"))
+        return Answer(Fact(Axis.SERVER, "unknown", "ping", now, why=pong.value), pong is Pong.NO_SOCKET)
+
+    def probes(self) -> tuple[int, int]:
+        """Return the pings and commands under way, and those given up."""
+        return self.pinger.in_flight + self._calls.in_flight, self.pinger.abandoned + self._calls.abandoned
+
+    def forget(self, launch: Launch) -> None:
+        """Drop the open ping."""
+        self.pinger.forget(self._socket(launch))
 
     async def read_output(self, launch: Launch, lines: int) -> bytes:
         """Read the last lines of pane and history; of a launch that is over, what was kept of its screen."""
@@ -145,32 +157,18 @@ class Tmux:
             return None
         return ["tmux", "-u", "-S", str(self._home.server_socket(launch.id)), "attach-session", "-t", launch.pane]
 
+    def _socket(self, launch: Launch) -> str:
+        return str(self._home.server_socket(launch.id))
+
     async def _capture(self, launch: Launch, lines: int) -> bytes | None:
         assert launch.pane is not None
         return await self._call(launch, "capture-pane", "-p", "-e", "-J", "-S", f"-{lines}", "-t", launch.pane)
 
     async def _call(self, launch: Launch, *command: str) -> bytes | None:
         """Run one reading command within its deadline; None if it gave no answer."""
-        server = str(self._home.server_socket(launch.id))
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *("tmux", "-u", "-N", "-S", server, *command),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
-                start_new_session=True,
-            )
-        except OSError:
-            return None
-        try:
-            async with asyncio.timeout(CALL_S):
-                output, _ = await process.communicate()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-            return None
-        return output if process.returncode == 0 else None
+        server = self._socket(launch)
+        env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
+        return await self._calls.run(server, ("tmux", "-u", "-N", "-S", server, *command), env)
 
 
 def new_part(before: list[bytes], now: list[bytes]) -> bytes:

@@ -51,6 +51,18 @@ intents = Table(
     Column("body", Text, nullable=False),
 )
 
+incidents = Table(
+    "incidents",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("key", String, nullable=False),
+    Column("session_id", String),
+    Column("opened_at", Float, nullable=False),
+    Column("resolved_at", Float),
+    Column("body", Text, nullable=False),
+    Index("incidents_by_time", "opened_at"),
+)
+
 events = Table(
     "events",
     metadata,

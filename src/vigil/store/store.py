@@ -1,4 +1,4 @@
-"""Reading and writing sessions, launches, deaths, intents and events.
+"""Reading and writing sessions, launches, deaths, intents, incidents and events.
 
 All writing is one function, `write`: whatever one decision changed, and the events that say so, in one durable transaction.
 """
@@ -17,14 +17,15 @@ from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from vigil.core.effects import LogEntry, Persist
-from vigil.core.model import Death, Intent, Launch, Session
+from vigil.core.model import Death, Incident, Intent, Launch, Session
 from vigil.store.opening import make_engine, open_database
-from vigil.store.schema import deaths, events, intents, launches, sessions
+from vigil.store.schema import deaths, events, incidents, intents, launches, sessions
 
 SESSION = TypeAdapter(Session)
 LAUNCH = TypeAdapter(Launch)
 DEATH = TypeAdapter(Death)
 INTENT = TypeAdapter(Intent)
+INCIDENT = TypeAdapter(Incident)
 
 EVENTS_KEPT = 200_000  # the log is bounded: the oldest go first
 
@@ -63,6 +64,14 @@ class Store:
         """Read every session."""
         with self._engine.connect() as connection:
             return [SESSION.validate_json(body) for (body,) in connection.execute(select(sessions.c.body))]
+
+    def read_incidents(self, everything: bool = False, limit: int = 1000) -> list[Incident]:
+        """Read incidents, newest first: those that are open, or also those that are over."""
+        query = select(incidents.c.body).order_by(incidents.c.opened_at.desc()).limit(limit)
+        if not everything:
+            query = query.where(incidents.c.resolved_at.is_(None))
+        with self._readers.connect() as connection:
+            return [INCIDENT.validate_json(body) for (body,) in connection.execute(query)]
 
     def read_deaths(self, session_id: str | None = None, limit: int = 1000) -> list[Death]:
         """Read death records, newest first."""
@@ -110,6 +119,7 @@ def _write_one(connection: Connection, change: Persist, stored: list[StoredEvent
     SAVE_LAUNCH.run(connection, [_launch_row(launch) for launch in change.launches])
     ADD_DEATH.run(connection, [_death_row(death) for death in change.deaths])
     ADD_INTENT.run(connection, [_intent_row(intent) for intent in change.intents])
+    SAVE_INCIDENT.run(connection, [_incident_row(incident) for incident in change.incidents])
     for entry in change.log:
         seq = ADD_EVENT.run(connection, [_event_row(entry)])
         stored.append(StoredEvent(seq, entry))
@@ -140,6 +150,7 @@ def _saving(table: Table, *changing: str) -> _Statement:
 
 SAVE_SESSION = _saving(sessions, "state", "body")
 SAVE_LAUNCH = _saving(launches, "ended_at", "body")
+SAVE_INCIDENT = _saving(incidents, "resolved_at", "body")
 ADD_DEATH = _Statement(insert(deaths))
 ADD_INTENT = _Statement(upsert(intents).on_conflict_do_nothing())
 ADD_EVENT = _Statement(insert(events).values({c.name: None for c in events.c if c.name != "seq"}))
@@ -178,6 +189,17 @@ def _intent_row(intent: Intent) -> dict[str, Any]:
         "session_id": intent.session_id,
         "at": intent.at,
         "body": _json(INTENT, intent),
+    }
+
+
+def _incident_row(incident: Incident) -> dict[str, Any]:
+    return {
+        "id": incident.id,
+        "key": incident.key,
+        "session_id": incident.session_id,
+        "opened_at": incident.opened_at,
+        "resolved_at": incident.resolved_at,
+        "body": _json(INCIDENT, incident),
     }
 
 

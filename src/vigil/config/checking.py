@@ -1,0 +1,136 @@
+"""A document becomes a configuration, or the list of all that is wrong with it, in our words."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from vigil.config.models import File
+from vigil.config.values import AgentConfig, Config, RouteConfig
+from vigil.config.wording import listed, place, shown
+from vigil.core.escalate import Ladder, Step
+from vigil.core.model import RestartPolicy
+
+Place = tuple[int | str, ...]
+
+MOST_PROBLEMS = 100
+KEY = "[key]"  # how pydantic says that it is the key of an entry that is wrong, not its value
+KINDS = {
+    "string_type": "text in quotes",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "list_type": "an array",
+    "dict_type": "a table",
+    "model_type": "a table",
+}
+
+
+def check(document: dict[str, Any]) -> Config | tuple[str, ...]:
+    """Return the configuration a document holds, or its problems: a line each, with its place."""
+    try:
+        file = File.model_validate(document)
+    except ValidationError as error:
+        return _lines([*_mistakes(error), *_contradictions(document)])
+    contradictions = _lines(list(_contradictions(document)))
+    return contradictions or _config_of(file)
+
+
+def _lines(problems: list[tuple[Place, str]]) -> tuple[str, ...]:
+    lines = [f"{place(where)}: {words}" for where, words in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        lines.append(f"and {len(problems) - MOST_PROBLEMS} more problems")
+    return tuple(lines)
+
+
+def _mistakes(found: ValidationError) -> Iterator[tuple[Place, str]]:
+    """Yield what is wrong with a key or a value by itself."""
+    for error in found.errors(include_url=False):
+        where = error["loc"]
+        if error["type"] == "value_error" and where[-1] == KEY:
+            where = where[:-1]
+        yield where, _words(error["type"], where, error["input"], error.get("ctx", {}))
+
+
+def _words(kind: str, where: Place, value: object, context: dict[str, Any]) -> str:
+    if kind == "value_error":
+        return str(context["error"])  # raised by the models, in our words already
+    if kind == "extra_forbidden":
+        return _unknown(where)
+    if kind == "missing":
+        return "is missing"
+    return f"{shown(value)} is not {KINDS.get(kind, 'what belongs here')}"  # a later pydantic may know more kinds
+
+
+def _unknown(where: Place) -> str:
+    keys = _keys_at(where[:-1])
+    near = difflib.get_close_matches(str(where[-1]), keys, n=1)
+    return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; there are: {listed(keys)}"
+
+
+def _keys_at(where: Place) -> list[str]:
+    """Return the keys of the table at a place."""
+    kind: Any = File
+    for part in where:
+        # A list and a dictionary of tables have these as their last argument.
+        kind = kind.model_fields[part].annotation if _is_table(kind) else get_args(kind)[-1]
+    return list(kind.model_fields)
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _contradictions(document: dict[str, Any]) -> Iterator[tuple[Place, str]]:
+    """Yield what is wrong between values; read from the document itself, so that no other mistake hides it."""
+    routes = dict(_tables(document.get("routes")))
+    for name, route in routes.items():
+        if ("exec" in route) == ("url" in route):
+            yield ("routes", name), "needs exactly one of exec and url"
+    declared = document["routes"] if isinstance(document.get("routes"), dict) else {}
+    for number, ladder in _tables(document.get("ladder")):
+        if not ladder.keys() & {"severity", "kind"}:
+            yield ("ladder", number), "needs a severity, a kind or both"
+        for index, step in _tables(ladder.get("steps")):
+            route = step.get("route")
+            if isinstance(route, str) and route not in declared:
+                there = f"there are: {listed(declared)}" if declared else "none is declared"
+                yield ("ladder", number, "steps", index, "route"), f"{shown(route)} is no route; {there}"
+
+
+def _tables(value: object) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield the tables in an array or a table, each with its number or name."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for where, entry in entries:
+        if isinstance(entry, dict):
+            yield where, entry
+
+
+def _config_of(file: File) -> Config:
+    return Config(
+        agents={name: AgentConfig(tuple(agent.command), tuple(agent.process)) for name, agent in file.agents.items()},
+        routes={name: RouteConfig(tuple(route.exec), route.url) for name, route in file.routes.items()},
+        ladders=tuple(
+            Ladder(tuple(Step(step.route, step.after, step.repeat) for step in ladder.steps), ladder.severity, ladder.kind)
+            for ladder in file.ladder
+        ),
+        restart=RestartPolicy(
+            when=file.restart.policy,
+            max_restarts=file.restart.max_restarts,
+            base_s=file.restart.backoff.base,
+            cap_s=file.restart.backoff.cap,
+            reset_after_s=file.restart.backoff.reset_after,
+        ),
+        unsupported=tuple(_unsupported(file)),
+    )
+
+
+def _unsupported(file: File) -> Iterator[str]:
+    for table in ("watchdog", "reaper"):
+        if table in file.model_fields_set:
+            yield f"{table}: read, but nothing uses it yet"
+    for name, route in file.routes.items():
+        if route.url is not None:
+            yield f"routes.{name}.url: notices by URL are not built in yet"

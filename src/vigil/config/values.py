@@ -1,0 +1,36 @@
+"""What a configuration says, as plain frozen values for the rest of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from vigil.core.escalate import Ladder
+from vigil.core.model import RestartPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """One kind of agent: what starts it, and the names by which its own process is found below that; empty if not given."""
+
+    command: tuple[str, ...] = ()
+    process: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RouteConfig:
+    """One way to reach a human: a command, or a URL; exactly one of them is there."""
+
+    exec: tuple[str, ...] = ()
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A whole configuration; without arguments, that of a file that is not there."""
+
+    agents: Mapping[str, AgentConfig] = field(default_factory=dict)
+    routes: Mapping[str, RouteConfig] = field(default_factory=dict)
+    ladders: tuple[Ladder, ...] = ()
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
+    unsupported: tuple[str, ...] = ()  # what is valid and has no effect yet, a line each

@@ -1,0 +1,47 @@
+"""How places and values of a configuration file are shown in one line, whatever they hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+
+from vigil.text import one_line
+
+BARE = re.compile(r"[A-Za-z0-9_-]{1,80}")
+SHOWN_CHARACTERS = 80
+SHOWN_NAMES = 20
+LARGEST = 1 << 63  # TOML's own; Python refuses to print much longer ones
+
+
+def place(parts: tuple[int | str, ...]) -> str:
+    """Return where something stands: `ladder[0].steps[1].route`."""
+    words = (f"[{part}]" if isinstance(part, int) else f".{key(part)}" for part in parts)
+    return "".join(words).removeprefix(".")
+
+
+def key(name: str) -> str:
+    """Return a key as it stands in the file: in quotes if it needs them."""
+    return name if BARE.fullmatch(name) else shown(name)
+
+
+def shown(value: object) -> str:
+    """Return a value as it stands in the file, or what kind of value it is."""
+    if isinstance(value, str):
+        cut = value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}..."
+        return one_line(json.dumps(cut, ensure_ascii=False))
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value) if -LARGEST <= value < LARGEST else "a number of more than 64 bits"
+    if isinstance(value, float):
+        return str(value)
+    if isinstance(value, dict):
+        return "a table"
+    return "an array" if isinstance(value, list) else "a date or time"
+
+
+def listed(names: Collection[str]) -> str:
+    """Return names in a row, and how many were left out."""
+    first = ", ".join(key(name) for name in list(names)[:SHOWN_NAMES])
+    return first if len(names) <= SHOWN_NAMES else f"{first} and {len(names) - SHOWN_NAMES} more"

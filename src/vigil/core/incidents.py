@@ -1,0 +1,228 @@
+"""Incidents: conditions a human should know of; each opens once, folds in what is the same, and resolves once (P12).
+
+Those of a session follow from what it is, by a table; those of the host are said by whoever saw them. When most of the host is
+hit at once there is one incident of the host instead of one for each session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from vigil.core.effects import LogEntry, Tell
+from vigil.core.escalate import SEVERITY
+from vigil.core.events import Condition, Notified
+from vigil.core.model import ALIVE, Axis, Cause, DoubtKind, Incident, IncidentKind, RuntimeKind, Session, State
+
+if TYPE_CHECKING:
+    from vigil.core.book import Book
+
+MASS = 5  # and over half: then it is the host's matter (DESIGN 4.2)
+MASS_WINDOW_S = 1.0
+BREAKER_S = 60.0
+DOWN = frozenset({State.CRASHED, State.FAILED, State.PENDING})
+NOTICES_KEPT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row: a kind of incident, when it holds of a session, and the host's incident that stands for it."""
+
+    kind: IncidentKind
+    holds: Callable[[Session], bool]
+    folded_into: IncidentKind | None = None
+
+
+def _is_wedged(session: Session) -> bool:
+    return session.doubt is not None and session.doubt.kind is DoubtKind.WEDGED
+
+
+def _is_down_by_its_server(session: Session) -> bool:
+    death = session.last_death
+    return session.state in DOWN and death is not None and death.cause is Cause.SERVER_DIED and _is_last(session)
+
+
+def _is_last(session: Session) -> bool:
+    """Say whether a session's last death is that of its newest launch."""
+    death, launch = session.last_death, session.launch
+    return death is not None and launch is not None and death.launch_id == launch.id
+
+
+def _waits_for_a_human(session: Session) -> bool:
+    activity = session.axes.get(Axis.ACTIVITY)
+    return session.state in ALIVE and activity is not None and activity.value == "waiting-human"
+
+
+RULES = (
+    Rule(IncidentKind.STUCK, lambda s: s.state is State.STUCK, folded_into=IncidentKind.STUCK),
+    Rule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated"),
+    Rule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
+    Rule(IncidentKind.NEEDS_INPUT, _waits_for_a_human),
+)
+
+
+def follow(book: Book, session: Session, now: float) -> None:
+    """Open and resolve the incidents of a session so that they say what it is."""
+    for rule in RULES:
+        key = key_of(rule.kind, session.id)
+        if not rule.holds(session):
+            if key in book.incidents:
+                resolve(book, key, f"{session.name} is {session.state}", now)
+        elif key not in book.incidents and not _is_folded(book, rule, session):
+            open_incident(book, rule.kind, session, session.why, now)
+    _end_host_incidents(book, session, now)
+
+
+def _is_folded(book: Book, rule: Rule, session: Session) -> bool:
+    """Say whether the host's own incident speaks for this session."""
+    host = book.incidents.get(key_of(rule.folded_into)) if rule.folded_into else None
+    if host is None:
+        return False
+    return _is_wedged(session) if rule.folded_into is IncidentKind.STUCK else _died_in(session, host)
+
+
+def forget(book: Book, session: Session, now: float) -> None:
+    """Resolve what is open of a session that is removed."""
+    for key in [key for key, incident in book.incidents.items() if incident.session_id == session.id]:
+        resolve(book, key, f"{session.name} was removed", now)
+
+
+def count_wedged(book: Book, session: Session, shown: bool, now: float) -> None:
+    """Take note of a server that does not answer; when most of them do not, that is the host's matter."""
+    if not shown or not _is_wedged(session):
+        if session.id in book.wedged:
+            book.wedged.discard(session.id)
+            if not book.wedged and key_of(IncidentKind.STUCK) in book.incidents:
+                resolve(book, key_of(IncidentKind.STUCK), "every tmux server answers again", now)
+        return
+    book.wedged.add(session.id)
+    if len(book.wedged) < MASS:
+        return
+    servers = sum(1 for s in book.sessions.values() if s.state in ALIVE and s.spec.runtime is RuntimeKind.TMUX)
+    if 2 * len(book.wedged) > servers:
+        words = f"{len(book.wedged)} of {servers} tmux servers do not answer; their agents are not touched"
+        open_incident(book, IncidentKind.STUCK, None, words, now)
+
+
+def count_death(book: Book, at: float, now: float) -> None:
+    """Take note of a death; when most sessions die within a second, that is the host's matter."""
+    book.deaths_at.append(at)
+    while book.deaths_at and book.deaths_at[0] < at - MASS_WINDOW_S:
+        book.deaths_at.popleft()
+    died = len(book.deaths_at)
+    if died < MASS:
+        return
+    living = sum(1 for s in book.sessions.values() if s.state in ALIVE and s.launch and s.launch.ended_at is None) - 1
+    if died > living:  # the one that dies now is still among the living
+        open_incident(book, IncidentKind.MASS_DEATH, None, f"{died} sessions died within a second, {living} live", now)
+
+
+def count_inferred(book: Book, gone: int, looked_at: int, now: float) -> None:
+    """Take note of how many looked dead in one pass: so many at once are more likely our own blindness."""
+    if gone >= MASS and 2 * gone > looked_at:
+        words = f"{gone} of {looked_at} sessions look dead at once; none is charged before the kernel confirmed it"
+        open_incident(book, IncidentKind.MASS_DEATH, None, words, now)
+
+
+def breaker_until(book: Book) -> float:
+    """Return until when nothing is concluded by inference."""
+    host = book.incidents.get(key_of(IncidentKind.MASS_DEATH))
+    return 0.0 if host is None else host.opened_at + BREAKER_S
+
+
+def _died_in(session: Session, host: Incident) -> bool:
+    death = session.last_death
+    near = death is not None and abs(death.at - host.opened_at) <= 2 * MASS_WINDOW_S
+    return near and session.state in DOWN and _is_last(session)
+
+
+def _end_host_incidents(book: Book, session: Session, now: float) -> None:
+    """A mass death is over when none of those it hit is down or in doubt any more."""
+    key = key_of(IncidentKind.MASS_DEATH)
+    host = book.incidents.get(key)
+    if host is None or _is_hit(session, host) or now < host.opened_at + MASS_WINDOW_S:
+        return
+    if not any(_is_hit(other, host) for other in book.sessions.values()):
+        resolve(book, key, "every session it hit is up, or was dealt with", now)
+
+
+def _is_hit(session: Session, host: Incident) -> bool:
+    doubted = session.doubt is not None and session.doubt.kind in (DoubtKind.CONFIRM, DoubtKind.PANE, DoubtKind.ORACLE)
+    return doubted or _died_in(session, host)
+
+
+def condition(book: Book, event: Condition, now: float) -> None:
+    """Open or resolve an incident of the host, as whoever saw it says."""
+    key = key_of(event.kind)
+    if event.holds:
+        open_incident(book, event.kind, None, event.why, event.at)
+    elif key in book.incidents:
+        resolve(book, key, event.why, now)
+
+
+def notified(book: Book, event: Notified, now: float) -> None:
+    """Write down what became of a notice."""
+    incident = book.find_incident(event.incident_id)
+    if incident is None:
+        return
+    others = tuple(notice for notice in incident.notices if notice.id != event.notice.id)
+    incident = replace(incident, notices=(*others, event.notice)[-NOTICES_KEPT:])
+    _keep(book, incident)
+    notice = event.notice
+    _log(book, now, incident, "incident.notified", route=notice.route, state=notice.state, why=notice.why)
+    book.do(Tell(incident))
+
+
+def key_of(kind: IncidentKind, session_id: str = "host") -> str:
+    """Return what an incident is one of."""
+    return f"{session_id}/{kind}"
+
+
+def open_incident(book: Book, kind: IncidentKind, session: Session | None, why: str, now: float) -> None:
+    """Open an incident; one that is open already takes in what is new."""
+    key = key_of(kind, session.id) if session else key_of(kind)
+    before = book.incidents.get(key)
+    if before is not None:
+        if before.why != why:
+            _keep(book, replace(before, count=before.count + 1, why=why))
+        return
+    incident = _incident(kind, session, why, now)
+    _keep(book, incident)
+    _log(book, now, incident, "incident.opened", why=why, severity=incident.severity.value)
+    book.do(Tell(incident))
+
+
+def host_incident(kind: IncidentKind, why: str, at: float) -> Incident:
+    """Return an incident of the host as it will be opened: whoever tells it before it is recorded tells the same one."""
+    return _incident(kind, None, why, at)
+
+
+def _incident(kind: IncidentKind, session: Session | None, why: str, at: float) -> Incident:
+    return Incident(
+        id=f"i-{session.id if session else 'host'}-{kind}-{int(at * 1000):x}",
+        key=key_of(kind, session.id) if session else key_of(kind),
+        kind=kind,
+        severity=SEVERITY[kind],
+        session_id=session.id if session else None,
+        session=session.name if session else None,
+        opened_at=at,
+        why=why,
+    )
+
+
+def resolve(book: Book, key: str, resolution: str, now: float) -> None:
+    """Resolve an open incident: its condition is over."""
+    incident = replace(book.incidents[key], resolved_at=now, resolution=resolution)
+    _keep(book, incident)
+    _log(book, now, incident, "incident.resolved", resolution=resolution)
+    book.do(Tell(incident))
+
+
+def _keep(book: Book, incident: Incident) -> None:
+    book.keep_incident(incident)
+
+
+def _log(book: Book, at: float, incident: Incident, kind: str, **data: Any) -> None:
+    words = {"incident": incident.id, "kind": incident.kind.value, **data}
+    book.change.log.append(LogEntry(at, kind, incident.session_id, incident.session, data=words))

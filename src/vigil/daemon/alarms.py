@@ -1,0 +1,84 @@
+"""Alarms: the way from an incident to a human, apart from loop, probes and store (P6).
+
+The heartbeat's thread decides when, the escalator what, a worker of its own for each route carries it there; what became of it
+comes back as an event and is recorded then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from vigil.config.values import Config
+from vigil.core.escalate import Due
+from vigil.core.events import Condition, Event, Notified
+from vigil.core.incidents import host_incident
+from vigil.core.model import Incident, IncidentKind, Notice
+from vigil.daemon.clock import Clock
+from vigil.daemon.escalator import Escalator
+from vigil.daemon.heartbeat import Heartbeat
+from vigil.daemon.log import log
+from vigil.notify import Delivery, ExecRoute, Workers
+
+CLOSE_S = 2.0
+
+
+class Alarms:
+    """Everything that tells humans."""
+
+    def __init__(self, clock: Clock, feed: Callable[[Event], None]) -> None:
+        self._clock = clock
+        self._feed = feed
+        self._loop = asyncio.get_running_loop()
+        self.heartbeat = Heartbeat()
+        self.heartbeat.on_blocked = self._blocked
+        self.heartbeat.on_unblocked = self._unblocked
+        self._workers = Workers(self._told)
+        self._escalator = Escalator(self.heartbeat, clock.now, self._workers.hand)
+
+    def start(self) -> None:
+        """Start the clock apart."""
+        self.heartbeat.start()
+
+    def use(self, config: Config) -> None:
+        """Tell humans by these routes and ladders from now on."""
+        self._workers.use({name: ExecRoute(route.exec) for name, route in config.routes.items() if route.exec})
+        self._escalator.use(config.ladders)
+
+    def tell(self, incident: Incident) -> None:
+        """Take an incident in its newest version."""
+        self._escalator.tell(incident)
+
+    def report(self, kind: IncidentKind, why: str) -> None:
+        """Open an incident of the host at once, recorded after: whoever says so may not be able to wait for the store."""
+        at = self._clock.now()
+        self._escalator.tell(host_incident(kind, why, at))
+        self._later(Condition(kind, True, why, at))
+
+    def over(self, kind: IncidentKind, why: str) -> None:
+        """Resolve an incident of the host."""
+        self._later(Condition(kind, False, why, self._clock.now()))
+
+    def close(self) -> None:
+        """Stop; what is still due will be so for the next daemon."""
+        self.heartbeat.close()
+        self._workers.close(CLOSE_S)
+
+    def _blocked(self, so_far_s: float, where: str) -> None:
+        self.report(IncidentKind.LATE_DAEMON, f"the event loop has stood still for {so_far_s:.1f} s")
+        log.error("the event loop is blocked", so_far_s=round(so_far_s, 1), where=where.replace("\n", " < "))
+
+    def _unblocked(self, lasted_s: float) -> None:
+        self.over(IncidentKind.LATE_DAEMON, f"the event loop runs again; it stood still for {lasted_s:.1f} s")
+
+    def _told(self, due: Due, delivery: Delivery) -> None:
+        """Write down what became of a notice; called from a worker's thread."""
+        state = "sent" if delivery.ok else "failed"
+        notice = Notice(due.notice_id, due.route, state, self._clock.now(), delivery.why)
+        self._later(Notified(due.incident.id, notice))
+
+    def _later(self, event: Event) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._feed, event)
+        except RuntimeError:
+            pass  # the loop is closed: nothing can be recorded any more, and the notice is due again at the next start

@@ -1,0 +1,138 @@
+"""The escalator: hands each notice to its route when its moment comes, whatever the loop and the store do.
+
+It works in the heartbeat's thread, on what it was told; it reads no store and waits for nobody (P6). What it handed out in
+this life it remembers itself, so an incident whose records are behind is not told of twice (P12).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from vigil.core.escalate import Due, Ladder, due_notices, next_at
+from vigil.core.model import Incident, Notice
+from vigil.daemon.heartbeat import Heartbeat
+
+KEY = "escalator"
+# The monotonic clock stands still while the host is suspended, incidents grow older: so no alarm is set further ahead.
+RECHECK_S = 0.5
+RETRY_S = 10.0
+OVER = 10_000
+
+
+@dataclass(slots=True)
+class Known:
+    """One incident in its newest version, what became of its notices in this life, and when the next one is due."""
+
+    incident: Incident
+    handed: dict[str, Notice] = field(default_factory=dict)  # sent; or failed, `at` being when it is tried again
+    next_at: float | None = None
+
+    def seen(self) -> Incident:
+        """Return the incident as if the records of this life had come back; those that have come back prevail."""
+        recorded = {notice.id for notice in self.incident.notices}
+        missing = tuple(notice for notice in self.handed.values() if notice.id not in recorded)
+        return replace(self.incident, notices=self.incident.notices + missing)
+
+
+class Escalator:
+    """All incidents that somebody may still have to be told of."""
+
+    def __init__(self, heartbeat: Heartbeat, now: Callable[[], float], hand: Callable[[Due], None]) -> None:
+        self._heartbeat = heartbeat
+        self._now = now
+        self._hand = hand  # called in the heartbeat's thread, and never under the lock
+        self._lock = threading.Lock()
+        self._ladders: tuple[Ladder, ...] = ()
+        self._known: dict[str, Known] = {}
+        # What was handed out of incidents that are over, oldest first: their last records may still come back, one by one.
+        self._over: dict[str, dict[str, Notice]] = {}
+        self._armed_for: float | None = None
+
+    def use(self, ladders: tuple[Ladder, ...]) -> None:
+        """Escalate by these ladders from now on."""
+        with self._lock:
+            self._ladders = ladders
+            for known in list(self._known.values()):
+                self._plan(known)
+            self._arm()
+
+    def tell(self, incident: Incident) -> None:
+        """Take the newest version of an incident: opened, changed, acknowledged or resolved. Returns at once."""
+        with self._lock:
+            known = self._known.get(incident.id)
+            resolved = incident.id in self._over or (known is not None and known.incident.resolved_at is not None)
+            if resolved and incident.resolved_at is None:
+                return  # an incident resolves once: this version was overtaken
+            if known is None:
+                known = self._known[incident.id] = Known(incident, self._over.pop(incident.id, {}))
+            known.incident = incident
+            self._plan(known)
+            if known.next_at is not None and (self._armed_for is None or known.next_at < self._armed_for):
+                self._arm()
+
+    def forget(self, incident_id: str) -> None:
+        """Hand out nothing more of an incident."""
+        with self._lock:
+            self._known.pop(incident_id, None)
+            self._over.pop(incident_id, None)
+
+    def _fire(self) -> None:
+        """Hand out what is due. One that is refused costs the others nothing, and is tried again."""
+        with self._lock:
+            due = self._take_due(self._now())
+        refused = [(notice, why) for notice in due if (why := self._hand_out(notice)) is not None]
+        with self._lock:
+            for notice, _ in refused:
+                self._note(notice, "failed", self._now() + RETRY_S)
+            for known in self._due(self._now()):
+                self._plan(known)
+            self._arm()
+        if refused:
+            notice, error = refused[0]
+            raise RuntimeError(f"{len(refused)} of {len(due)} notices refused, to try again; {notice.notice_id}") from error
+
+    def _due(self, now: float) -> list[Known]:
+        return [known for known in self._known.values() if known.next_at is not None and known.next_at <= now]
+
+    def _take_due(self, now: float) -> list[Due]:
+        taken = []
+        for known in self._due(now):
+            known.handed = {id_: notice for id_, notice in known.handed.items() if notice.state == "sent" or notice.at > now}
+            for notice in due_notices(known.seen(), self._ladders, now):
+                taken.append(replace(notice, incident=known.incident))
+        for notice in taken:
+            self._note(notice, "sent", now)
+        return taken
+
+    def _note(self, notice: Due, state: str, at: float) -> None:
+        known = self._known.get(notice.incident.id)
+        if known is not None:
+            known.handed[notice.notice_id] = Notice(notice.notice_id, notice.route, state, at)
+
+    def _hand_out(self, notice: Due) -> BaseException | None:
+        try:
+            self._hand(notice)
+        except BaseException as error:  # also a cancelled future: the next notice must go out
+            return error
+        return None
+
+    def _plan(self, known: Known) -> None:
+        """Work out when an incident's next notice is due; one that is resolved and has none left is over."""
+        retries = [notice.at for notice in known.handed.values() if notice.state == "failed"]
+        coming = next_at(known.seen(), self._ladders, self._now())
+        known.next_at = min([*retries, *([] if coming is None else [coming])], default=None)
+        if known.next_at is None and known.incident.resolved_at is not None:
+            del self._known[known.incident.id]
+            self._over[known.incident.id] = known.handed
+            if len(self._over) > OVER:
+                del self._over[next(iter(self._over))]
+
+    def _arm(self) -> None:
+        self._armed_for = min((known.next_at for known in self._known.values() if known.next_at is not None), default=None)
+        if self._armed_for is None:
+            self._heartbeat.cancel(KEY)
+        else:
+            delay_s = min(self._armed_for - self._now(), RECHECK_S)
+            self._heartbeat.at(KEY, self._heartbeat.monotonic() + delay_s, self._fire)

@@ -1,0 +1,78 @@
+"""Looking: what the axes of one launch read now; where a reading is not sure the kernel is asked. It concludes nothing."""
+
+from __future__ import annotations
+
+from vigil.core.events import Observed
+from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind, Session
+from vigil.daemon.clock import Clock
+from vigil.daemon.deathwatch import DeathWatch, agent_role
+from vigil.home import Home
+from vigil.keeper import kernel
+from vigil.observe.process import ask_kernel, read_group, read_process
+from vigil.runtimes import Runtime
+
+SURE = ("alive", "stopped", "dead")
+
+
+class Looker:
+    """Reads all axes of a launch."""
+
+    def __init__(self, home: Home, clock: Clock, runtimes: dict[RuntimeKind, Runtime], watch: DeathWatch) -> None:
+        self._home = home
+        self._clock = clock
+        self._runtimes = runtimes
+        self._watch = watch
+        self._boot = kernel.read_boot()
+
+    def begin(self, session: Session) -> None:
+        """Ask what takes a moment to answer."""
+        launch = session.launch
+        if launch is not None and launch.server is not None and not self._watch.has_ended(launch.id, "server"):
+            self._runtimes[session.spec.runtime].ask_server(launch)
+
+    def read(self, session: Session, clients: dict[str, int]) -> Observed | None:
+        """Return what the axes read; None while the server may still answer."""
+        launch = session.launch
+        assert launch is not None and launch.process is not None
+        now = self._clock.now()
+        facts: list[Fact] = []
+        socket_lost = False
+        if launch.server is not None:
+            if self._watch.has_ended(launch.id, "server"):
+                facts.append(self._read_role(Axis.SERVER, launch, "server", launch.server, now))
+            else:
+                answer = self._runtimes[session.spec.runtime].read_server(launch, now)
+                if answer is None:
+                    return None
+                facts += [answer.fact] if answer.fact else []
+                socket_lost = answer.socket_lost
+        process = self._read_agent(launch, now)
+        facts += [process, self._read_runtime(launch, process, now)]
+        attached = clients.get(str(self._home.server_socket(launch.id)), 0) if launch.server else 0
+        return Observed(launch.id, tuple(facts), attached, socket_lost=socket_lost)
+
+    def _read_agent(self, launch: Launch, now: float) -> Fact:
+        if launch.names and launch.found is None:
+            names = " or ".join(launch.names)
+            return Fact(Axis.PROCESS, "unknown", "procfs", now, why=f"no {names} runs in it yet")
+        agent = launch.agent
+        assert agent is not None
+        fact = read_process(Axis.PROCESS, agent, self._boot, now)
+        if fact.conclusive and fact.value in SURE:
+            return fact
+        return self._read_role(Axis.PROCESS, launch, agent_role(launch), agent, now)
+
+    def _read_runtime(self, launch: Launch, process: Fact, now: float) -> Fact:
+        if launch.root is not None:
+            return self._read_role(Axis.RUNTIME, launch, "root", launch.root, now)
+        assert launch.process is not None
+        if launch.found is not None or launch.names:
+            process = read_process(Axis.PROCESS, launch.process, self._boot, now)
+        return read_group(launch.process, process, now)
+
+    def _read_role(self, axis: Axis, launch: Launch, role: str, process: ProcessId, now: float) -> Fact:
+        """Read a process by the pidfd that is held of it; without one ask the kernel anew."""
+        ended = self._watch.has_ended(launch.id, role)
+        if ended is None:
+            return ask_kernel(axis, process, self._boot, now)
+        return Fact(axis, "dead" if ended else "alive", "pidfd", now, conclusive=True)

@@ -1,0 +1,281 @@
+"""The hook spool: what agents' hooks wrote, read once, in order.
+
+A file is whole once it has its name, because it got that by rename. Anything may lie here, and nothing that does stops the
+reading: what cannot be understood is set aside in `bad/`, and what nobody can move is remembered and passed over.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import stat
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vigil.core.activity import Hook, read_payload
+from vigil.text import decode
+
+HOOK_BYTES = 1 << 20
+LAUNCH_ID_CHARS = 100
+WAITING = 20_000  # files that may wait; beyond them the oldest go unread
+KEPT_BAD = 100
+UNFINISHED_S = 600.0  # a hook takes milliseconds; whoever began to write this long ago has gone
+
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+OUR_LACK = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # no fault of the file: it is asked again
+LAUNCH_KEYS = ("VIGIL_LAUNCH", "launch")
+PAYLOAD_KEYS = ("event", "payload")
+
+Version = tuple[int, int]  # inode and time of writing: another file of the same name has another
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one slice held; the files stay until `done` is told their names."""
+
+    hooks: tuple[Hook, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolCounts:
+    """Since the start: hooks taken, files that were none, files removed unread; and the files still known to wait."""
+
+    taken: int
+    bad: int
+    flooded: int
+    backlog: int
+
+
+class Bad(Exception):
+    """A file that is no hook event."""
+
+
+class TooLarge(Bad):
+    """A file that is not even worth keeping."""
+
+
+class Spool:
+    """Reads one spool; nobody else may."""
+
+    def __init__(self, folder: Path) -> None:
+        self._new = folder / "new"
+        self._tmp = folder / "tmp"
+        self._bad = folder / "bad"
+        self._waiting: deque[str] = deque()  # listed and not yet read, in order
+        self._held: dict[str, Version] = {}  # read and not yet removed
+        self._finished: set[str] = set()  # of those, the ones that are done
+        self._stuck: dict[str, Version] = {}  # could be neither moved nor removed
+        self._taken_count = 0
+        self._bad_count = 0
+        self._flooded_count = 0
+
+    @property
+    def counts(self) -> SpoolCounts:
+        """What became of the files so far."""
+        return SpoolCounts(self._taken_count, self._bad_count, self._flooded_count, len(self._waiting))
+
+    def take(self, limit: int, now: float) -> Taken:
+        """Read up to `limit` files in the order they came; OSError if the folder itself cannot be read.
+
+        `now` is the caller's clock: a hook that waited while nobody read is as much older as its file is.
+        """
+        with _opened(self._new) as new:
+            if not self._waiting:
+                self._list(new)
+            return self._read_slice(new, limit, now)
+
+    def done(self, names: Iterable[str]) -> None:
+        """Remove files that were taken; if the folder itself cannot be read, OSError, and the next call removes them too."""
+        self._finished.update(names)
+        with _opened(self._new) as new:
+            while self._finished:
+                name = self._finished.pop()
+                version = self._held.pop(name, None)
+                if version is not None and version == _version_of(new, name):
+                    self._remove(new, name)
+
+    def _list(self, new: int) -> None:
+        """Remember what waits, oldest first; remove what is too much or too old."""
+        found = sorted(self._find(new))
+        self._stuck = {name: version for _, name, version in found if self._stuck.get(name) == version}
+        self._waiting.extend(name for _, name, _ in found if name not in self._held and name not in self._stuck)
+        while len(self._waiting) > WAITING:
+            self._remove(new, self._waiting.popleft())
+            self._flooded_count += 1
+        self._sweep_tmp()
+
+    def _find(self, new: int) -> Iterator[tuple[int, str, Version]]:
+        """Yield when each file got its name (rename sets ctime), the name, and which file it is."""
+        for name, found in _entries(new):
+            if not name.startswith("."):
+                yield found.st_ctime_ns, name, _version(found)
+            elif _is_left_over(found):
+                self._remove(new, name)
+
+    def _sweep_tmp(self) -> None:
+        """Remove what somebody began to write long ago."""
+        try:
+            with _opened(self._tmp) as tmp:
+                for name, found in _entries(tmp):
+                    if _is_left_over(found):
+                        _remove(tmp, name)
+        except OSError:
+            pass  # hooks can be read without it
+
+    def _read_slice(self, new: int, limit: int, now: float) -> Taken:
+        hooks: list[Hook] = []
+        names: list[str] = []
+        bad_before = self._bad_count
+        for _ in range(min(limit, len(self._waiting))):
+            name = self._waiting.popleft()
+            try:
+                hook, version = _read_hook(new, name, now)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                if error.errno in OUR_LACK:
+                    self._waiting.appendleft(name)
+                    break
+                self._put_aside(new, name)
+            except TooLarge:
+                self._bad_count += 1
+                self._remove(new, name)
+            except Bad:
+                self._put_aside(new, name)
+            else:
+                hooks.append(hook)
+                names.append(name)
+                self._held[name] = version
+        self._taken_count += len(names)
+        if self._bad_count > bad_before:
+            self._trim_bad()
+        return Taken(tuple(hooks), tuple(names))
+
+    def _put_aside(self, new: int, name: str) -> None:
+        """Move what is no hook to where a person may look at it."""
+        self._bad_count += 1
+        try:
+            self._bad.mkdir(mode=0o700, exist_ok=True)
+            os.rename(name, self._bad / name, src_dir_fd=new)
+        except OSError:
+            self._remove(new, name)
+
+    def _trim_bad(self) -> None:
+        """Keep the newest of what was set aside."""
+        try:
+            with _opened(self._bad) as bad:
+                found = sorted((found.st_ctime_ns, name) for name, found in _entries(bad))
+                for _, name in found[:-KEPT_BAD]:
+                    _remove(bad, name)
+        except OSError:
+            pass  # hooks can be read without it
+
+    def _remove(self, new: int, name: str) -> None:
+        """Remove an entry of `new/`; one that stays is passed over from now on."""
+        if not _remove(new, name) and (version := _version_of(new, name)) is not None:
+            self._stuck[name] = version
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """Hold a folder open: what is named relative to it cannot be moved from under us."""
+    fd = os.open(folder, FOLDER_FLAGS)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                yield entry.name, entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+
+
+def _is_left_over(found: os.stat_result) -> bool:
+    return time.time() - found.st_mtime > UNFINISHED_S
+
+
+def _version(found: os.stat_result) -> Version:
+    return found.st_ino, found.st_mtime_ns
+
+
+def _version_of(folder: int, name: str) -> Version | None:
+    try:
+        return _version(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    except OSError:
+        return None
+
+
+def _remove(folder: int, name: str) -> bool:
+    """Remove whatever has this name, never what a link points to; say whether it is gone."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+    except IsADirectoryError:
+        return _remove_folder(folder, name)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_folder(folder: int, name: str) -> bool:
+    try:
+        shutil.rmtree(name, dir_fd=folder)
+    except (OSError, RecursionError):  # rmtree recurses
+        return False
+    return True
+
+
+def _read_hook(new: int, name: str, now: float) -> tuple[Hook, Version]:
+    data, found = _read_file(new, name)
+    launch_id, payload = _understand(data)
+    waited_s = max(0.0, time.time() - found.st_ctime)  # both by the same clock, which may differ from the caller's
+    return Hook(launch_id, *read_payload(payload), at=now - waited_s), _version(found)
+
+
+def _read_file(new: int, name: str) -> tuple[bytes, os.stat_result]:
+    fd = os.open(name, FILE_FLAGS, dir_fd=new)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise Bad
+        if found.st_size > HOOK_BYTES:
+            raise TooLarge
+        return os.read(fd, found.st_size), found
+    finally:
+        os.close(fd)
+
+
+def _understand(data: bytes) -> tuple[str, Mapping[str, Any]]:
+    """Return the launch id and the agent's own payload."""
+    try:
+        value = json.loads(decode(data))
+    except (ValueError, RecursionError):
+        raise Bad from None
+    if not isinstance(value, dict):
+        raise Bad
+    launch_id = next((value[key] for key in LAUNCH_KEYS if key in value), None)
+    if not isinstance(launch_id, str) or not 0 < len(launch_id) <= LAUNCH_ID_CHARS:
+        raise Bad
+    return launch_id, _payload_of(value)
+
+
+def _payload_of(value: dict[str, Any]) -> Mapping[str, Any]:
+    """Return the payload inside an envelope, or the value itself where the payload's own keys stand beside the launch id."""
+    if "hook_event_name" in value:
+        return value
+    return next((value[key] for key in PAYLOAD_KEYS if isinstance(value.get(key), dict)), value)
