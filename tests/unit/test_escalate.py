@@ -161,6 +161,13 @@ def test_a_clock_that_was_set_back_brings_no_older_repeat() -> None:
     assert next_at(incident, ladders, OPENED_AT + 300) == OPENED_AT + 660
 
 
+def test_a_repeat_whose_moment_was_rounded_down_is_not_due_early() -> None:
+    step = Step("ops", after_s=0.10817231448405973, repeat_s=0.7)  # now // 0.7 says 2, the moment of 2 is one bit later
+    incident, now = make_incident(opened_at=0.0), 1.5081723144840595
+
+    assert [notice.notice_id for notice in due_notices(incident, make_ladders(step), now)] == ["i1/0/1"]
+
+
 def test_what_is_due_now_is_also_what_comes_next() -> None:
     assert next_at(make_incident(), make_ladders(OPS), OPENED_AT + 5) == OPENED_AT + 5
 

@@ -18,7 +18,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tests.unit.builders import make_exit, make_launched, make_spec
 from vigil.core.book import Book
-from vigil.core.effects import CloseLaunch, Effect, EndLaunch, Persist, Purge, SetTimer, Spawn
+from vigil.core.effects import (
+    CloseLaunch,
+    Conclude,
+    Effect,
+    EndLaunch,
+    Look,
+    Persist,
+    Purge,
+    RepairSocket,
+    SetTimer,
+    Spawn,
+    Tell,
+)
 from vigil.core.events import (
     Asked,
     Closed,
@@ -75,7 +87,7 @@ class World:
             elif isinstance(effect, Spawn):
                 self.bodies[effect.launch.id] = Body(effect.launch.id, effect.session.id)
                 self.tasks.append(effect)
-            elif not isinstance(effect, Persist):
+            elif not isinstance(effect, Persist | Tell | RepairSocket):
                 self.tasks.append(effect)
 
     def carry_out(self, task: Effect, well: bool, half: bool, now: float) -> None:
@@ -91,8 +103,18 @@ class World:
             self.mail.append(Ended(task.launch.id, ok=well, why="" if well else "it lives on"))
         elif isinstance(task, CloseLaunch):
             self.mail.append(Closed(task.launch.id, (Fact(Axis.SERVER, "dead", "procfs", now, conclusive=True),)))
+        elif isinstance(task, Look):
+            self.look(task.launch.id, now)
+        elif isinstance(task, Conclude):
+            exit_ = self.bodies[task.launch.id].exit
+            self.mail += [Exited(exit_)] if exit_ is not None else []
         else:
             assert isinstance(task, Purge)
+
+    def look(self, launch_id: str, now: float) -> None:
+        """Read what is true: the kernel does not lie."""
+        value = "alive" if self.bodies[launch_id].phase == "alive" else "dead"
+        self.mail.append(Observed(launch_id, (Fact(Axis.PROCESS, value, "procfs", now, conclusive=True),)))
 
     def kill(self, launch_id: str, now: float, **found: int) -> None:
         """An agent ends; whoever watches it will hear of it."""
@@ -126,7 +148,8 @@ class World:
         tasks, words = {
             "birth": ((Spawn,), (Launched, LaunchFailed)),
             "end": ((EndLaunch,), (Ended,)),
-            "exit": ((), (Exited,)),
+            "exit": ((Conclude,), (Exited,)),
+            "look": ((Look,), (Observed,)),
         }[what]
         return any(isinstance(task, tasks) and launch_id in (None, _launch_of(task)) for task in self.tasks) or any(
             isinstance(word, words) and launch_id in (None, _launch_of(word)) for word in self.mail
@@ -134,7 +157,7 @@ class World:
 
 
 def _launch_of(thing: Effect | Event) -> str | None:
-    if isinstance(thing, Spawn | EndLaunch | CloseLaunch):
+    if isinstance(thing, Spawn | EndLaunch | CloseLaunch | Look | Conclude):
         return thing.launch.id
     if isinstance(thing, Exited):
         return thing.exit.launch_id
@@ -236,11 +259,15 @@ class Promises(RuleBasedStateMachine):
     @rule(pick=PICK, value=st.sampled_from(("alive", "dead", "unknown", "failed")))
     def look(self, pick: int, value: str) -> None:
         launch_id = _pick(sorted(self.world.bodies), pick)
-        fact = Fact(Axis.PROCESS, value, "procfs", self.now, conclusive=value == "dead")
-        states = {session.id: session.state for session in self.machine.sessions.values()}
+        if value in ("alive", "dead"):  # the kernel does not lie
+            value = "alive" if self.world.bodies[launch_id].phase == "alive" else "dead"
+        fact = Fact(Axis.PROCESS, value, "procfs", self.now, conclusive=value in ("alive", "dead"))
+        deaths = set(self.deaths)
 
-        assert self.tell(Observed(launch_id, (fact,), attached=1, active_at=self.now)) == [], "P7: a reading never writes"
-        assert {session.id: session.state for session in self.machine.sessions.values()} == states
+        effects = self.tell(Observed(launch_id, (fact,), attached=1, active_at=self.now))
+
+        assert self.deaths == deaths, "P7: a reading never concludes"
+        assert not any(isinstance(effect, Spawn) for effect in effects)
 
     @precondition(lambda self: self.world.timers)
     @rule(pick=PICK, late_s=st.sampled_from((-0.01, 0.0, 0.0, 5.0)))
@@ -382,6 +409,8 @@ class Promises(RuleBasedStateMachine):
             return expects("birth", launch_id)
         if session.state is State.ENDING:
             return expects("end", launch_id) or expects("birth", launch_id) or expects("exit", launch_id)
+        if session.state is State.SUSPECT:
+            return (session.id, "look") in self.world.timers or expects("look", launch_id) or expects("exit", launch_id)
         if session.state not in (State.PENDING, State.CRASHED):
             return True
         if hold is None:
@@ -444,12 +473,16 @@ def _lasting(session: Session) -> Session:
 
 
 def _settle(machine: Machine, world: World, now: float) -> dict[str, State]:
-    """Let all that is under way go well, nothing else happen, and all holds end; return what is left."""
+    """Let all that is under way go well, nothing else happen, all be looked at, and all holds end; return what is left."""
+    looks: set[tuple[str, str]] = set()
     for _ in range(2000):
         if world.mail:
             world.ask(machine.handle(world.mail.pop(0), now))
         elif world.tasks:
             world.carry_out(world.tasks.pop(0), True, False, now)
+        elif left := sorted({key for key in world.timers if key[1] == "look"} - looks):
+            looks.add(left[0])
+            world.ask(machine.handle(TimerFired(*left[0]), now))
         elif holds := {key: at for key, at in world.timers.items() if key[1] == "hold"}:
             key = min(holds, key=lambda found: holds[found])
             now = max(now, world.timers.pop(key))

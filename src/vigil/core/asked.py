@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vigil.core.book import Book, Change
+from vigil.core.dying import leaves_its_pane
 from vigil.core.ending import end, remove
 from vigil.core.events import Asked, Declared, Withdrawn
 from vigil.core.launching import launch_when_paced, relaunch
@@ -41,7 +42,7 @@ def stop(book: Book, session: Session, event: Asked, now: float) -> None:
     """End it and keep it so; a wait is over at once."""
     if session.state in ALIVE:
         end(book, session, event, After.STOP, now)
-    elif session.launch is not None and not session.launch.closed:  # its agent is dead, its pane is not
+    elif leaves_its_pane(session):
         session = book.become(session, now, State.ENDING, "ending what its last launch left", hold=None, after=After.STOP)
         book.end_all(session.launch)
     elif session.state is not State.STOPPED:

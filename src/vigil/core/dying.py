@@ -121,9 +121,9 @@ def after_death(book: Book, session: Session, death: Death, now: float) -> None:
 def leaves_its_pane(session: Session) -> bool:
     """Say whether the command around a dead agent lives on: a person may be looking at it, and it closes by itself."""
     launch, runtime = session.launch, session.axes.get(Axis.RUNTIME)
-    assert launch is not None
-    below = launch.found is not None and launch.found != launch.process
-    return below and runtime is not None and runtime.value == "alive"
+    if launch is None or launch.ended_at is None or launch.closed or launch.found in (None, launch.process):
+        return False
+    return runtime is not None and runtime.value == "alive"
 
 
 def orphaned(book: Book, event: Orphaned, now: float) -> None:
