@@ -35,6 +35,7 @@ class Instance:
         self.home = home_at(self.path)
         self.env = {key: value for key, value in os.environ.items() if not key.startswith("VIGIL_")}
         self.env["VIGIL_HOME"] = str(self.path)
+        self.env["VIGIL_CONFIG"] = str(self.config)
         self.client = Client(self.home)
 
     # As a person
@@ -67,7 +68,12 @@ class Instance:
 
     def start(self) -> None:
         """Start the daemon."""
-        start_daemon(self.home)
+        start_daemon(self.home, self.config)
+
+    @property
+    def config(self) -> Path:
+        """The instance's configuration file; there is none unless a test writes it."""
+        return self.path / "config.toml"
 
     def run(self, name: str, *command: str, **options: Any) -> Json:
         """Declare a session and launch it."""

@@ -20,6 +20,7 @@ from vigil.keeper import kernel
 PATIENT_S = 60.0  # no command of these tests needs as long
 BRIEF_S = 1.0
 FAR_TOO_LATE_S = 20.0  # what hangs here hangs for ten minutes
+OWN_GROUP = f"{sys.executable} -c 'import os, sys; os.setpgid(0, 0); os.execvp(sys.argv[1], sys.argv[1:])'"
 
 
 class Marked:
@@ -52,7 +53,11 @@ def marked() -> Iterator[Marked]:
     """Commands of this test; it fails if anything of them is there at its end."""
     commands = Marked()
     yield commands
-    wait_for(lambda: commands.living() == [])
+    try:
+        wait_for(lambda: commands.living() == [])
+    finally:
+        for pid in commands.living():  # also a failed test leaves nothing behind
+            os.kill(pid, signal.SIGKILL)
     assert lingering() == 0
 
 
@@ -248,10 +253,21 @@ def is_running(pid: int) -> bool:
         "(setsid sh {stay} &)",
         "(setsid sh -c '(setsid sh {stay} &)' &)",
         "setsid sh {stay} >/dev/null 2>&1 &",
-        f"{sys.executable} -c 'import os, sys; os.setpgid(0, 0); os.execvp(sys.argv[1], sys.argv[1:])' sh {{stay}} &",
+        f"{OWN_GROUP} sh {{stay}} &",
         "env -i sh {stay} &",
+        f"env -i {OWN_GROUP} sh {{stay}} &",
     ],
-    ids=["group", "deaf", "session", "forked-twice", "sessions", "silent", "own-group", "without-token"],
+    ids=[
+        "group",
+        "deaf",
+        "session",
+        "forked-twice",
+        "sessions",
+        "silent",
+        "own-group",
+        "without-token",
+        "own-group-without-token",
+    ],
 )
 def test_a_command_that_left_a_grandchild_has_answered_and_the_grandchild_is_ended(
     marked: Marked, tmp_path: Path, grandchild: str

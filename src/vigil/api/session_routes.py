@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -36,9 +37,9 @@ class RunRequest(BaseModel):
     command: list[str] = Field(default_factory=list)
     cwd: str
     env: dict[str, str] = Field(default_factory=dict)
-    restart: RestartWhen = RestartWhen.NEVER
-    max_restarts: int = Field(0, ge=0, le=1_000_000)
-    backoff_base_s: float = Field(5.0, ge=0.01, le=86400)
+    restart: RestartWhen | None = None  # what is not given is as the configuration says
+    max_restarts: int | None = Field(None, ge=0, le=1_000_000)
+    backoff_base_s: float | None = Field(None, ge=0.01, le=86400)
 
 
 @router.get("/v1/sessions")
@@ -54,10 +55,15 @@ async def sessions(daemon: TheDaemon, all: bool = False) -> Response:
 async def run(daemon: TheDaemon, wanted: RunRequest, request: Request) -> dict[str, Any]:
     """Declare a session and launch it."""
     actor = may_change(daemon, request, None)
-    policy = RestartPolicy(wanted.restart, wanted.max_restarts, wanted.backoff_base_s)
+    policy = _policy_of(wanted, daemon.config.read().restart)
     command = tuple(wanted.command)
     order = Wanted(wanted.name, wanted.agent, wanted.runtime, command, wanted.cwd, wanted.env, policy)
     return session_detail(await daemon.operations.run(order, actor))
+
+
+def _policy_of(wanted: RunRequest, default: RestartPolicy) -> RestartPolicy:
+    given: dict[str, Any] = {"when": wanted.restart, "max_restarts": wanted.max_restarts, "base_s": wanted.backoff_base_s}
+    return replace(default, **{name: value for name, value in given.items() if value is not None})
 
 
 @router.get("/v1/sessions/{name:path}:why")

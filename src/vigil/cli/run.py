@@ -17,11 +17,15 @@ LATER = {"zellij"}
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.option("--name", default=None, help="Its name; one is made up if none is given.")
-@click.option("--agent", default="generic", help="What runs: generic, claude, codex, gemini, opencode, qwen, pi.")
+@click.option(
+    "--agent",
+    default="generic",
+    help="What runs: generic, claude, codex, gemini, opencode, qwen, pi, or one of your configuration.",
+)
 @click.option("--runtime", default="tmux", metavar="[tmux|headless]", help="Where it runs (default: tmux).")
-@click.option("--restart", type=click.Choice(["always", "on-failure", "never"]), default="never", help="When it comes back.")
-@click.option("--max-restarts", type=click.IntRange(0), default=0, help="Charged restarts before it is given up; 0: no limit.")
-@click.option("--backoff-base", type=duration, default="5s", metavar="S", help="The first wait before a restart; it doubles.")
+@click.option("--restart", type=click.Choice(["always", "on-failure", "never"]), help="When it comes back (default: never).")
+@click.option("--max-restarts", type=click.IntRange(0), help="Charged restarts before it is given up; 0 (default): no limit.")
+@click.option("--backoff-base", type=duration, metavar="S", help="The first wait before a restart (default: 5s); it doubles.")
 @click.option("--cwd", default=".", metavar="D", help="The folder it works in (default: this one).")
 @click.option("--env", multiple=True, metavar="K=V", help="Adds to its environment; may be given again.")
 @click.option("--attach", is_flag=True, help="Show its terminal at once; Ctrl-b d leaves.")
@@ -31,9 +35,9 @@ def run(
     name: str | None,
     agent: str,
     runtime: str,
-    restart: str,
-    max_restarts: int,
-    backoff_base: float,
+    restart: str | None,
+    max_restarts: int | None,
+    backoff_base: float | None,
     cwd: str,
     env: tuple[str, ...],
     attach: bool,

@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from vigil.config.finding import find_config
 from vigil.errors import Unreachable
@@ -16,14 +17,17 @@ from vigil.home import Home, make_home
 START_S = 30.0
 
 
-def start_daemon(home: Home) -> None:
-    """Start the daemon of a home, or wait for the one somebody else is starting; Unreachable with the reason if not."""
+def start_daemon(home: Home, config: Path | None = None) -> None:
+    """Start the daemon of a home, or wait for the one somebody else is starting; Unreachable with the reason if not.
+
+    Its configuration is the one the environment names, unless another is given.
+    """
     make_home(home)
     lock = os.open(home.lock("start"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _wait_for(lock)
         if not answers(home):
-            _start(home)
+            _start(home, config or find_config())
     finally:
         os.close(lock)
 
@@ -53,9 +57,9 @@ def _wait_for(lock: int) -> None:
             time.sleep(0.02)
 
 
-def _start(home: Home) -> None:
+def _start(home: Home, config: Path) -> None:
     # Where its configuration is must be said: its own environment holds no VIGIL_CONFIG.
-    argv = [sys.executable, "-m", "vigil.api", "--home", str(home.path), "--config", str(find_config())]
+    argv = [sys.executable, "-m", "vigil.api", "--home", str(home.path), "--config", str(config)]
     told, tell = os.pipe()
     log_path = home.log / "daemon.err"
     if log_path.exists() and log_path.stat().st_size > 1 << 20:

@@ -53,7 +53,8 @@ def valid(book: Book, facts: Iterable[Fact]) -> tuple[Fact, ...]:
 def weigh(book: Book, session: Session, now: float) -> None:
     """Judge a session by its axes and do what follows."""
     stuck = session.state is State.STUCK
-    if session.state not in DOUBTED or (stuck and session.doubt is None):  # what could not be ended is not judged anew
+    unborn = session.launch is None or session.launch.process is None
+    if unborn or session.state not in DOUBTED or (stuck and session.doubt is None):  # the last could not be ended
         book.keep(session, durable=False)
         return
     breaker_until = incidents.breaker_until(book)
@@ -67,7 +68,8 @@ def live(book: Book, session: Session, found: Judgement, now: float) -> None:
     """It lives; a doubt that is too young to be shown is remembered."""
     changed = session.doubt != found.doubt
     session = replace(session, doubt=found.doubt)
-    if session.state in (State.SUSPECT, State.STUCK):
+    cleared = found.doubt is None and session.state is State.SUSPECT  # a younger doubt does not clear an older one
+    if cleared or session.state is State.STUCK:
         book.become(session, now, State.RUNNING, "well again: every axis can be read")
     else:
         book.keep(session, durable=changed)

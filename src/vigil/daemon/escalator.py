@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 
 from vigil.core.escalate import Due, Ladder, due_notices, next_at
 from vigil.core.model import Incident, Notice
@@ -48,7 +49,7 @@ class Escalator:
         self._known: dict[str, Known] = {}
         # What was handed out of incidents that are over, oldest first: their last records may still come back, one by one.
         self._over: dict[str, dict[str, Notice]] = {}
-        self._armed_for: float | None = None
+        self._coming: list[tuple[float, str]] = []  # a heap of moments and incidents; one whose moment changed is in it twice
 
     def use(self, ladders: tuple[Ladder, ...]) -> None:
         """Escalate by these ladders from now on."""
@@ -69,8 +70,8 @@ class Escalator:
                 known = self._known[incident.id] = Known(incident, self._over.pop(incident.id, {}))
             known.incident = incident
             self._plan(known)
-            if known.next_at is not None and (self._armed_for is None or known.next_at < self._armed_for):
-                self._arm()
+            if known.next_at is not None and known.next_at == self._earliest():
+                self._arm()  # else the alarm that is set comes first, or comes for nothing
 
     def forget(self, incident_id: str) -> None:
         """Hand out nothing more of an incident."""
@@ -81,27 +82,42 @@ class Escalator:
     def _fire(self) -> None:
         """Hand out what is due. One that is refused costs the others nothing, and is tried again."""
         with self._lock:
-            due = self._take_due(self._now())
+            now = self._now()
+            woken = self._pop_due(now)
+            due = [notice for known in woken for notice in self._take_due(known, now)]
         refused = [(notice, why) for notice in due if (why := self._hand_out(notice)) is not None]
         with self._lock:
             for notice, _ in refused:
                 self._note(notice, "failed", self._now() + RETRY_S)
-            for known in self._due(self._now()):
-                self._plan(known)
+            for known in woken:
+                if self._known.get(known.incident.id) is known:
+                    self._plan(known)
             self._arm()
         if refused:
             notice, error = refused[0]
             raise RuntimeError(f"{len(refused)} of {len(due)} notices refused, to try again; {notice.notice_id}") from error
 
-    def _due(self, now: float) -> list[Known]:
-        return [known for known in self._known.values() if known.next_at is not None and known.next_at <= now]
+    def _pop_due(self, now: float) -> list[Known]:
+        woken = []
+        while (at := self._earliest()) is not None and at <= now:
+            known = self._known[heappop(self._coming)[1]]
+            known.next_at = None
+            woken.append(known)
+        return woken
 
-    def _take_due(self, now: float) -> list[Due]:
-        taken = []
-        for known in self._due(now):
-            known.handed = {id_: notice for id_, notice in known.handed.items() if notice.state == "sent" or notice.at > now}
-            for notice in due_notices(known.seen(), self._ladders, now):
-                taken.append(replace(notice, incident=known.incident))
+    def _earliest(self) -> float | None:
+        """Return the earliest moment that still holds; those that changed since are dropped on the way."""
+        while self._coming:
+            at, incident_id = self._coming[0]
+            known = self._known.get(incident_id)
+            if known is not None and known.next_at == at:
+                return at
+            heappop(self._coming)
+        return None
+
+    def _take_due(self, known: Known, now: float) -> list[Due]:
+        known.handed = {id_: notice for id_, notice in known.handed.items() if notice.state == "sent" or notice.at > now}
+        taken = [replace(notice, incident=known.incident) for notice in due_notices(known.seen(), self._ladders, now)]
         for notice in taken:
             self._note(notice, "sent", now)
         return taken
@@ -122,17 +138,19 @@ class Escalator:
         """Work out when an incident's next notice is due; one that is resolved and has none left is over."""
         retries = [notice.at for notice in known.handed.values() if notice.state == "failed"]
         coming = next_at(known.seen(), self._ladders, self._now())
-        known.next_at = min([*retries, *([] if coming is None else [coming])], default=None)
-        if known.next_at is None and known.incident.resolved_at is not None:
+        moment = min([*retries, *([] if coming is None else [coming])], default=None)
+        if moment is not None and moment != known.next_at:
+            heappush(self._coming, (moment, known.incident.id))
+        known.next_at = moment
+        if moment is None and known.incident.resolved_at is not None:
             del self._known[known.incident.id]
             self._over[known.incident.id] = known.handed
             if len(self._over) > OVER:
                 del self._over[next(iter(self._over))]
 
     def _arm(self) -> None:
-        self._armed_for = min((known.next_at for known in self._known.values() if known.next_at is not None), default=None)
-        if self._armed_for is None:
+        at = self._earliest()
+        if at is None:
             self._heartbeat.cancel(KEY)
         else:
-            delay_s = min(self._armed_for - self._now(), RECHECK_S)
-            self._heartbeat.at(KEY, self._heartbeat.monotonic() + delay_s, self._fire)
+            self._heartbeat.at(KEY, self._heartbeat.monotonic() + min(at - self._now(), RECHECK_S), self._fire)

@@ -44,7 +44,7 @@ class Stage:
     def set_up(self) -> None:
         """Start the instance."""
         self.work.mkdir()
-        start_daemon(self.home)
+        start_daemon(self.home, config=self._folder / "config.toml")  # there is none: nobody is told of a demo's crashes
 
     def kill_server(self, name: str) -> int | None:
         """SIGKILL the recorded tmux server of a session; returns its pid, None if there is none at the moment."""

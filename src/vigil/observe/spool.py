@@ -89,19 +89,23 @@ class Spool:
         `now` is the caller's clock: a hook that waited while nobody read is as much older as its file is.
         """
         with _opened(self._new) as new:
+            self._remove_finished(new)
             if not self._waiting:
                 self._list(new)
             return self._read_slice(new, limit, now)
 
     def done(self, names: Iterable[str]) -> None:
-        """Remove files that were taken; if the folder itself cannot be read, OSError, and the next call removes them too."""
+        """Remove files that were taken; OSError if the folder itself cannot be read, and then the next call removes them."""
         self._finished.update(names)
         with _opened(self._new) as new:
-            while self._finished:
-                name = self._finished.pop()
-                version = self._held.pop(name, None)
-                if version is not None and version == _version_of(new, name):
-                    self._remove(new, name)
+            self._remove_finished(new)
+
+    def _remove_finished(self, new: int) -> None:
+        while self._finished:
+            name = self._finished.pop()
+            version = self._held.pop(name, None)
+            if version is not None and version == _version_of(new, name):
+                self._remove(new, name)
 
     def _list(self, new: int) -> None:
         """Remember what waits, oldest first; remove what is too much or too old."""
