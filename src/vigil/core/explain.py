@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vigil.core.model import ALIVE, Axis, Cause, Death, Session, State
+from vigil.core.liveness import PATIENCE
+from vigil.core.model import ALIVE, Axis, Cause, Death, Doubt, DoubtKind, Session, State
 from vigil.core.restart import COMES_BACK
+
+DOUBTFUL = (State.SUSPECT, State.STUCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def explain(session: Session) -> Explanation:
     if over and death is not None:
         reasons += [f"{line.text} ({line.source})" for line in death.evidence]
     return Explanation(
-        verdict=f"{death.cause}" if over and death is not None else session.state.value,
+        verdict=f"{death.cause}" if over and death is not None else _verdict(session),
         confidence=_confidence(session),
         reasons=tuple(dict.fromkeys(reasons)),
         evidence=tuple(_proofs(session)),
@@ -55,7 +58,13 @@ def explain(session: Session) -> Explanation:
     )
 
 
+def _verdict(session: Session) -> str:
+    return f"{session.state}: {session.doubt.kind}" if session.doubt and session.state in DOUBTFUL else session.state.value
+
+
 def _confidence(session: Session) -> str:
+    if session.state in DOUBTFUL and session.doubt is not None and session.doubt.kind is not DoubtKind.WEDGED:
+        return "unknown"
     if session.state in ALIVE:
         process = session.axes.get(Axis.PROCESS)
         return "certain" if process is not None and process.conclusive else "likely"
@@ -78,6 +87,9 @@ def _proofs(session: Session) -> list[Proof]:
     if session.last_death is not None:
         death = session.last_death
         proofs.append(Proof("last death", f"{death.cause} ({_status(death)})", death.observed_by, death.at))
+    if session.doubt is not None:
+        doubt = session.doubt
+        proofs.append(Proof("doubt", f"{doubt.kind}, {doubt.attempts} samples: {doubt.evidence}", "liveness", doubt.since))
     if session.intent is not None:
         proofs.append(Proof("intent", f"{session.intent.verb} by {session.intent.actor}", "store", session.intent.at))
     return proofs
@@ -96,8 +108,12 @@ def _ruled_out(session: Session) -> list[str]:
         out.append("the agent is dead: the kernel says that this very process lives")
     if process is not None and process.value == "dead" and runtime is not None and runtime.value == "alive":
         out.append("the agent lives because its pane does: the two are observed apart")
+    if process is not None and process.value == "stopped":
+        out.append("the agent is dead: it is stopped (SIGSTOP, Ctrl-Z) and goes on with SIGCONT")
     if server is not None and server.value == "wedged":
         out.append("the server is dead: it does not answer, but its process lives")
+    if process is not None and process.value in ("unknown", "failed"):
+        out.append("the agent is dead: that it could not be read proves nothing")
     death = session.last_death
     if session.state not in ALIVE and death is not None and death.intent is None:
         out.append("Vigil or an operator ended it: no intent was recorded")
@@ -110,6 +126,8 @@ def _next(session: Session) -> list[Next]:
         what = "waits for a person: vigil reset or vigil start" if session.hold.until is None else "is launched again"
         waits = {"survivor": "is launched when the last launch is verified gone", "pace": "is launched when its turn comes"}
         return [Next(waits.get(session.hold.reason, what), session.hold.until)]
+    if session.doubt is not None and session.state in (*DOUBTFUL, State.RUNNING, State.STARTING):
+        return _after_doubt(session, session.doubt)
     if session.state in (State.RUNNING, State.STARTING):
         back = "comes back after a failure" if Cause.CRASH in COMES_BACK[policy.when] else "stays dead if it dies"
         return [Next(f"{back} (restart is {policy.when})", None)]
@@ -118,3 +136,19 @@ def _next(session: Session) -> list[Next]:
     if session.state is State.ENDING:
         return [Next("its processes are ended and verified gone", None)]
     return [Next(f"vigil stop {session.name} ends it", None)]
+
+
+def _after_doubt(session: Session, doubt: Doubt) -> list[Next]:
+    """Return how a doubt ends: by the axis that caused it, by time, or by a person."""
+    patience = PATIENCE[doubt.kind]
+    ends = Next(f"is well again as soon as its {doubt.axis} is", None)
+    by_hand = Next(f"vigil stop {session.name} ends it", None)
+    if session.state is State.STUCK:
+        return [ends, by_hand]
+    steps = [Next("is looked at again", doubt.sampled_at + patience.look_every_s), ends]
+    if patience.samples:
+        steps.append(Next(f"counts as dead after {patience.samples} equal samples", None))
+    if session.state is not State.SUSPECT:
+        steps.append(Next("is suspect", doubt.since + patience.suspect_after_s))
+    steps.append(Next("is stuck, and a human is told", doubt.since + patience.stuck_after_s))
+    return [*steps, by_hand]

@@ -18,6 +18,8 @@ HEALTH = {
     State.SUCCEEDED: "unknown",
 }
 
+ACTIVITIES = {"waiting-human": "needs-input", "throttled": "throttled"}
+
 
 def health_of(session: Session) -> str:
     """Return one of ok, suspect, stalled, needs-input, throttled, unhealthy, dead, unknown."""
@@ -27,4 +29,7 @@ def health_of(session: Session) -> str:
         return "stalled"
     if session.state is State.RUNNING and server is not None and server.value == "wedged":
         return "suspect"
+    activity = session.axes.get(Axis.ACTIVITY)
+    if session.state is State.RUNNING and activity is not None and activity.value in ACTIVITIES:
+        return ACTIVITIES[activity.value]
     return HEALTH[session.state]
