@@ -524,7 +524,7 @@ def test_the_list_has_a_line_for_each_shipped_scenario(start: Start) -> None:
 
     lines = stdout.decode().splitlines()
     assert code == 0
-    assert len(lines) == 14
+    assert len(lines) == 15
     assert "exits-at-birth   exits with 1 at once, without a word" in lines
 
 

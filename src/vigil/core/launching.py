@@ -7,7 +7,7 @@ from dataclasses import replace
 from vigil.core.book import Book
 from vigil.core.effects import SetTimer, Spawn
 from vigil.core.events import Interrupted, Launched
-from vigil.core.model import Hold, Launch, Session, State
+from vigil.core.model import Axis, Hold, Launch, Reading, Session, State
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
 
@@ -38,11 +38,16 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     launch = Launch(id=f"{session.id}-{number}", session_id=session.id, number=number, created_at=now)
     if session.launch is not None:
         book.by_launch.pop(session.launch.id, None)
-    session = replace(session, launches=number, launch=launch, axes={}, intent=None, attached=0, doubt=None)
+    session = replace(session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None)
     session = book.become(session, now, State.STARTING, "launching", hold=None, after=None)
     book.change.launches.append(launch)
     book.spawning.add(launch.id)
     book.do(Spawn(session, launch))
+
+
+def unheard(now: float) -> dict[Axis, Reading]:
+    """Return the axes of a launch of which nothing was read and which has said nothing yet."""
+    return {Axis.ACTIVITY: Reading("unknown", "none", False, now, now, "this agent has reported nothing yet")}
 
 
 def spawn_over(book: Book, launch_id: str, now: float) -> None:

@@ -139,7 +139,6 @@ class Carrier:
         if names:
             facts = [fact for fact in facts if fact.axis is not Axis.PROCESS]
             facts.append(self._read_found(launch, names, at))
-        facts.append(Fact(Axis.ACTIVITY, "unknown", "none", at, why="this agent reports nothing"))
         pane = born.get("pane")
         return Launched(
             launch.id,

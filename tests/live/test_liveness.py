@@ -1,0 +1,330 @@
+"""Axes apart: what hangs, disappears or cannot be asked is told from what is dead, and nothing else waits for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.instance import Instance, alive, kill, resume, wait_for
+
+Json = dict[str, Any]
+LATE_S = 1.0  # P6
+
+
+def values(session: Json) -> dict[str, str]:
+    """Return the axes in a word each."""
+    return {name: reading["value"] for name, reading in session["axes"].items() if reading}
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def configure(vigil: Instance, notices: Path, ladder: str = "") -> None:
+    """Have every notice written to a file, with the time at which it came."""
+    script = notices.with_suffix(".sh")
+    script.write_text(f'#!/bin/sh\nread -r line\nprintf \'%s %s\\n\' "$(date +%s.%N)" "$line" >>{notices}\n')
+    script.chmod(0o755)
+    vigil.config.write_text(
+        f"[agents.x]\nprocess = ['inner-agent']\n\n[routes.script]\nexec = ['{script}']\n\n"
+        + (ladder or "[[ladder]]\nseverity = 'urgent'\nsteps = [{ route = 'script', after = '2s' }]\n")
+    )
+
+
+def read_notices(path: Path) -> list[tuple[float, Json]]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [(float(line.split(" ", 1)[0]), json.loads(line.split(" ", 1)[1])) for line in lines]
+
+
+@pytest.fixture
+def inner_agent(tmp_path: Path) -> Path:
+    """An agent with a name of its own."""
+    program = tmp_path / "inner-agent"
+    shutil.copy("/bin/sleep", program)
+    return program
+
+
+@pytest.mark.parametrize("runtime", ["tmux", "headless"])
+def test_an_agent_that_dies_below_a_living_shell_is_dead_at_once(
+    vigil: Instance, tmp_path: Path, inner_agent: Path, runtime: str
+) -> None:
+    configure(vigil, tmp_path / "notices")
+    vigil.run("a", "sh", "-c", f"{inner_agent} 1000; exec sleep 1001", agent="x", runtime=runtime)
+    session = vigil.wait_state("a", "running")
+    assert Path(f"/proc/{session['pid']}/cmdline").read_bytes().startswith(bytes(inner_agent))
+
+    kill(session["pid"], signal.SIGSEGV)
+
+    death = vigil.wait_death("a")
+    session = vigil.get("a")
+    assert (death["cause"], death["signal"]) == ("crash", signal.SIGSEGV)
+    assert session["state"] == "failed"
+    assert values(session) | {"server": "", "activity": ""} == {
+        "server": "",
+        "runtime": "alive",
+        "process": "dead",
+        "activity": "",
+    }
+    assert session["axes"]["process"]["conclusive"]
+    vigil.ok("stop", "a")
+    wait_for(
+        lambda: not [p for p in vigil.processes() if b"1001" in Path(f"/proc/{p}/cmdline").read_bytes()], 10, "its shell to end"
+    )
+
+
+def test_the_shell_around_a_dead_agent_is_ended_before_its_replacement(
+    vigil: Instance, tmp_path: Path, inner_agent: Path
+) -> None:
+    configure(vigil, tmp_path / "notices")
+    vigil.run("a", "sh", "-c", f"{inner_agent} 1000; exec sleep 1001", agent="x", restart="always", backoff_base_s=1.0)
+    first = vigil.wait_state("a", "running")
+
+    kill(first["pid"], signal.SIGKILL)
+
+    second = wait_for(
+        lambda: (s := vigil.get("a"))["state"] == "running" and s["pid"] != first["pid"] and s, 20, "a second agent"
+    )
+    assert second["launch"] != first["launch"]
+    assert not alive(first["server_pid"])
+    assert len(vigil.deaths("a")) == 1
+
+
+def test_an_agent_below_its_shell_is_found_again_by_a_new_daemon_which_sees_how_it_died_meanwhile(
+    vigil: Instance, tmp_path: Path, inner_agent: Path
+) -> None:
+    configure(vigil, tmp_path / "notices")
+    vigil.run("a", "sh", "-c", f"{inner_agent} 1000; exec sleep 1001", agent="x")
+    vigil.run("b", "sh", "-c", f"{inner_agent} 1000; exec sleep 1001", agent="x")
+    a, b = vigil.wait_state("a", "running"), vigil.wait_state("b", "running")
+    vigil.kill_daemon()
+    kill(a["pid"], signal.SIGKILL)
+
+    vigil.start()
+
+    death = vigil.wait_death("a")
+    assert (death["cause"], death["signal"], death["observed_by"]) == ("killed-by-unknown", 9, "keeper")
+    assert (vigil.get("b")["pid"], vigil.get("b")["state"]) == (b["pid"], "running")
+
+
+def test_an_agent_that_never_shows_itself_is_waited_for_and_said_so(vigil: Instance, tmp_path: Path) -> None:
+    configure(vigil, tmp_path / "notices")
+
+    vigil.run("a", "sleep", "1000", agent="x")
+
+    session = vigil.get("a")
+    assert session["state"] == "starting"
+    assert "inner-agent" in session["why"]
+    assert session["axes"]["process"]["value"] == "unknown"
+
+
+def test_a_stopped_tmux_server_is_wedged_then_stuck_and_nobody_else_notices(vigil: Instance, tmp_path: Path) -> None:
+    notices = tmp_path / "notices"
+    configure(vigil, notices)
+    names = [f"s{number}" for number in range(50 if os.environ.get("VIGIL_SOAK") else 6)]
+    for name in names:
+        vigil.run(name, "sleep", "1000")
+    hung, victim = vigil.get(names[0]), vigil.get(names[1])
+    os.kill(hung["server_pid"], signal.SIGSTOP)
+    try:
+        session = vigil.wait_state(names[0], "suspect", within_s=35)
+        assert values(session)["server"] == "wedged"
+        assert (values(session)["runtime"], values(session)["process"]) == ("alive", "alive")
+        kill(victim["server_pid"], signal.SIGKILL)  # arms a 2 s escalation
+        wait_for(lambda: read_notices(notices), 10, "a notice")
+        came_at, notice = read_notices(notices)[0]
+        assert (notice["kind"], notice["session"]) == ("server-died", names[1])
+        assert -0.1 < came_at - at(notice["opened_at"]) - 2.0 < LATE_S
+
+        doubt = wait_for(lambda: (d := vigil.get(names[0])["doubt"])["attempts"] >= 2 and d, 20, "a second attempt")
+        vigil.kill_daemon()
+        vigil.start()
+        assert vigil.get(names[0])["state"] == "suspect"
+        again = wait_for(
+            lambda: (d := vigil.get(names[0])["doubt"])["attempts"] > doubt["attempts"] and d, 20, "the next attempt"
+        )
+        assert (again["since"], again["kind"]) == (doubt["since"], "wedged")
+
+        session = vigil.wait_state(names[0], "stuck", within_s=80)
+        for name in names[2:]:
+            other = next(s for s in vigil.client.sessions() if s["name"] == name)
+            assert other["state"] == "running"
+            assert time.time() - at(other["axes"]["server"]["observed_at"]) < 13, "others are looked at on schedule"
+        assert [i["kind"] for i in vigil.client.incidents() if i["session"] == names[0]] == ["stuck"]
+        wait_for(lambda: [n for _, n in read_notices(notices) if n["kind"] == "stuck"], 10, "the notice of it")
+        resume(hung["server_pid"])
+        healed = vigil.wait_state(names[0], "running", within_s=3)
+    finally:
+        resume(hung["server_pid"])
+    assert (healed["pid"], healed["launch"]) == (hung["pid"], hung["launch"])
+    assert vigil.deaths(names[0]) == []
+    assert [i for i in vigil.client.incidents() if i["session"] == names[0]] == []
+    stuck = [n for _, n in read_notices(notices) if n["kind"] == "stuck" and n["event"] == "opened"]
+    assert len(stuck) == 1
+
+
+def test_when_all_tmux_servers_are_stopped_that_is_one_matter_of_the_host(vigil: Instance, tmp_path: Path) -> None:
+    configure(vigil, tmp_path / "notices")
+    count = 50 if os.environ.get("VIGIL_SOAK") else 6
+    sessions = [vigil.run(f"s{number}", "sleep", "1000") for number in range(count)]
+    for session in sessions:
+        os.kill(session["server_pid"], signal.SIGSTOP)
+    try:
+        wait_for(lambda: vigil.client.incidents(), 40, "an incident")
+        begun = time.monotonic()
+        vigil.client.sessions()
+        assert time.monotonic() - begun < 1.0
+        wait_for(lambda: {s["state"] for s in vigil.client.sessions()} == {"stuck"}, 90, "all to be stuck")
+        incidents = vigil.client.incidents()
+        assert [(i["kind"], i["session"]) for i in incidents] == [("stuck", None)], incidents
+        assert vigil.client.deaths() == []
+        assert vigil.client.status()["clock_lateness_ms"]["max"] < 1000
+    finally:
+        for session in sessions:
+            resume(session["server_pid"])
+    wait_for(lambda: {s["state"] for s in vigil.client.sessions()} == {"running"}, 20, "all to be well again")
+    assert vigil.client.incidents() == []
+    assert {s["pid"] for s in vigil.client.sessions()} == {s["pid"] for s in sessions}
+
+
+def test_the_lost_socket_of_a_living_server_is_made_anew(vigil: Instance, repeats: int) -> None:
+    session = vigil.run("a", "sleep", "1000")
+    socket = vigil.home.server_socket(session["launch"])
+    for _ in range(repeats):
+        socket.unlink()
+        wait_for(socket.exists, 5, "the socket to be there again")
+        assert vigil.tmux("a", "display-message", "-p", "#{pid}").stdout.strip() == str(session["server_pid"])
+    now = vigil.get("a")
+    assert (now["state"], now["pid"], now["launch"]) == ("running", session["pid"], session["launch"])
+    assert vigil.deaths("a") == []
+    vigil.wait_event("server.socket-lost")
+
+
+def test_a_stopped_agent_is_shown_as_stopped_and_left_alone(vigil: Instance) -> None:
+    session = vigil.run("a", "sleep", "1000", restart="always")
+    os.kill(session["pid"], signal.SIGSTOP)
+    try:
+        stopped = wait_for(lambda: values(s := vigil.get("a"))["process"] == "stopped" and s, 5, "it to be stopped")
+        assert (stopped["state"], stopped["health"]) == ("running", "stalled")
+        assert any("stopped" in line for line in vigil.client.why("a")["ruled_out"])
+    finally:
+        resume(session["pid"])
+    wait_for(lambda: values(vigil.get("a"))["process"] == "alive", 5, "it to go on")
+    assert vigil.deaths("a") == []
+
+
+STUBBORN = '#!/bin/sh\ncase "$*" in *capture-pane*) {hang} ;; esac\nexec {tmux} "$@"\n'
+HANGS = {
+    "ignores TERM": "trap '' TERM; while :; do /bin/sleep 0.1; done",
+    "a grandchild holds its output": "/bin/sleep 987 & exit 0",
+    "a grandchild left its group": "setsid /bin/sleep 987 & wait",
+}
+
+
+@pytest.mark.parametrize("how", HANGS)
+def test_a_probe_that_hangs_is_abandoned_in_time_and_leaves_nothing(vigil: Instance, tmp_path: Path, how: str) -> None:
+    tmux = tmp_path / "tmux"
+    tmux.write_text(STUBBORN.format(hang=HANGS[how], tmux=shutil.which("tmux")))
+    tmux.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    vigil.run_cli("daemon", "start", env={"PATH": path})
+    vigil.run("a", "sleep", "1000")
+    vigil.run("b", "sleep", "1000")
+
+    begun = time.monotonic()
+    vigil.client.logs("a", 10, raw=False)
+    took_s = time.monotonic() - begun
+
+    assert took_s < 3.0 + LATE_S + 1.0
+    assert [s["state"] for s in vigil.client.sessions()] == ["running", "running"]
+    left = [pid for pid in all_pids() if is_left(pid, tmp_path)]
+    assert left == []
+    abandoned = vigil.client.status()["probes"]
+    assert abandoned == {"in_flight": 0, "abandoned": 0 if "output" in how else 1}
+
+
+def test_probes_that_hang_again_and_again_are_an_incident_of_their_own(vigil: Instance, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    tmux = tmp_path / "tmux"
+    tmux.write_text(STUBBORN.format(hang=f"test -e {gate} && exec /bin/sleep 987", tmux=shutil.which("tmux")))
+    tmux.chmod(0o755)
+    vigil.run_cli("daemon", "start", env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    for name in ("a", "b"):
+        vigil.run(name, "sleep", "1000")
+    for name in ("a", "b", "a", "b", "a"):
+        vigil.client.logs(name, 10, raw=False)
+
+    (incident,) = wait_for(lambda: vigil.client.incidents(), 10, "an incident")
+    gate.unlink()
+    vigil.client.logs("b", 10, raw=False)
+
+    assert (incident["kind"], incident["session"]) == ("unhealthy-prober", None)
+    wait_for(lambda: not vigil.client.incidents(), 10, "it to be over")
+
+
+def all_pids() -> list[int]:
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+
+
+def is_left(pid: int, folder: Path) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        environ = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+    return b"VIGIL_PROBE=" in environ and (b"987" in words or bytes(folder) in words)
+
+
+def test_a_daemon_that_was_stopped_for_a_while_concludes_nothing_from_it(vigil: Instance) -> None:
+    session = vigil.run("a", "sleep", "1000")
+    os.kill(vigil.daemon_pid, signal.SIGSTOP)
+    time.sleep(4)
+    resume(vigil.daemon_pid)
+
+    event = vigil.wait_event("daemon.gap")
+
+    assert event["data"]["lasted_s"] > 1
+    now = vigil.get("a")
+    assert (now["state"], now["pid"], vigil.deaths("a")) == ("running", session["pid"], [])
+
+
+def test_many_that_die_in_one_moment_are_one_matter_of_the_host(vigil: Instance) -> None:
+    sessions = [vigil.run(f"s{number}", "sleep", "1000") for number in range(8)]
+    for session in sessions:
+        os.kill(session["server_pid"], signal.SIGKILL)
+
+    wait_for(lambda: len(vigil.client.deaths()) == 8, 20, "all deaths")
+
+    incidents = wait_for(lambda: [i for i in vigil.client.incidents() if i["session"] is None], 5, "the host's incident")
+    assert [i["kind"] for i in incidents] == ["mass-death"]
+    assert {d["cause"] for d in vigil.client.deaths()} == {"server-died"}
+    told = [i for i in vigil.client.incidents() if i["kind"] == "server-died"]
+    assert len(told) < 5, "those that came before it was clear, not one for each"
+
+
+def test_an_escalation_that_was_due_while_the_daemon_was_down_fires_at_its_start_once(vigil: Instance, tmp_path: Path) -> None:
+    notices = tmp_path / "notices"
+    configure(vigil, notices)
+    vigil.run("a", "sleep", "1000")
+    kill(vigil.get("a")["server_pid"], signal.SIGKILL)
+    vigil.wait_death("a")
+    wait_for(lambda: vigil.client.incidents(), 5, "the incident")
+    vigil.kill_daemon()
+    time.sleep(3)
+    assert read_notices(notices) == []
+
+    vigil.start()
+
+    wait_for(lambda: vigil.client.incidents()[0]["notices"], 5, "the notice and its record")
+    vigil.kill_daemon()
+    vigil.start()
+    time.sleep(1)  # in which nothing may come
+    assert [n["event"] for _, n in read_notices(notices)] == ["opened"]
