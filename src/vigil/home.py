@@ -64,9 +64,13 @@ class Home:
         """Return the folder of one launch."""
         return self.launches / launch_id
 
+    def server_path(self, launch_id: str) -> str:
+        """Return the tmux socket of one launch, as text: it is asked for often."""
+        return f"{self.run}/{launch_id}.tmux"
+
     def server_socket(self, launch_id: str) -> Path:
         """Return the tmux socket of one launch."""
-        return self.run / f"{launch_id}.tmux"
+        return Path(self.server_path(launch_id))
 
 
 def find_home() -> Home:

@@ -211,7 +211,8 @@ def test_a_stopped_agent_is_shown_as_stopped_and_left_alone(vigil: Instance) -> 
     session = vigil.run("a", "sleep", "1000", restart="always")
     os.kill(session["pid"], signal.SIGSTOP)
     try:
-        stopped = wait_for(lambda: values(s := vigil.get("a"))["process"] == "stopped" and s, 5, "it to be stopped")
+        wait_for(lambda: values(vigil.get("a"))["process"] == "stopped", 5, "it to be stopped")
+        stopped = vigil.get("a")
         assert (stopped["state"], stopped["health"]) == ("running", "stalled")
         assert any("stopped" in line for line in vigil.client.why("a")["ruled_out"])
     finally:
@@ -262,7 +263,8 @@ def test_probes_that_hang_again_and_again_are_an_incident_of_their_own(vigil: In
     for name in ("a", "b", "a", "b", "a"):
         vigil.client.logs(name, 10, raw=False)
 
-    (incident,) = wait_for(lambda: vigil.client.incidents(), 10, "an incident")
+    wait_for(lambda: vigil.client.incidents(), 10, "an incident")
+    (incident,) = vigil.client.incidents()
     gate.unlink()
     vigil.client.logs("b", 10, raw=False)
 

@@ -5,18 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from vigil.core.activity import Hook
 from vigil.core.death import Case
-from vigil.core.effects import Effect, Persist, SetTimer, Spawn, Tell
-from vigil.core.events import Asked, Declared, Ended, Event, Exited, Launched, LaunchFailed, Orphaned, TimerFired
+from vigil.core.effects import Effect, LogEntry, Persist, SetTimer, Spawn, Tell
+from vigil.core.events import (
+    Asked,
+    Declared,
+    Ended,
+    Event,
+    Exited,
+    Hooked,
+    Launched,
+    LaunchFailed,
+    Observed,
+    Orphaned,
+    Resumed,
+    Swept,
+    TimerFired,
+)
 from vigil.core.launching import PACE
 from vigil.core.machine import Machine
 from vigil.core.model import (
     Axis,
     Cause,
     Death,
+    Doubt,
+    DoubtKind,
     Evidence,
     Exit,
     Fact,
+    Incident,
     Intent,
     Launch,
     ProcessId,
@@ -111,10 +129,29 @@ def make_reading(value: str = "alive", **changes: Any) -> Reading:
     return Reading(value, **(values | changes))
 
 
-def make_launched(launch_id: str = "s1-1", at: float = 1001.0, adopted: bool = False) -> Launched:
+def make_doubt(kind: DoubtKind = DoubtKind.CONFIRM, axis: Axis = Axis.PROCESS, **changes: Any) -> Doubt:
+    values: dict[str, Any] = {"since": 1000.0, "attempts": 1, "evidence": "a test wants it", "sampled_at": 1000.0}
+    return Doubt(kind, axis, **(values | changes))
+
+
+def make_launched(launch_id: str = "s1-1", at: float = 1001.0, adopted: bool = False, names: tuple[str, ...] = ()) -> Launched:
     facts = tuple(Fact(axis, "alive", "pidfd", at, conclusive=True) for axis in (Axis.PROCESS, Axis.RUNTIME, Axis.SERVER))
     root, server = make_process(101), make_process(102)
-    return Launched(launch_id, at, make_process(100), root, server, "%0", facts, adopted)
+    return Launched(launch_id, at, make_process(100), root, server, "%0", facts, adopted, names)
+
+
+def make_observed(launch_id: str = "s1-1", at: float = 1100.0, /, **axes: str) -> Observed:
+    """Return a whole reading, as a look gives it: axes that are not named are alive, `ended` is dead as the kernel saw it."""
+    words = {"server": "alive", "runtime": "alive", "process": "alive"} | axes
+    return Observed(launch_id, tuple(make_fact(Axis(axis), word, at) for axis, word in words.items()))
+
+
+def make_fact(axis: Axis = Axis.PROCESS, word: str = "alive", at: float = 1100.0) -> Fact:
+    return Fact(axis, "dead" if word == "ended" else word, "probe", at, conclusive=word == "ended")
+
+
+def make_hook(activity: str = "working", at: float = 1100.0, launch_id: str = "s1-1") -> Hook:
+    return Hook(launch_id, "Hook", activity, f"it is {activity}", at)
 
 
 class Stage:
@@ -126,7 +163,9 @@ class Stage:
         self.deaths: list[Death] = []
         self.intents: list[Intent] = []
         self.log: list[str] = []
+        self.entries: list[LogEntry] = []
         self.durable: dict[str, Session] = {}
+        self.incidents: dict[str, Incident] = {}  # as they were last made durable, by id
 
     def tell(self, *events: Event) -> list[Effect]:
         """Tell the machine what happened; return what it asks for, without what is to be made durable."""
@@ -145,6 +184,8 @@ class Stage:
         self.deaths += change.deaths
         self.intents += change.intents
         self.log += [entry.kind for entry in change.log]
+        self.entries += change.log
+        self.incidents |= {incident.id: incident for incident in change.incidents}
         for session_id in change.removed:
             self.durable.pop(session_id, None)
         self.durable |= {session.id: session for session in change.sessions}
@@ -165,10 +206,30 @@ class Stage:
     def ask(self, verb: str, session_id: str = "s1") -> list[Effect]:
         return self.tell(Asked(verb, session_id, "alice"))
 
-    def launch(self) -> Launch:
-        launch = self.session().launch
+    def launch(self, session_id: str = "s1") -> Launch:
+        launch = self.session(session_id).launch
         assert launch is not None
         return launch
+
+    def see(self, session_id: str = "s1", /, **axes: str) -> list[Effect]:
+        """All axes of the current launch are read now."""
+        return self.tell(make_observed(self.launch(session_id).id, self.now, **axes))
+
+    def sweep(self, session_ids: Iterable[str], looked_at: int, /, **axes: str) -> list[Effect]:
+        """A pass over so many launches finds that these are not plainly well."""
+        seen = (make_observed(self.launch(session_id).id, self.now, **axes) for session_id in session_ids)
+        return self.tell(Swept(tuple(seen), looked_at))
+
+    def hear(self, activity: str, session_id: str = "s1") -> list[Effect]:
+        """The agent of the current launch says what it is doing."""
+        launch_id = self.launch(session_id).id
+        return self.tell(Hooked(launch_id, (make_hook(activity, self.now, launch_id),)))
+
+    def restart(self) -> list[Effect]:
+        """The daemon is killed; another one begins with what was durable."""
+        unresolved = [incident for incident in self.incidents.values() if incident.resolved_at is None]
+        self.machine = Machine(self.durable.values(), unresolved)
+        return self.tell(Resumed())
 
     def exit(self, **found: Any) -> list[Effect]:
         """The agent of the current launch ends."""
@@ -209,6 +270,16 @@ def running(policy: RestartPolicy = NEVER) -> Stage:
     stage.tell(make_launched())
     stage.now = 1100.0
     return stage
+
+
+def fleet(count: int, policy: RestartPolicy = NEVER) -> tuple[Stage, list[str]]:
+    """Return a stage on which so many sessions run, and their ids."""
+    stage, session_ids = Stage(), [f"s{number}" for number in range(1, count + 1)]
+    for session_id in session_ids:
+        stage.declare(policy, session_id, f"n-{session_id}")
+        stage.tell(make_launched(f"{session_id}-1", stage.now))
+    stage.now = 1100.0
+    return stage, session_ids
 
 
 def waiting_for_its_turn(policy: RestartPolicy = NEVER) -> Stage:

@@ -414,6 +414,38 @@ def test_a_route_that_hangs_keeps_nobody_from_telling(make_stage: MakeStage) -> 
     stage.wait_for("i1/0/0", "i2/0/0")
 
 
+def test_an_incident_forgotten_while_its_notice_is_handed_out_disturbs_no_other(make_stage: MakeStage) -> None:
+    stage = make_stage(Step("ops", after_s=30))
+    hanging, go_on = threading.Event(), threading.Event()
+
+    def hang(due: Due) -> bool:
+        if due.event == "resolved":
+            hanging.set()
+            go_on.wait(WAIT_S)
+        return False
+
+    stage.refuses = hang
+    stage.escalator.tell(stage.open(id="i2"))
+    stage.escalator.tell(stage.open(resolved_at=stage.now(), notices=(make_notice("i1/0/0", "ops"),)))
+    assert hanging.wait(WAIT_S)
+
+    stage.escalator.forget("i1")
+    go_on.set()
+    stage.skipped_s = 30.0
+
+    stage.wait_for("i1/resolved/ops", "i2/0/0")
+
+
+def test_an_incident_told_again_and_again_is_planned_once(make_stage: MakeStage) -> None:
+    stage = make_stage(Step("ops", after_s=3600))
+    incident = stage.open()
+
+    for count in range(1, 100):
+        stage.escalator.tell(replace(incident, count=count))
+
+    assert len(stage.escalator._coming) == 1
+
+
 def test_a_thousand_incidents_at_once_are_all_in_time(make_stage: MakeStage) -> None:
     stage = make_stage(Step("ops", after_s=1.0), Step("script", after_s=1.5))
     incidents = [stage.open(id=f"i{number}") for number in range(1000)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -27,6 +28,7 @@ async def status(daemon: TheDaemon) -> dict[str, Any]:
         "lateness_ms": daemon.lateness.summary(),
         "clock_lateness_ms": daemon.alarms.heartbeat.lateness(),
         "probes": daemon.probes(),
+        "sweep": asdict(daemon.sweep.passes),
         "hooks": daemon.hooks.counts(),
         "incidents": len(daemon.supervisor.incidents),
         "config": {"path": str(daemon.config.path), "problem": daemon.config.problem},

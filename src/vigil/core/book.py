@@ -65,8 +65,8 @@ class Book:
         incidents.follow(self, changed, now)
         return changed
 
-    def read_axes(self, session: Session, facts: tuple[Fact, ...]) -> Session:
-        """Take in readings of a session's axes."""
+    def read_axes(self, session: Session, facts: tuple[Fact, ...], **changes: Any) -> Session:
+        """Take in readings of a session's axes, and what else changed with them."""
         axes = dict(session.axes)
         for fact in facts:
             before = axes.get(fact.axis)
@@ -74,7 +74,7 @@ class Book:
                 continue  # what the kernel saw end does not come back, and no lesser source knows better
             since = before.since if before is not None and before.value == fact.value else fact.observed_at
             axes[fact.axis] = Reading(fact.value, fact.source, fact.conclusive, fact.observed_at, since, fact.why)
-        return replace(session, axes=axes)
+        return replace(session, axes=axes, **changes)
 
     def keep(self, session: Session, durable: bool = True) -> Session:
         """Remember a session; what is not durable is only shown."""

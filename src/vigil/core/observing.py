@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from vigil.core import incidents
 from vigil.core.book import DOUBTED, Book
@@ -22,11 +23,12 @@ def observed(book: Book, event: Observed, now: float) -> None:
     session = book.living(event.launch_id)
     if session is None:
         return
+    changes: dict[str, Any] = {}
     if event.attached is not None:
-        session = replace(session, attached=event.attached)
+        changes["attached"] = event.attached
     if event.active_at is not None:
-        session = replace(session, last_activity_at=max(event.active_at, session.last_activity_at or 0.0))
-    session = book.read_axes(session, valid(book, event.facts))
+        changes["last_activity_at"] = max(event.active_at, session.last_activity_at or 0.0)
+    session = book.read_axes(session, valid(book, event.facts), **changes)
     if event.socket_lost and session.launch is not None:
         book.log(now, session, "server.socket-lost", what="it is asked to make it anew")
         book.do(RepairSocket(session.launch))
@@ -67,7 +69,8 @@ def weigh(book: Book, session: Session, now: float) -> None:
 def live(book: Book, session: Session, found: Judgement, now: float) -> None:
     """It lives; a doubt that is too young to be shown is remembered."""
     changed = session.doubt != found.doubt
-    session = replace(session, doubt=found.doubt)
+    if changed:
+        session = replace(session, doubt=found.doubt)
     cleared = found.doubt is None and session.state is State.SUSPECT  # a younger doubt does not clear an older one
     if cleared or session.state is State.STUCK:
         book.become(session, now, State.RUNNING, "well again: every axis can be read")

@@ -48,7 +48,7 @@ class Looker:
                 socket_lost = answer.socket_lost
         process = self._read_agent(launch, now)
         facts += [process, self._read_runtime(launch, process, now)]
-        attached = clients.get(str(self._home.server_socket(launch.id)), 0) if launch.server else 0
+        attached = clients.get(self._home.server_path(launch.id), 0) if launch.server else 0
         return Observed(launch.id, tuple(facts), attached, socket_lost=socket_lost)
 
     def _read_agent(self, launch: Launch, now: float) -> Fact:

@@ -7,7 +7,9 @@ session takes no longer because another one hangs.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from vigil.core.events import Event, Observed, Swept
 from vigil.core.machine import Machine
@@ -23,6 +25,16 @@ AGAIN_S = 0.05
 LAST_S = 1.5  # a little more than any server is given
 
 
+@dataclass(frozen=True)
+class Passes:
+    """How many passes there were, and how the last one went: until all who answer were read, and in all."""
+
+    count: int = 0
+    looked_at: int = 0
+    well_ms: float = 0.0
+    took_ms: float = 0.0
+
+
 class Sweep:
     """Reads all axes of all launches, a slice at a time."""
 
@@ -30,6 +42,7 @@ class Sweep:
         self._machine = machine
         self._looker = looker
         self._feed = feed
+        self.passes = Passes()
 
     async def run(self) -> None:
         """Sweep for ever."""
@@ -42,6 +55,7 @@ class Sweep:
 
     async def sweep(self) -> None:
         """Look at every living launch once."""
+        begun = time.monotonic()
         clients = read_clients()
         alive = [session for session in self._machine.sessions.values() if is_looked_at(session)]
         doubtful: list[Observed] = []
@@ -52,12 +66,15 @@ class Sweep:
                 self._looker.begin(session)
             await asyncio.sleep(FIRST_S if any(s.launch and s.launch.server for s in part) else 0)
             silent += self._read(part, clients, doubtful)
+        well_s = time.monotonic() - begun
         deadline = asyncio.get_running_loop().time() + LAST_S
         while silent and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(AGAIN_S)
             silent = self._read(silent, clients, doubtful)
         if doubtful:
             self._feed(Swept(tuple(doubtful), len(alive)))
+        took_s = time.monotonic() - begun
+        self.passes = Passes(self.passes.count + 1, len(alive), round(well_s * 1000, 1), round(took_s * 1000, 1))
 
     def _read(self, sessions: list[Session], clients: dict[str, int], doubtful: list[Observed]) -> list[Session]:
         """Tell what is well, keep what is doubtful for the end of the pass, return those that owe an answer."""

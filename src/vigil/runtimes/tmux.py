@@ -75,7 +75,7 @@ class Tmux:
             f"exec {' '.join(map(shlex.quote, spec.command))}\n"
         )
         (folder / "agent.sh").write_bytes(script.encode("utf-8", "surrogateescape"))
-        server = str(self._home.server_socket(order.launch.id))
+        server = self._socket(order.launch)
         argv = ["tmux", "-u", "-S", server, "-f", str(folder / "tmux.conf"), "new-session", "-d", "-s", "agent"]
         argv += ["-x", "200", "-y", "50", "-P", "-F", "#{pid} #{pane_pid} #{pane_id}"]
         argv += ["/bin/sh", str(SHIM), "root", str(folder)]
@@ -155,10 +155,10 @@ class Tmux:
         """Return the tmux client for a person."""
         if launch.pane is None:
             return None
-        return ["tmux", "-u", "-S", str(self._home.server_socket(launch.id)), "attach-session", "-t", launch.pane]
+        return ["tmux", "-u", "-S", self._socket(launch), "attach-session", "-t", launch.pane]
 
     def _socket(self, launch: Launch) -> str:
-        return str(self._home.server_socket(launch.id))
+        return self._home.server_path(launch.id)
 
     async def _capture(self, launch: Launch, lines: int) -> bytes | None:
         assert launch.pane is not None

@@ -1,0 +1,655 @@
+"""What readings, gaps and an agent's own words make of a session, told to the machine as the daemon tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from tests.unit.builders import (
+    ALWAYS,
+    NEVER,
+    SITUATIONS,
+    Stage,
+    fleet,
+    kinds,
+    make_fact,
+    make_hook,
+    make_launched,
+    make_observed,
+    make_process,
+    running,
+    starting,
+)
+from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Look, RepairSocket, SetTimer, Tell
+from vigil.core.events import Closed, Event, Exited, Found, Gap, Hooked, Observed, Orphaned, RuntimeEnded, Swept, TimerFired
+from vigil.core.incidents import BREAKER_S, MASS
+from vigil.core.liveness import EPISODE_S, SAMPLE_S
+from vigil.core.model import Axis, Cause, DoubtKind, Exit, RestartPolicy, State
+
+AGENT = make_process(110)
+
+
+def told(effects: Iterable[Effect]) -> list[str]:
+    """Return the incidents that somebody is told of, by their keys and whether they are over."""
+    tells = (effect.incident for effect in effects if isinstance(effect, Tell))
+    return [f"{incident.key}{' is over' if incident.resolved_at is not None else ''}" for incident in tells]
+
+
+def timers(effects: Iterable[Effect]) -> list[SetTimer]:
+    return [effect for effect in effects if isinstance(effect, SetTimer)]
+
+
+def concluded(effects: Iterable[Effect]) -> list[str]:
+    return [effect.launch.id for effect in effects if isinstance(effect, Conclude)]
+
+
+def in_doubt(stage: Stage, seconds: float, **axes: str) -> Iterator[str]:
+    """Answer every look that is asked for with the same readings; yield the state after each."""
+    until = stage.now + seconds
+    asked = stage.see(**axes)
+    while True:
+        yield stage.state()
+        pending = timers(asked)
+        assert pending, "P5: nobody will look again"
+        stage.now = pending[-1].at
+        if stage.now > until:
+            return
+        asked = stage.tell(TimerFired("s1", "look"))
+        assert Look(stage.launch()) in asked
+        asked += stage.see(**axes)
+
+
+# A server that hangs
+
+
+def test_a_wedged_server_makes_its_session_suspect_then_stuck_and_its_answer_ends_that() -> None:
+    stage = running()
+    states = list(in_doubt(stage, 70.0, server="wedged"))
+
+    assert list(dict.fromkeys(states)) == ["running", "suspect", "stuck"]
+
+    asked = stage.see()
+
+    assert stage.state() == "running"
+    assert stage.session().doubt is None
+    assert told(asked) == ["s1/stuck is over"]
+
+
+def test_what_is_stuck_is_told_once_however_often_it_is_read_again() -> None:
+    stage = running()
+    seen: list[Effect] = []
+    for _ in range(200):
+        seen += stage.see(server="wedged")
+        stage.now += 10.0
+
+    assert stage.state() == "stuck"
+    assert stage.log.count("incident.opened") == 1
+    assert told(seen) == ["s1/stuck"]
+
+    seen = [effect for _ in range(10) for effect in stage.see()]
+
+    assert stage.log.count("incident.resolved") == 1
+    assert told(seen) == ["s1/stuck is over"]
+    assert stage.machine.incidents == {}
+
+
+def test_an_agent_that_dies_while_its_server_is_wedged_is_dead_at_once() -> None:
+    stage = running()
+    list(in_doubt(stage, 70.0, server="wedged"))
+
+    asked = stage.see(server="wedged", process="ended")
+
+    assert concluded(asked) == ["s1-1"]
+
+
+def test_a_doubt_says_in_the_log_what_it_rests_on_and_not_for_ever() -> None:
+    stage = running()
+
+    list(in_doubt(stage, 290.0, process="failed", runtime="failed"))
+
+    assert 0 < stage.log.count("session.doubted") <= 5
+    entry = next(entry for entry in stage.entries if entry.kind == "session.doubted")
+    assert entry.data == {
+        "doubt": "unreadable",
+        "axis": "process",
+        "attempts": 1,
+        "evidence": "server alive, runtime failed, process failed",
+    }
+
+
+# Nobody in doubt is forgotten (P5)
+
+
+DOUBTS: list[dict[str, str]] = [
+    {"server": "wedged"},
+    {"server": "unknown"},
+    {"runtime": "unknown"},
+    {"process": "failed"},
+    {"runtime": "unknown", "process": "unknown"},
+    {"runtime": "dead", "process": "unknown"},
+    {"runtime": "dead"},
+    {"process": "dead"},
+]
+
+
+@pytest.mark.parametrize("axes", DOUBTS, ids=lambda axes: ", ".join(f"{axis} {value}" for axis, value in axes.items()))
+def test_who_is_in_doubt_is_looked_at_again_and_again(axes: dict[str, str]) -> None:
+    stage = running()
+
+    looks = list(in_doubt(stage, EPISODE_S + 60.0, **axes))
+
+    assert len(looks) > EPISODE_S / 10.0
+
+
+def test_a_look_that_nobody_answers_is_asked_for_again() -> None:
+    stage = running()
+    stage.see(process="dead")
+
+    for _ in range(5):
+        stage.now += SAMPLE_S
+        look, timer = stage.tell(TimerFired("s1", "look"))
+        assert look == Look(stage.launch())
+        assert isinstance(timer, SetTimer) and timer.at > stage.now
+
+
+def test_who_is_in_no_doubt_is_not_looked_at_when_an_old_timer_fires() -> None:
+    stage = running()
+    stage.see(process="dead")
+    stage.see()
+
+    assert stage.tell(TimerFired("s1", "look")) == []
+
+
+def test_what_is_well_costs_no_timer_and_no_write() -> None:
+    stage = running()
+    before = len(stage.entries), dict(stage.durable)
+
+    assert stage.see() == []
+    assert (len(stage.entries), stage.durable) == before
+
+
+# What a suspect remembers
+
+
+def test_the_memory_of_a_suspect_survives_a_restart() -> None:
+    stage = running()
+    for _ in range(2):
+        stage.see(runtime="failed", process="failed")
+        stage.now += 30.0
+    before = stage.session().doubt
+    assert before is not None and before.attempts == 2
+
+    asked = stage.restart()
+
+    assert stage.session().doubt == before
+    assert timers(asked) == [SetTimer("s1", "look", stage.now)]
+
+    stage.see(runtime="failed", process="failed")
+
+    assert stage.state() == "stuck", "its third attempt, 60 s after its first"
+
+
+def test_what_was_stuck_before_a_restart_is_told_to_the_clock_again_and_not_opened_again() -> None:
+    stage = running()
+    list(in_doubt(stage, 70.0, server="wedged"))
+    (incident,) = stage.machine.incidents.values()
+
+    asked = stage.restart()
+    stage.tell(make_launched("s1-1", 1001.0, adopted=True))
+    for _ in range(3):
+        stage.now += 10.0
+        asked += stage.see(server="wedged")
+
+    assert stage.state() == "stuck"
+    assert [effect.incident for effect in asked if isinstance(effect, Tell)] == [incident]
+    assert stage.log.count("incident.opened") == 1
+
+    stage.see()
+
+    assert stage.incidents[incident.id].resolved_at == stage.now
+
+
+# Fencing
+
+
+OLD: list[Event] = [
+    make_observed("s1-1", 1200.0, process="ended"),
+    make_observed("s1-1", 1200.0, server="wedged"),
+    Hooked("s1-1", (make_hook("waiting-human", 1200.0),)),
+    Found("s1-1", AGENT, make_fact(Axis.PROCESS, "alive", 1200.0)),
+    RuntimeEnded("s1-1"),
+    Closed("s1-1", (make_fact(Axis.SERVER, "ended", 1200.0),)),
+    Orphaned("s1-1", 1200.0, "pane"),
+    Exited(Exit("s1-1", 1200.0, "daemon")),
+]
+
+
+@pytest.mark.parametrize("event", OLD, ids=lambda event: type(event).__name__)
+def test_what_is_told_of_an_old_launch_changes_nothing(event: Event) -> None:
+    stage = running()
+    stage.ask("restart")
+    stage.exit(signal=15)
+    stage.end()
+    stage.tell(make_launched("s1-2", stage.now))
+    before = stage.session()
+
+    assert stage.tell(event) == []
+    assert stage.session() == before
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_a_reading_never_concludes_in_any_situation(situation: str) -> None:
+    for word in ("dead", "ended"):
+        stage = SITUATIONS[situation]()
+        launch = stage.session().launch
+        deaths = len(stage.deaths)
+        if launch is not None:
+            asked = stage.see(process=word)
+            assert not any(isinstance(effect, EndLaunch) for effect in asked)
+        assert len(stage.deaths) == deaths
+
+
+# Gaps
+
+
+def test_what_was_read_before_a_gap_says_nothing() -> None:
+    stage = running()
+    stage.tell(Gap(60.0))
+
+    asked = stage.tell(make_observed("s1-1", stage.now - 1.0, process="dead"))
+
+    assert asked == []
+    assert (stage.state(), stage.session().doubt) == ("running", None)
+    assert "daemon.gap" in stage.log
+
+
+def test_what_the_kernel_said_before_a_gap_counts() -> None:
+    stage = running()
+    stage.tell(Gap(60.0))
+
+    asked = stage.tell(make_observed("s1-1", stage.now - 1.0, process="ended"))
+
+    assert concluded(asked) == ["s1-1"]
+
+
+def test_what_is_read_after_a_gap_counts() -> None:
+    stage = running()
+    stage.tell(Gap(60.0))
+
+    stage.see(process="dead")
+
+    assert stage.state() == "suspect"
+
+
+def test_no_doubt_grows_older_by_a_gap() -> None:
+    stage = running()
+    for _ in range(5):
+        stage.see(server="wedged")
+        stage.now += 10.0
+    before = stage.session().doubt
+    assert before is not None
+
+    stage.now += 1000.0
+    stage.tell(Gap(1000.0))
+    stage.see(server="wedged")
+
+    after = stage.session().doubt
+    assert after is not None
+    assert (stage.state(), after.since, after.attempts) == ("suspect", before.since + 1000.0, before.attempts + 1)
+    assert stage.durable["s1"].doubt == after
+
+    stage.now += 10.0
+    stage.see(server="wedged")
+
+    assert stage.state() == "stuck"
+
+
+def test_a_pass_from_before_a_gap_is_no_mass_death() -> None:
+    stage, sessions = fleet(MASS)
+    before = stage.now
+    stage.now += 60.0
+    stage.tell(Gap(60.0))
+
+    seen = tuple(make_observed(f"{session_id}-1", before, process="dead") for session_id in sessions)
+    stage.tell(Swept(seen, MASS))
+
+    assert {stage.state(session_id) for session_id in sessions} == {"running"}
+    assert stage.machine.incidents == {}
+
+
+# Many at once
+
+
+@pytest.mark.parametrize(("gone", "looked_at"), [(5, 5), (5, 9), (6, 11), (51, 101)])
+def test_five_and_over_half_that_look_dead_in_one_pass_are_one_incident_of_the_host(gone: int, looked_at: int) -> None:
+    stage, sessions = fleet(looked_at)
+
+    asked = stage.sweep(sessions[:gone], looked_at, process="dead")
+
+    assert told(asked) == ["host/mass-death"]
+    assert {stage.state(session_id) for session_id in sessions[:gone]} == {"suspect"}
+
+
+@pytest.mark.parametrize(("gone", "looked_at"), [(1, 1), (4, 4), (5, 10), (50, 100)])
+def test_fewer_than_five_or_half_are_no_incident_and_are_concluded_by_their_second_sample(gone: int, looked_at: int) -> None:
+    stage, sessions = fleet(looked_at)
+    dead = sessions[:gone]
+
+    asked = stage.sweep(dead, looked_at, process="dead")
+    assert (told(asked), concluded(asked)) == ([], [])
+    stage.now += 10.0
+    asked = stage.sweep(dead, looked_at, process="dead")
+
+    assert told(asked) == []
+    assert concluded(asked) == [f"{session_id}-1" for session_id in dead]
+
+
+def test_while_the_breaker_holds_nothing_dies_and_afterwards_it_is_concluded() -> None:
+    stage, sessions = fleet(6)
+    opened_at = stage.now
+    gone, asked = 5, []
+
+    while stage.now < opened_at + BREAKER_S:
+        asked += stage.sweep(sessions[:gone], 6, process="dead")
+        stage.now += 10.0
+        gone = 6  # that more of them look dead makes the incident no younger
+
+    assert concluded(asked) == []
+    assert stage.deaths == []
+    assert told(asked) == ["host/mass-death"]
+
+    asked = stage.sweep(sessions, 6, process="dead")
+
+    assert concluded(asked) == [f"{session_id}-1" for session_id in sessions]
+    assert stage.log.count("incident.opened") == 1
+
+
+def test_the_breaker_holds_nobody_whom_the_kernel_saw_end() -> None:
+    stage, sessions = fleet(6)
+    stage.sweep(sessions[:5], 6, process="dead")
+
+    asked = stage.see("s1", process="ended")
+
+    assert concluded(asked) == ["s1-1"]
+
+
+def test_a_mass_death_that_was_none_is_over_when_all_are_well_again() -> None:
+    stage, sessions = fleet(6)
+    stage.sweep(sessions, 6, process="dead")
+    stage.now += 10.0
+
+    asked = [effect for session_id in sessions for effect in stage.see(session_id)]
+
+    assert told(asked) == ["host/mass-death is over"]
+    assert {stage.state(session_id) for session_id in sessions} == {"running"}
+    assert stage.deaths == []
+
+
+# A socket that is gone
+
+
+def test_a_server_that_nobody_can_reach_is_asked_to_make_its_socket_anew() -> None:
+    stage = running()
+    facts = make_observed("s1-1", stage.now).facts
+
+    asked = stage.tell(Observed("s1-1", facts, socket_lost=True))
+
+    assert asked == [RepairSocket(stage.launch())]
+    assert stage.log[-1] == "server.socket-lost"
+    assert stage.state() == "running"
+
+
+def test_who_is_attached_and_when_it_was_active_are_taken_in() -> None:
+    stage = running()
+
+    stage.tell(Observed("s1-1", (), attached=2, active_at=1090.0))
+    stage.tell(Observed("s1-1", (), active_at=1050.0))
+
+    assert (stage.session().attached, stage.session().last_activity_at) == (2, 1090.0)
+
+
+# An agent below its command
+
+
+def found_agent(policy: RestartPolicy = NEVER) -> Stage:
+    """A session whose command runs its agent, which was found."""
+    stage = starting(policy)
+    stage.now = 1001.0
+    stage.tell(make_launched(names=("claude",)))
+    stage.now = 1003.0
+    stage.tell(Found("s1-1", AGENT, make_fact(Axis.PROCESS, "alive", stage.now)))
+    stage.now = 1100.0
+    return stage
+
+
+def test_a_session_whose_agent_is_still_to_be_found_is_starting_and_says_for_whom_it_waits() -> None:
+    stage = starting()
+
+    stage.tell(make_launched(names=("claude", "codex")))
+
+    assert stage.state() == "starting"
+    assert stage.session().why == "waits for claude or codex to run in it"
+
+
+def test_a_session_runs_when_its_agent_was_found() -> None:
+    stage = found_agent()
+
+    assert stage.state() == "running"
+    assert (stage.launch().found, stage.launch().agent, stage.launch().process) == (AGENT, AGENT, make_process(100))
+    assert "session.agent-found" in stage.log
+    assert stage.durable["s1"].launch == stage.launch()
+
+
+def test_an_agent_is_found_once() -> None:
+    stage = found_agent()
+
+    stage.tell(Found("s1-1", make_process(111), make_fact(Axis.PROCESS, "alive", stage.now)))
+
+    assert stage.launch().found == AGENT
+
+
+def test_the_death_of_a_found_agent_is_concluded_for_the_agent_and_not_for_its_command() -> None:
+    stage = found_agent()
+
+    (conclude,) = stage.see(process="ended")
+
+    assert isinstance(conclude, Conclude)
+    assert conclude.launch.agent == AGENT
+
+
+@pytest.mark.parametrize("policy", [NEVER, ALWAYS])
+def test_the_pane_that_a_found_agent_left_open_is_not_closed_before_it_ends_by_itself(policy: RestartPolicy) -> None:
+    stage = found_agent(policy)
+
+    asked = stage.exit(exit_code=1)
+
+    assert "CloseLaunch" not in kinds(asked)
+    (death,) = stage.deaths
+    assert death.cause is Cause.CRASH
+    assert stage.tell(RuntimeEnded("s1-1")) == [CloseLaunch(stage.launch())]
+
+
+def test_a_pane_that_ended_with_its_agent_is_closed_at_once() -> None:
+    stage = found_agent()
+    stage.tell(Observed("s1-1", (make_fact(Axis.RUNTIME, "ended", stage.now),)))
+
+    asked = stage.exit(exit_code=0)
+
+    assert kinds(asked) == ["CloseLaunch"]
+
+
+def test_that_a_pane_ended_says_nothing_while_its_agent_is_not_known_to_be_dead() -> None:
+    stage = found_agent()
+    before = stage.session()
+
+    assert stage.tell(RuntimeEnded("s1-1")) == []
+    assert stage.session() == before
+
+
+def test_a_pane_that_was_closed_is_not_closed_again() -> None:
+    stage = found_agent()
+    stage.exit(exit_code=0)
+    stage.tell(RuntimeEnded("s1-1"))
+    stage.tell(Closed("s1-1", (make_fact(Axis.RUNTIME, "ended", stage.now),)))
+
+    assert stage.launch().closed
+    assert stage.tell(RuntimeEnded("s1-1")) == []
+
+
+def test_a_stop_ends_what_a_dead_agent_left_open() -> None:
+    stage = found_agent()
+    stage.exit(exit_code=0)
+    assert stage.state() == "succeeded"
+
+    asked = stage.ask("stop")
+
+    assert stage.state() == "ending"
+    assert kinds(asked) == ["EndLaunch"]
+
+    stage.end()
+
+    assert stage.state() == "stopped"
+    assert stage.launch().closed
+    assert len(stage.deaths) == 1
+
+
+def test_a_new_daemon_leaves_the_pane_of_a_dead_agent_open_too() -> None:
+    stage = found_agent()
+    stage.exit(exit_code=0)
+
+    assert stage.restart() == []
+    assert stage.tell(RuntimeEnded("s1-1")) == [CloseLaunch(stage.launch())]
+
+
+# The agent's own words
+
+
+def test_what_an_agent_says_of_itself_is_taken_in_and_its_newest_word_counts() -> None:
+    stage = running()
+    hooks = (make_hook("tool", 1090.0), make_hook("idle", 1095.0), make_hook("", 1099.0))
+
+    stage.tell(Hooked("s1-1", hooks))
+
+    activity = stage.session().axes[Axis.ACTIVITY]
+    assert (activity.value, activity.source, activity.observed_at, activity.why) == ("idle", "hook", 1095.0, "it is idle")
+    assert stage.session().last_activity_at == 1099.0
+    assert stage.durable["s1"] == stage.session()
+
+
+def test_a_word_that_says_nothing_more_is_a_sign_of_life() -> None:
+    stage = running()
+    stage.hear("tool")
+    stage.now += 5.0
+
+    assert stage.hear("") == []
+
+    assert stage.session().axes[Axis.ACTIVITY].value == "tool"
+    assert stage.session().last_activity_at == stage.now
+
+
+def test_the_same_word_again_is_not_worth_a_write_until_it_is_old() -> None:
+    stage = running()
+    stage.hear("tool")
+    first = stage.durable["s1"]
+
+    stage.now += 30.0
+    stage.hear("tool")
+    assert stage.durable["s1"] is first
+    stage.now += 31.0
+    stage.hear("tool")
+
+    assert stage.durable["s1"].last_activity_at == stage.now
+    assert stage.session().axes[Axis.ACTIVITY].since == 1100.0
+
+
+def test_who_waits_for_a_human_is_an_incident_until_it_goes_on() -> None:
+    stage = running()
+    stage.hear("working")
+
+    assert told(stage.hear("waiting-human")) == ["s1/needs-input"]
+    stage.now += 1.0
+    assert told(stage.hear("waiting-human") + stage.hear("")) == []
+    assert told(stage.hear("tool")) == ["s1/needs-input is over"]
+    assert stage.machine.incidents == {}
+
+
+def test_who_died_waits_for_no_human() -> None:
+    stage = running()
+    stage.hear("waiting-human")
+
+    assert told(stage.exit(exit_code=1)) == ["s1/needs-input is over"]
+
+
+def test_an_agent_that_waits_for_a_human_is_not_active_by_that() -> None:
+    stage = running()
+    stage.hear("waiting-human")
+    stage.now += 60.0
+
+    stage.see(process="dead")
+    stage.now += SAMPLE_S
+
+    assert concluded(stage.see(process="dead")) == ["s1-1"]
+
+
+def test_an_agent_that_was_just_heard_is_not_called_dead_by_its_looks() -> None:
+    stage = running()
+    asked = stage.see(process="dead")
+    for _ in range(5):
+        stage.hear("working")
+        stage.now += 10.0
+        asked += stage.see(process="dead")
+
+    assert concluded(asked) == []
+    assert stage.state() == "suspect"
+
+
+@pytest.mark.parametrize(
+    ("axes", "kind", "seconds"),
+    [
+        ({"runtime": "unknown", "process": "unknown"}, DoubtKind.UNREADABLE, 70.0),
+        ({"runtime": "dead", "process": "failed"}, DoubtKind.ORACLE, 70.0),
+        ({"runtime": "unknown"}, DoubtKind.BLIND, 310.0),
+    ],
+)
+def test_a_word_of_the_agent_ends_what_was_stuck_because_it_could_not_be_read(
+    axes: dict[str, str], kind: DoubtKind, seconds: float
+) -> None:
+    stage = running()
+    list(in_doubt(stage, seconds, **axes))
+    assert stage.session().state is State.STUCK
+    doubt = stage.session().doubt
+    assert doubt is not None and doubt.kind is kind
+
+    asked = stage.hear("working")
+
+    assert (stage.state(), stage.session().doubt) == ("running", None)
+    assert told(asked) == ["s1/stuck is over"]
+
+
+def test_a_word_of_the_agent_does_not_end_what_is_stuck_because_its_server_hangs() -> None:
+    stage = running()
+    list(in_doubt(stage, 70.0, server="wedged"))
+
+    asked = stage.hear("working")
+
+    assert stage.state() == "stuck"
+    assert told(asked) == []
+
+
+def test_a_word_of_the_agent_does_not_end_what_could_not_be_ended() -> None:
+    stage = SITUATIONS["stuck"]()
+
+    stage.hear("working")
+
+    assert stage.state() == "stuck"
+
+
+def test_no_reading_but_its_death_ends_what_could_not_be_ended() -> None:
+    stage = SITUATIONS["stuck"]()
+
+    stage.see()
+    assert stage.state() == "stuck"
+    stage.exit(signal=9)
+
+    assert stage.state() == "ending"
