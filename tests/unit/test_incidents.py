@@ -22,7 +22,7 @@ from tests.unit.builders import (
 from vigil.core.effects import Effect, Tell
 from vigil.core.escalate import SEVERITY
 from vigil.core.events import Condition, Ended, Exited, Notified, TimerFired
-from vigil.core.incidents import MASS_WINDOW_S, NOTICES_KEPT, host_incident, key_of
+from vigil.core.incidents import NOTICES_KEPT, host_incident, key_of
 from vigil.core.model import Cause, Incident, IncidentKind, Notice, Severity
 
 PASS_S = 10.0
@@ -137,7 +137,7 @@ def test_most_sessions_that_die_within_a_second_are_one_incident_of_the_host() -
     asked: list[Effect] = []
 
     for session_id in sessions:
-        stage.now += MASS_WINDOW_S / 10
+        stage.now += 0.1
         asked += die(stage, session_id, exit_code=1)
 
     assert open_keys(stage) == ["host/mass-death"]
@@ -151,7 +151,7 @@ def test_a_server_that_died_after_the_mass_death_was_seen_is_part_of_it() -> Non
         die(stage, session_id, exit_code=1)
 
     for session_id in sessions[5:]:
-        stage.now += MASS_WINDOW_S / 10
+        stage.now += 0.1
         die(stage, session_id, server_ended=True, server_signal=9)
 
     assert open_keys(stage) == ["host/mass-death"]
@@ -172,7 +172,7 @@ def test_deaths_one_after_the_other_are_no_matter_of_the_host() -> None:
 
     for session_id in sessions:
         die(stage, session_id, exit_code=1)
-        stage.now += MASS_WINDOW_S
+        stage.now += 0.3
 
     assert open_keys(stage) == []
 

@@ -23,7 +23,6 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Look, RepairSocket, SetTimer, Tell
 from vigil.core.events import Closed, Event, Exited, Found, Gap, Hooked, Observed, Orphaned, RuntimeEnded, Swept, TimerFired
-from vigil.core.incidents import BREAKER_S, MASS
 from vigil.core.liveness import EPISODE_S, SAMPLE_S
 from vigil.core.model import Axis, Cause, DoubtKind, Exit, RestartPolicy, State
 
@@ -92,6 +91,29 @@ def test_what_is_stuck_is_told_once_however_often_it_is_read_again() -> None:
     assert stage.log.count("incident.resolved") == 1
     assert told(seen) == ["s1/stuck is over"]
     assert stage.machine.incidents == {}
+
+
+def test_what_stays_stuck_costs_no_write() -> None:
+    stage = running()
+    list(in_doubt(stage, 70.0, server="wedged"))
+    before = stage.durable["s1"], len(stage.entries)
+
+    for _ in range(20):
+        stage.see(server="wedged")
+        stage.now += 10.0
+
+    assert (stage.durable["s1"], len(stage.entries)) == before
+
+
+@pytest.mark.parametrize("verb", ["stop", "restart", "rm"])
+def test_what_is_being_ended_is_in_no_doubt(verb: str) -> None:
+    stage = running()
+    list(in_doubt(stage, 70.0, server="wedged"))
+
+    stage.ask(verb)
+
+    assert (stage.state(), stage.session().doubt) == ("ending", None)
+    assert stage.see(server="wedged") == []
 
 
 def test_an_agent_that_dies_while_its_server_is_wedged_is_dead_at_once() -> None:
@@ -306,13 +328,13 @@ def test_no_doubt_grows_older_by_a_gap() -> None:
 
 
 def test_a_pass_from_before_a_gap_is_no_mass_death() -> None:
-    stage, sessions = fleet(MASS)
+    stage, sessions = fleet(5)
     before = stage.now
     stage.now += 60.0
     stage.tell(Gap(60.0))
 
     seen = tuple(make_observed(f"{session_id}-1", before, process="dead") for session_id in sessions)
-    stage.tell(Swept(seen, MASS))
+    stage.tell(Swept(seen, 5))
 
     assert {stage.state(session_id) for session_id in sessions} == {"running"}
     assert stage.machine.incidents == {}
@@ -350,7 +372,7 @@ def test_while_the_breaker_holds_nothing_dies_and_afterwards_it_is_concluded() -
     opened_at = stage.now
     gone, asked = 5, []
 
-    while stage.now < opened_at + BREAKER_S:
+    while stage.now < opened_at + 60.0:
         asked += stage.sweep(sessions[:gone], 6, process="dead")
         stage.now += 10.0
         gone = 6  # that more of them look dead makes the incident no younger
@@ -473,6 +495,15 @@ def test_the_pane_that_a_found_agent_left_open_is_not_closed_before_it_ends_by_i
 def test_a_pane_that_ended_with_its_agent_is_closed_at_once() -> None:
     stage = found_agent()
     stage.tell(Observed("s1-1", (make_fact(Axis.RUNTIME, "ended", stage.now),)))
+
+    asked = stage.exit(exit_code=0)
+
+    assert kinds(asked) == ["CloseLaunch"]
+
+
+def test_a_pane_whose_command_was_the_agent_itself_is_closed_at_once() -> None:
+    stage = running()
+    stage.see()
 
     asked = stage.exit(exit_code=0)
 

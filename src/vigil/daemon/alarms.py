@@ -7,6 +7,7 @@ comes back as an event and is recorded then.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 
 from vigil.config.values import Config
@@ -30,6 +31,7 @@ class Alarms:
         self._clock = clock
         self._feed = feed
         self._loop = asyncio.get_running_loop()
+        self._open: dict[str, str] = {}  # the incidents that are open: their ids by their keys
         self.heartbeat = Heartbeat()
         self.heartbeat.on_blocked = self._blocked
         self.heartbeat.on_unblocked = self._unblocked
@@ -47,13 +49,18 @@ class Alarms:
 
     def tell(self, incident: Incident) -> None:
         """Take an incident in its newest version."""
+        if incident.resolved_at is None:
+            self._open[incident.key] = incident.id
+        elif self._open.get(incident.key) == incident.id:
+            del self._open[incident.key]
         self._escalator.tell(incident)
 
     def report(self, kind: IncidentKind, why: str) -> None:
         """Open an incident of the host at once, recorded after: whoever says so may not be able to wait for the store."""
-        at = self._clock.now()
-        self._escalator.tell(host_incident(kind, why, at))
-        self._later(Condition(kind, True, why, at))
+        incident = host_incident(kind, why, self._clock.now())
+        if incident.key not in self._open:  # else the one that is open takes it in
+            self.tell(incident)
+        self._later(Condition(kind, True, why, incident.opened_at))
 
     def over(self, kind: IncidentKind, why: str) -> None:
         """Resolve an incident of the host."""
@@ -66,7 +73,9 @@ class Alarms:
 
     def _blocked(self, so_far_s: float, where: str) -> None:
         self.report(IncidentKind.LATE_DAEMON, f"the event loop has stood still for {so_far_s:.1f} s")
-        log.error("the event loop is blocked", so_far_s=round(so_far_s, 1), where=where.replace("\n", " < "))
+        words = {"so_far_s": round(so_far_s, 1), "where": where.replace("\n", " < ")}
+        # Not here: the log is a file on a disk that may be what hangs, and this is the clock's own thread.
+        threading.Thread(target=log.error, args=("the event loop is blocked",), kwargs=words, daemon=True).start()
 
     def _unblocked(self, lasted_s: float) -> None:
         self.over(IncidentKind.LATE_DAEMON, f"the event loop runs again; it stood still for {lasted_s:.1f} s")

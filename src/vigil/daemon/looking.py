@@ -8,10 +8,12 @@ from vigil.daemon.clock import Clock
 from vigil.daemon.deathwatch import DeathWatch, agent_role
 from vigil.home import Home
 from vigil.keeper import kernel
+from vigil.observe.clients import read_clients
 from vigil.observe.process import ask_kernel, read_group, read_process
 from vigil.runtimes import Runtime
 
 SURE = ("alive", "stopped", "dead")
+CLIENTS_S = 0.5
 
 
 class Looker:
@@ -23,6 +25,8 @@ class Looker:
         self._runtimes = runtimes
         self._watch = watch
         self._boot = kernel.read_boot()
+        self._clients: dict[str, int] = {}
+        self._clients_at = 0.0
 
     def begin(self, session: Session) -> None:
         """Ask what takes a moment to answer."""
@@ -30,7 +34,7 @@ class Looker:
         if launch is not None and launch.server is not None and not self._watch.has_ended(launch.id, "server"):
             self._runtimes[session.spec.runtime].ask_server(launch)
 
-    def read(self, session: Session, clients: dict[str, int]) -> Observed | None:
+    def read(self, session: Session) -> Observed | None:
         """Return what the axes read; None while the server may still answer."""
         launch = session.launch
         assert launch is not None and launch.process is not None
@@ -48,8 +52,14 @@ class Looker:
                 socket_lost = answer.socket_lost
         process = self._read_agent(launch, now)
         facts += [process, self._read_runtime(launch, process, now)]
-        attached = clients.get(self._home.server_path(launch.id), 0) if launch.server else 0
+        attached = self._read_clients(now).get(self._home.server_path(launch.id), 0) if launch.server else 0
         return Observed(launch.id, tuple(facts), attached, socket_lost=socket_lost)
+
+    def _read_clients(self, now: float) -> dict[str, int]:
+        """Read who is attached where, once for all that are looked at in the same moment."""
+        if not 0 <= now - self._clients_at < CLIENTS_S:
+            self._clients_at, self._clients = now, read_clients()
+        return self._clients
 
     def _read_agent(self, launch: Launch, now: float) -> Fact:
         if launch.names and launch.found is None:

@@ -16,11 +16,10 @@ from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, Fact, Session
 from vigil.daemon.log import log
 from vigil.daemon.looking import Looker
-from vigil.observe.clients import read_clients
 
-EVERY_S = 10.0
+EVERY_S = 15.0
 SLICE = 25
-FIRST_S = 0.002  # a server that is well answers within a tenth of it
+FIRST_S = 0.005  # twenty-five servers that are well have answered by then
 AGAIN_S = 0.05
 LAST_S = 1.5  # a little more than any server is given
 
@@ -56,7 +55,6 @@ class Sweep:
     async def sweep(self) -> None:
         """Look at every living launch once."""
         begun = time.monotonic()
-        clients = read_clients()
         alive = [session for session in self._machine.sessions.values() if is_looked_at(session)]
         doubtful: list[Observed] = []
         silent: list[Session] = []
@@ -65,22 +63,22 @@ class Sweep:
             for session in part:
                 self._looker.begin(session)
             await asyncio.sleep(FIRST_S if any(s.launch and s.launch.server for s in part) else 0)
-            silent += self._read(part, clients, doubtful)
+            silent += self._read(part, doubtful)
         well_s = time.monotonic() - begun
         deadline = asyncio.get_running_loop().time() + LAST_S
         while silent and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(AGAIN_S)
-            silent = self._read(silent, clients, doubtful)
+            silent = self._read(silent, doubtful)
         if doubtful:
             self._feed(Swept(tuple(doubtful), len(alive)))
         took_s = time.monotonic() - begun
         self.passes = Passes(self.passes.count + 1, len(alive), round(well_s * 1000, 1), round(took_s * 1000, 1))
 
-    def _read(self, sessions: list[Session], clients: dict[str, int], doubtful: list[Observed]) -> list[Session]:
+    def _read(self, sessions: list[Session], doubtful: list[Observed]) -> list[Session]:
         """Tell what is well, keep what is doubtful for the end of the pass, return those that owe an answer."""
         silent = []
         for session in sessions:
-            seen = self._looker.read(session, clients)
+            seen = self._looker.read(session)
             if seen is None:
                 silent.append(session)
             elif all(map(is_well, seen.facts)):
@@ -93,12 +91,11 @@ class Sweep:
         """Look at one session now."""
         if not is_looked_at(session):
             return
-        clients = read_clients()
         self._looker.begin(session)
         deadline = asyncio.get_running_loop().time() + LAST_S
-        wait_s = FIRST_S / 4
+        wait_s = FIRST_S / 10
         while True:
-            seen = self._looker.read(session, clients)
+            seen = self._looker.read(session)
             if seen is not None:
                 self._feed(seen)
                 return
