@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import adoption, detection, idle, listing, per_session
+from bench import adoption, detection, idle, listing, per_session, sweep
 from bench.harness import Run
 from bench.machine import read_machine
 from bench.ours import Vigil
@@ -40,16 +40,28 @@ class Measurement:
     name: str
     measure: Measure
     sizes: tuple[int, ...] = SIZES
-    ours_only: bool = False
+    is_meant: Callable[[System, int], bool] = lambda _system, _size: True
+
+
+def is_ours(system: System, _size: int) -> bool:
+    """Say whether a system is Vigil."""
+    return isinstance(system, Vigil)
+
+
+def is_swept(system: System, size: int) -> bool:
+    """Say whether a sweep's cost is promised of a system of this size."""
+    return isinstance(system, Vigil) and (system.runtime, size) in (("headless", 1000), ("tmux", 200))
 
 
 MEASUREMENTS = (  # in this order: what must find the systems untouched comes first, what kills the daemon last
     Measurement("idle", idle.measure),
-    Measurement("per-session", per_session.measure, ours_only=True),
+    Measurement("per-session", per_session.measure, is_meant=is_ours),
     Measurement("listing", listing.measure, sizes=(1, 500)),
     Measurement("detection", detection.measure),
-    Measurement("adoption", adoption.measure, ours_only=True),
+    Measurement("adoption", adoption.measure, is_meant=is_ours),
+    Measurement("sweep", sweep.measure, sizes=(200, 1000), is_meant=is_swept),
 )
+ALL_SIZES = sorted({size for measurement in MEASUREMENTS for size in measurement.sizes})
 
 
 def groups(run: Run) -> list[list[System]]:
@@ -75,7 +87,7 @@ def main(argv: list[str]) -> int:
         with Run() as run:
             machine = read_machine(run.folder, options.quick)
             try:
-                for size in options.size or SIZES:
+                for size in options.size or ALL_SIZES:
                     for group in groups(run):
                         measure_group(group, size, wanted, results, options.quick, say)
             finally:  # what was measured before a failure is worth seeing too
@@ -97,7 +109,7 @@ def measure_group(
     say: Callable[[str], None],
 ) -> None:
     """Start a group with so many agents, measure, and stop it again whatever happens."""
-    due = [(m, [s for s in group if isinstance(s, Vigil) or not m.ours_only]) for m in wanted if size in m.sizes]
+    due = [(m, [s for s in group if m.is_meant(s, size)]) for m in wanted if size in m.sizes]
     systems = [system for system in group if any(system in meant for _, meant in due)]
     if not systems:
         return
@@ -133,7 +145,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="shorter and rougher: a few minutes")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
     parser.add_argument(
-        "--size", type=int, action="append", choices=SIZES, help="how many sessions; may be given again (default: all)"
+        "--size", type=int, action="append", choices=ALL_SIZES, help="how many sessions; may be given again (default: all)"
     )
     options = parser.parse_args(argv)
     for name in options.names:

@@ -12,7 +12,7 @@ from bench.peers.contract import System
 from bench.readings import read_cost
 
 IDLE_S = 60.0
-QUICK_S = 30.0  # no less: Vigil's sweep comes once in 30 s
+QUICK_S = 30.0  # no less: Vigil's sweep comes once in 15 s
 
 
 def measure(systems: Sequence[System], count: int, quick: bool) -> list[dict[str, Any]]:

@@ -69,6 +69,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("daemon ready, median s", number("ready_s", 2)),
         ("max s", number("ready_max_s", 2)),
     ),
+    "sweep": (
+        ("system", text("label")),
+        ("sessions", text("count")),
+        ("passes", text("passes")),
+        ("daemon's CPU ms a pass", number("cpu_ms", 0)),
+        ("until all who answer were read, median ms", number("well_ms", 0)),
+    ),
     "targets": (
         ("target", text("what")),
         ("limit", text("limit")),

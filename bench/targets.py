@@ -33,6 +33,8 @@ TARGETS = (
     Target("processes started in an idle minute", "idle", "started_per_minute", BOTH, 500, 1, ""),
     Target("tmux server and shim of a session (PSS)", "per-session", "both_mb", ("vigil-tmux",), 500, 1.5, "MB"),
     Target("`vigil ls` with 500 sessions", "listing", "p50_ms", BOTH, 500, 150, "ms"),
+    Target("CPU of a sweep over 1,000", "sweep", "cpu_ms", ("vigil-headless",), 1000, 100, "ms"),
+    Target("CPU of a sweep over 200", "sweep", "cpu_ms", ("vigil-tmux",), 200, 150, "ms"),
     Target("adoption of 500 sessions", "adoption", "shown_s", BOTH, 500, 2, "s"),
 )
 

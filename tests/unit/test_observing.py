@@ -260,6 +260,16 @@ def test_what_is_told_of_an_old_launch_changes_nothing(event: Event) -> None:
     assert stage.session() == before
 
 
+@pytest.mark.parametrize("situation", ["crashed", "failed", "stopped", "succeeded", "saturated"])
+def test_what_is_read_of_a_launch_that_is_dead_changes_nothing(situation: str) -> None:
+    stage = SITUATIONS[situation]()
+    before = stage.session()
+
+    assert stage.see(server="wedged") == []
+    assert stage.hear("waiting-human") == []
+    assert stage.session() == before
+
+
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_a_reading_never_concludes_in_any_situation(situation: str) -> None:
     for word in ("dead", "ended"):
