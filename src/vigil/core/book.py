@@ -12,10 +12,12 @@ from typing import Any
 
 from vigil.core import incidents
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
-from vigil.core.model import Death, Fact, Incident, Intent, Launch, Reading, Session, State
+from vigil.core.model import Death, DoubtKind, Fact, Incident, Intent, Launch, Reading, Session, State
 
 GRACE_S = 10.0  # between TERM and KILL
 DOUBTED = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK})  # what is anything else has no doubt left
+DOUBTFUL = frozenset({State.SUSPECT, State.STUCK})
+DEATHS_KEPT = 1000
 RESOLVED_KEPT = 200  # incidents that are over, for the fate of their last notices
 
 
@@ -27,7 +29,8 @@ class Book:
         self.incidents: dict[str, Incident] = {}  # those that are open, by key
         self.resolved: dict[str, Incident] = {}  # those that are over, by id, the newest last
         self.wedged: set[str] = set()  # sessions whose server has not answered for a while
-        self.deaths_at: deque[float] = deque()
+        self.deaths_at: deque[float] = deque(maxlen=DEATHS_KEPT)
+        self.activity_stored: dict[str, float] = {}  # when each session was active last, as far as that is durable
         self.void_before = 0.0  # what was read earlier says nothing, unless it is conclusive
         self.by_name: dict[str, str] = {}
         self.by_launch: dict[str, str] = {}
@@ -38,6 +41,9 @@ class Book:
             self.keep_incident(incident)
         for session in sessions:
             self.keep(session, durable=False)
+            self.activity_stored[session.id] = session.last_activity_at or 0.0
+            if session.doubt is not None and session.doubt.kind is DoubtKind.WEDGED and session.state in DOUBTFUL:
+                self.wedged.add(session.id)
 
     def of_launch(self, launch_id: str) -> Session | None:
         """Return the session whose current launch this is; an old launch has none (fencing)."""
@@ -61,7 +67,7 @@ class Book:
                 data |= {"hold": changed.hold.reason, "until": changed.hold.until}
             self.log(now, changed, "session.state", **data)
         self.keep(changed)
-        incidents.count_wedged(self, changed, state in (State.SUSPECT, State.STUCK), now)
+        incidents.count_wedged(self, changed, state in DOUBTFUL, now)
         incidents.follow(self, changed, now)
         return changed
 
@@ -84,6 +90,7 @@ class Book:
             self.by_launch[session.launch.id] = session.id
         if durable:
             self.change.sessions[session.id] = session
+            self.activity_stored[session.id] = session.last_activity_at or 0.0
         return session
 
     def keep_incident(self, incident: Incident) -> None:
@@ -91,7 +98,9 @@ class Book:
         if incident.resolved_at is None:
             self.incidents[incident.key] = incident
         else:
-            self.incidents.pop(incident.key, None)
+            before = self.incidents.get(incident.key)
+            if before is not None and before.id == incident.id:  # another one of the same key may be open by now
+                del self.incidents[incident.key]
             self.resolved[incident.id] = incident
             while len(self.resolved) > RESOLVED_KEPT:
                 del self.resolved[next(iter(self.resolved))]
@@ -115,6 +124,7 @@ class Book:
         """Remember a session no more."""
         del self.sessions[session.id], self.by_name[session.name]
         self.wedged.discard(session.id)
+        self.activity_stored.pop(session.id, None)
         for launch_id in [key for key, owner in self.by_launch.items() if owner == session.id]:
             del self.by_launch[launch_id]
             self.spawning.discard(launch_id)

@@ -11,6 +11,7 @@ from vigil.core.effects import CloseLaunch, SetTimer
 from vigil.core.events import Exited, LaunchFailed, Orphaned
 from vigil.core.intents import intend
 from vigil.core.launching import spawn_over
+from vigil.core.liveness import Sign, runtime_sign
 from vigil.core.model import Axis, Cause, Death, Doubt, DoubtKind, Evidence, Exit, Fact, Session, State
 from vigil.core.restart import COMES_BACK, COUNTED, charge, jitter_of
 
@@ -64,7 +65,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         evidence=evidence,
     )
     if death.charged:
-        incidents.count_death(book, found.at, found.at)
+        incidents.count_death(book, found.at)
     launch = replace(launch, ended_at=found.at)
     facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
     session = book.read_axes(replace(session, launch=launch, last_death=death, doubt=None), facts)
@@ -146,8 +147,7 @@ def orphan(
         book.log(now, session, "session.orphaned", what=what, exit_code=exit_code, signal=signal)
     doubt = session.doubt or Doubt(DoubtKind.ORPHANED, Axis.RUNTIME, now, 1, words, now)
     session = replace(session, doubt=doubt)
-    runtime = session.axes.get(Axis.RUNTIME)
-    sure = runtime is not None and runtime.value == "dead" and runtime.conclusive
+    sure = runtime_sign(session.axes) is Sign.DEAD
     if not sure or Cause.SERVER_DIED not in COMES_BACK[session.spec.restart.when]:
         book.become(session, now, State.SUSPECT, f"{words}; vigil stop {session.name} ends it", hold=None)
         book.do(SetTimer(session.id, "look", now + LOOK_S))

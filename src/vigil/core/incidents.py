@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vigil.core.effects import LogEntry, Tell
 from vigil.core.escalate import SEVERITY
 from vigil.core.events import Condition, Notified
+from vigil.core.liveness import EPISODE_S
 from vigil.core.model import ALIVE, Axis, Cause, DoubtKind, Incident, IncidentKind, RuntimeKind, Session, State
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Rule:
 
     kind: IncidentKind
     holds: Callable[[Session], bool]
+    why: Callable[[Session], str] = lambda session: session.why
     folded_into: IncidentKind | None = None
 
 
@@ -58,7 +60,7 @@ RULES = (
     Rule(IncidentKind.STUCK, lambda s: s.state is State.STUCK, folded_into=IncidentKind.STUCK),
     Rule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated"),
     Rule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
-    Rule(IncidentKind.NEEDS_INPUT, _waits_for_a_human),
+    Rule(IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.axes[Axis.ACTIVITY].why}"),
 )
 
 
@@ -70,7 +72,7 @@ def follow(book: Book, session: Session, now: float) -> None:
             if key in book.incidents:
                 resolve(book, key, f"{session.name} is {session.state}", now)
         elif key not in book.incidents and not _is_folded(book, rule, session):
-            open_incident(book, rule.kind, session, session.why, now)
+            open_incident(book, rule.kind, session, rule.why(session), now)
     _end_host_incidents(book, session, now)
 
 
@@ -105,22 +107,33 @@ def count_wedged(book: Book, session: Session, shown: bool, now: float) -> None:
         open_incident(book, IncidentKind.STUCK, None, words, now)
 
 
-def count_death(book: Book, at: float, now: float) -> None:
+def count_death(book: Book, at: float) -> None:
     """Take note of a death; when most sessions die within a second, that is the host's matter."""
     book.deaths_at.append(at)
-    while book.deaths_at and book.deaths_at[0] < at - MASS_WINDOW_S:
-        book.deaths_at.popleft()
-    died = len(book.deaths_at)
+    died = sum(1 for other in book.deaths_at if abs(other - at) <= MASS_WINDOW_S)
     if died < MASS:
         return
     living = sum(1 for s in book.sessions.values() if s.state in ALIVE and s.launch and s.launch.ended_at is None) - 1
     if died > living:  # the one that dies now is still among the living
-        open_incident(book, IncidentKind.MASS_DEATH, None, f"{died} sessions died within a second, {living} live", now)
+        open_incident(book, IncidentKind.MASS_DEATH, None, f"{died} sessions died within a second, {living} live", at)
+        _fold(book, at)
+
+
+def _fold(book: Book, now: float) -> None:
+    """What was told of single sessions before it was clear how many there are is part of the host's incident."""
+    host = book.incidents[key_of(IncidentKind.MASS_DEATH)]
+    for incident in [i for i in book.incidents.values() if i.kind is IncidentKind.SERVER_DIED and i.session_id]:
+        session = book.sessions.get(incident.session_id or "")
+        if session is not None and _died_in(session, host):
+            resolve(book, incident.key, f"one of many: {host.why}", now)
 
 
 def count_inferred(book: Book, gone: int, looked_at: int, now: float) -> None:
     """Take note of how many looked dead in one pass: so many at once are more likely our own blindness."""
     if gone >= MASS and 2 * gone > looked_at:
+        key = key_of(IncidentKind.MASS_DEATH)
+        if key in book.incidents and now - book.incidents[key].opened_at > EPISODE_S:
+            resolve(book, key, "it happened again", now)  # or an old one would leave the new one without a breaker
         words = f"{gone} of {looked_at} sessions look dead at once; none is charged before the kernel confirmed it"
         open_incident(book, IncidentKind.MASS_DEATH, None, words, now)
 
@@ -133,7 +146,7 @@ def breaker_until(book: Book) -> float:
 
 def _died_in(session: Session, host: Incident) -> bool:
     death = session.last_death
-    near = death is not None and abs(death.at - host.opened_at) <= 2 * MASS_WINDOW_S
+    near = death is not None and -2 * MASS_WINDOW_S <= death.at - host.opened_at <= BREAKER_S
     return near and session.state in DOWN and _is_last(session)
 
 
@@ -188,6 +201,9 @@ def open_incident(book: Book, kind: IncidentKind, session: Session | None, why: 
             _keep(book, replace(before, count=before.count + 1, why=why))
         return
     incident = _incident(kind, session, why, now)
+    while incident.id in book.resolved:  # it resolved and opens again within one moment
+        now += 0.000001
+        incident = _incident(kind, session, why, now)
     _keep(book, incident)
     _log(book, now, incident, "incident.opened", why=why, severity=incident.severity.value)
     book.do(Tell(incident))
@@ -200,7 +216,7 @@ def host_incident(kind: IncidentKind, why: str, at: float) -> Incident:
 
 def _incident(kind: IncidentKind, session: Session | None, why: str, at: float) -> Incident:
     return Incident(
-        id=f"i-{session.id if session else 'host'}-{kind}-{int(at * 1000):x}",
+        id=f"i-{session.id if session else 'host'}-{kind}-{int(at * 1_000_000):x}",
         key=key_of(kind, session.id) if session else key_of(kind),
         kind=kind,
         severity=SEVERITY[kind],

@@ -172,9 +172,11 @@ def _sample(before: Doubt | None, kind: DoubtKind, axis: Axis, evidence: str, no
     """Count one more sample of the same evidence; other evidence begins the count anew, and keeps the clock."""
     if before is None:
         return Doubt(kind, axis, now, 1, evidence, now)
+    if stuck:  # what caused it stays what caused it, whatever else is read meanwhile
+        return before
     if (before.kind, before.evidence) != (kind, evidence):
         return Doubt(kind, axis, before.since, 1, evidence, now)
-    if stuck or now - before.sampled_at < SAMPLE_S:
+    if now - before.sampled_at < SAMPLE_S:
         return before
     return Doubt(kind, axis, before.since, before.attempts + 1, evidence, now)
 
@@ -185,18 +187,25 @@ def _weigh(
     patience = PATIENCE[doubt.kind]
     lasted_s = now - doubt.since
     look_at = doubt.sampled_at + SAMPLE_S
-    if doubt.kind is DoubtKind.ORPHANED and not stuck:
-        closed = axes.get(Axis.RUNTIME) or axes[Axis.SERVER]
-        if now - closed.since < HANGUP_S:
-            return Judgement(Verdict.LIVE, doubt, closed.since + HANGUP_S)
-        return Judgement(Verdict.STUCK if lasted_s >= EPISODE_S else Verdict.ORPHANED, doubt, look_at)
     quiet = active_at is None or now - active_at >= QUIET_S
-    if 0 < patience.samples <= doubt.attempts and quiet and now >= breaker_until and not stuck:
-        return Judgement(Verdict.DEAD if doubt.kind is DoubtKind.CONFIRM else Verdict.ORPHANED, doubt, look_at)
+    settled = 0 < patience.samples <= doubt.attempts and quiet and now >= breaker_until
+    if settled and doubt.kind is DoubtKind.CONFIRM and not stuck:
+        return Judgement(Verdict.DEAD, doubt, look_at)
     tried = doubt.attempts >= patience.stuck_attempts and lasted_s >= patience.stuck_after_s
     if stuck or tried or lasted_s >= EPISODE_S:
         return Judgement(Verdict.STUCK, doubt)
+    if doubt.kind is DoubtKind.ORPHANED:
+        closed_at = _closed_at(axes)
+        if now - closed_at < HANGUP_S:
+            return Judgement(Verdict.LIVE, doubt, closed_at + HANGUP_S)
+    if doubt.kind is DoubtKind.ORPHANED or settled:
+        return Judgement(Verdict.ORPHANED, doubt, look_at)
     return Judgement(Verdict.SUSPECT if lasted_s >= patience.suspect_after_s else Verdict.LIVE, doubt, look_at)
+
+
+def _closed_at(axes: Mapping[Axis, Reading]) -> float:
+    """Return since when the pane or its server is seen to be gone."""
+    return min(axes[axis].since for axis in (Axis.SERVER, Axis.RUNTIME) if axis in axes and axes[axis].value == "dead")
 
 
 def _evidence(axes: Mapping[Axis, Reading]) -> str:

@@ -15,6 +15,7 @@ from vigil.core.liveness import HANGUP_S, PATIENCE, Judgement, Verdict, judge
 from vigil.core.model import Axis, Doubt, DoubtKind, Fact, Session, State
 
 ATTEMPTS_LOGGED = 5
+REPAIRS = 3
 ACTIVITY_KEPT_S = 30.0  # how old the stored time of the last activity may become
 
 
@@ -28,23 +29,42 @@ def observed(book: Book, event: Observed, now: float) -> None:
         changes["attached"] = event.attached
     if event.active_at is not None:
         changes["last_activity_at"] = max(event.active_at, session.last_activity_at or 0.0)
-    session = book.read_axes(session, valid(book, event.facts), **changes)
-    if event.socket_lost and session.launch is not None:
+    facts = valid(book, event.facts)
+    session = book.read_axes(session, facts, **changes)
+    if event.socket_lost and session.launch is not None and (session.doubt is None or session.doubt.attempts <= REPAIRS):
         book.log(now, session, "server.socket-lost", what="it is asked to make it anew")
         book.do(RepairSocket(session.launch))
-    weigh(book, session, now)
+    if event.active_at is not None and _is_heard(session):
+        well_again(book, session, now)
+    elif facts:
+        weigh(book, session, now)
+    else:  # nothing was read: that is no sample
+        book.keep(session, durable=False)
+
+
+def _is_heard(session: Session) -> bool:
+    """Say whether an agent's own word ends what is stuck: not while its server hangs, only that server's answer does."""
+    stuck = session.state is State.STUCK and session.doubt is not None
+    return stuck and session.doubt is not None and session.doubt.kind is not DoubtKind.WEDGED
+
+
+def well_again(book: Book, session: Session, now: float) -> None:
+    """An agent that was given up on says something."""
+    book.become(replace(session, doubt=None), now, State.RUNNING, "well again: the agent was heard")
 
 
 def swept(book: Book, event: Swept, now: float) -> None:
     """Take in a pass over all launches; many that look dead at once are one matter of the host."""
-    gone = sum(1 for seen in event.observed if any(_looks_dead(fact) for fact in valid(book, seen.facts)))
+    gone = sum(1 for seen in event.observed if _looks_dead(valid(book, seen.facts)))
     incidents.count_inferred(book, gone, event.looked_at, now)
     for seen in event.observed:
         observed(book, seen, now)
 
 
-def _looks_dead(fact: Fact) -> bool:
-    return fact.axis in (Axis.RUNTIME, Axis.PROCESS) and fact.value == "dead" and not fact.conclusive
+def _looks_dead(facts: tuple[Fact, ...]) -> bool:
+    """Say whether a session looks dead and nobody is sure."""
+    dead = [fact for fact in facts if fact.axis in (Axis.RUNTIME, Axis.PROCESS) and fact.value == "dead"]
+    return bool(dead) and not any(fact.conclusive for fact in dead)
 
 
 def valid(book: Book, facts: Iterable[Fact]) -> tuple[Fact, ...]:
@@ -180,14 +200,13 @@ def hooked(book: Book, event: Hooked, now: float) -> None:
     said = [hook for hook in event.hooks if hook.activity]
     facts = tuple(Fact(Axis.ACTIVITY, hook.activity, "hook", hook.at, why=hook.why) for hook in said[-1:])
     active_at = max(hook.at for hook in event.hooks)
-    stored_at = session.last_activity_at or 0.0
-    session = book.read_axes(replace(session, last_activity_at=max(active_at, stored_at)), facts)
+    session = book.read_axes(session, facts, last_activity_at=max(active_at, session.last_activity_at or 0.0))
     after = session.axes.get(Axis.ACTIVITY)
     changed = after is not None and (before is None or before.value != after.value)
-    if session.state is State.STUCK and session.doubt is not None and session.doubt.kind is not DoubtKind.WEDGED:
-        book.become(replace(session, doubt=None), now, State.RUNNING, "well again: the agent was heard")
+    if _is_heard(session):
+        well_again(book, session, now)
         return
-    book.keep(session, durable=changed or active_at - stored_at > ACTIVITY_KEPT_S)
+    book.keep(session, durable=changed or active_at - book.activity_stored.get(session.id, 0.0) > ACTIVITY_KEPT_S)
     if changed:
         incidents.follow(book, session, now)
 
