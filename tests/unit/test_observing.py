@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -204,12 +205,16 @@ def test_the_memory_of_a_suspect_survives_a_restart() -> None:
 
     asked = stage.restart()
 
-    assert stage.session().doubt == before
+    doubt = stage.session().doubt
+    assert doubt == replace(before, since=before.since + 25.0, sampled_at=stage.now - 5.0), "while it was down it grew no older"
     assert timers(asked) == [SetTimer("s1", "look", stage.now)]
 
     stage.see(runtime="failed", process="failed")
-
-    assert stage.state() == "stuck", "its third attempt, 60 s after its first"
+    doubt = stage.session().doubt
+    assert doubt is not None and doubt.attempts == 3, "the third attempt, not the first"
+    stage.now += 30.0
+    stage.see(runtime="failed", process="failed")
+    assert stage.state() == "stuck"
 
 
 def test_what_was_stuck_before_a_restart_is_told_to_the_clock_again_and_not_opened_again() -> None:
@@ -423,13 +428,20 @@ def test_a_mass_death_that_was_none_is_over_when_all_are_well_again() -> None:
 
 def test_a_server_that_nobody_can_reach_is_asked_to_make_its_socket_anew() -> None:
     stage = running()
-    facts = make_observed("s1-1", stage.now).facts
 
-    asked = stage.tell(Observed("s1-1", facts, socket_lost=True))
+    def lost() -> list[Effect]:
+        return stage.tell(replace(make_observed("s1-1", stage.now, server="unknown"), socket_lost=True))
 
-    assert asked == [RepairSocket(stage.launch())]
+    asked = lost()
+
+    assert RepairSocket(stage.launch()) in asked
     assert stage.log[-1] == "server.socket-lost"
     assert stage.state() == "running"
+    stage.now += 0.2
+    assert "RepairSocket" not in kinds(lost()), "it was asked already"
+    stage.now += 5.0
+    assert "RepairSocket" in kinds(lost()), "and is asked again with the next sample"
+    assert stage.log.count("server.socket-lost") == 1
 
 
 def test_who_is_attached_and_when_it_was_active_are_taken_in() -> None:

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from vigil.api.access import TheDaemon, may_change
 from vigil.api.views import session_detail, session_view, why_view
-from vigil.core.dying import leaves_its_pane
 from vigil.core.explain import explain
+from vigil.core.launching import leaves_its_pane
 from vigil.core.model import ALIVE, RestartPolicy, RestartWhen, RuntimeKind, Session
 from vigil.daemon.daemon import Daemon
 from vigil.daemon.operations import Wanted

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vigil.core.book import Book, Change
-from vigil.core.dying import leaves_its_pane
 from vigil.core.ending import end, remove
 from vigil.core.events import Asked, Declared, Withdrawn
-from vigil.core.launching import launch_when_paced, relaunch
+from vigil.core.launching import launch_when_paced, leaves_its_pane, relaunch
 from vigil.core.model import ALIVE, After, Session, State
 
 

@@ -138,10 +138,10 @@ class Book:
         """Ask for an effect."""
         self.change.todo.append(effect)
 
-    def end_all(self, launch: Launch | None) -> None:
-        """Ask for the end of all there is of a launch."""
+    def end_all(self, launch: Launch | None, unless_attended: bool = False) -> None:
+        """Ask for the end of all there is of a launch; or only if nobody uses what is left of it."""
         assert launch is not None
-        self.do(EndLaunch(launch, GRACE_S))
+        self.do(EndLaunch(launch, GRACE_S, unless_attended))
 
 
 class Change:

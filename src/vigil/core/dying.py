@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from vigil.core import death as deaths
 from vigil.core import incidents
-from vigil.core.book import Book
+from vigil.core.book import DOUBTED, Book
 from vigil.core.effects import CloseLaunch, SetTimer
 from vigil.core.events import Exited, LaunchFailed, Orphaned
 from vigil.core.intents import intend
-from vigil.core.launching import spawn_over
+from vigil.core.launching import leaves_its_pane, spawn_over
 from vigil.core.liveness import Sign, runtime_sign
 from vigil.core.model import Axis, Cause, Death, Doubt, DoubtKind, Evidence, Exit, Fact, Session, State
 from vigil.core.restart import COMES_BACK, COUNTED, charge, jitter_of
@@ -119,18 +119,10 @@ def after_death(book: Book, session: Session, death: Death, now: float) -> None:
         book.do(CloseLaunch(launch))
 
 
-def leaves_its_pane(session: Session) -> bool:
-    """Say whether the command around a dead agent lives on: a person may be looking at it, and it closes by itself."""
-    launch, runtime = session.launch, session.axes.get(Axis.RUNTIME)
-    if launch is None or launch.ended_at is None or launch.closed or launch.found in (None, launch.process):
-        return False
-    return runtime is not None and runtime.value == "alive"
-
-
 def orphaned(book: Book, event: Orphaned, now: float) -> None:
     """The pane or the server of a living agent ended."""
     session = book.living(event.launch_id)
-    if session is None or session.state not in (State.STARTING, State.RUNNING, State.SUSPECT):
+    if session is None or session.state not in DOUBTED or (session.state is State.STUCK and session.doubt is None):
         return
     facts = [Fact(Axis.RUNTIME, "dead", "pidfd", event.at, conclusive=True)]
     if event.what == "server":
@@ -143,13 +135,14 @@ def orphan(
 ) -> None:
     """Show an agent without its pane; end it only where something is to take its place (P1, P2)."""
     words = f"orphaned: the agent outlived its {what}"
-    if session.state is not State.SUSPECT:
+    if session.state not in (State.SUSPECT, State.STUCK):
         book.log(now, session, "session.orphaned", what=what, exit_code=exit_code, signal=signal)
     doubt = session.doubt or Doubt(DoubtKind.ORPHANED, Axis.RUNTIME, now, 1, words, now)
     session = replace(session, doubt=doubt)
     sure = runtime_sign(session.axes) is Sign.DEAD
     if not sure or Cause.SERVER_DIED not in COMES_BACK[session.spec.restart.when]:
-        book.become(session, now, State.SUSPECT, f"{words}; vigil stop {session.name} ends it", hold=None)
+        state = State.STUCK if session.state is State.STUCK else State.SUSPECT
+        book.become(session, now, state, f"{words}; vigil stop {session.name} ends it", hold=None)
         book.do(SetTimer(session.id, "look", now + LOOK_S))
         return
     assert session.launch is not None

@@ -47,10 +47,11 @@ class Spawn:
 
 @dataclass(frozen=True, slots=True)
 class EndLaunch:
-    """End all there is of a launch: agent, survivors, server; the outcome is Ended."""
+    """End all there is of a launch: agent, survivors, server; the outcome is Ended, or Attended where that was asked for."""
 
     launch: Launch
     grace_s: float
+    unless_attended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

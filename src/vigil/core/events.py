@@ -155,6 +155,14 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Attended:
+    """A launch was not ended: somebody uses what is left of it."""
+
+    launch_id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """What was left of a dead launch's runtime was ended, and is gone or not."""
 
@@ -208,6 +216,7 @@ Event = (
     | Condition
     | Notified
     | Ended
+    | Attended
     | Closed
     | TimerFired
     | Resumed

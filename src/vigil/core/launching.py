@@ -6,20 +6,32 @@ from dataclasses import replace
 
 from vigil.core.book import Book
 from vigil.core.effects import SetTimer, Spawn
-from vigil.core.events import Interrupted, Launched
+from vigil.core.events import Attended, Interrupted, Launched
 from vigil.core.model import Axis, Hold, Launch, Reading, Session, State
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
+ATTENDED_S = 10.0  # what is in use is asked for again so often
 
 
-def relaunch(book: Book, session: Session, now: float) -> None:
-    """Launch anew; whatever the last launch left behind is ended and verified gone first (P1)."""
+def relaunch(book: Book, session: Session, now: float, by_policy: bool = False) -> None:
+    """Launch anew; whatever the last launch left behind is ended and verified gone first (P1).
+
+    By policy, a pane that a dead agent left open is not ended while a person is in it, or another agent works there (P2).
+    """
     if session.launch is None:
         launch_when_paced(book, book.keep(replace(session, hold=None)), now)
     else:
         state = session.state if session.state is State.CRASHED else State.PENDING
         book.become(session, now, state, "ending what its last launch left", hold=Hold("survivor", None), after=None)
-        book.end_all(session.launch)
+        book.end_all(session.launch, unless_attended=by_policy and leaves_its_pane(session))
+
+
+def leaves_its_pane(session: Session) -> bool:
+    """Say whether the command around a dead agent lives on: a person may be looking at it, and it closes by itself."""
+    launch, runtime = session.launch, session.axes.get(Axis.RUNTIME)
+    if launch is None or launch.ended_at is None or launch.closed or launch.found in (None, launch.process):
+        return False
+    return runtime is not None and runtime.value == "alive"
 
 
 def launch_when_paced(book: Book, session: Session, now: float) -> None:
@@ -59,6 +71,17 @@ def spawn_over(book: Book, launch_id: str, now: float) -> None:
             begin_launch(book, session, now)
 
 
+def attended(book: Book, event: Attended, now: float) -> None:
+    """What the last launch left is in use: its replacement waits, and asks again."""
+    session = book.of_launch(event.launch_id)
+    if session is None or session.hold is None or session.hold.reason != "survivor":
+        return
+    until = now + ATTENDED_S
+    words = f"waits with its next launch: {event.why}; vigil restart {session.name} does not wait"
+    book.become(session, now, session.state, words, hold=Hold("survivor", until))
+    book.do(SetTimer(session.id, "hold", until))
+
+
 def launched(book: Book, event: Launched, now: float) -> None:
     """A launch came to life, or was found alive by a new daemon."""
     spawn_over(book, event.launch_id, now)
@@ -83,7 +106,8 @@ def launched(book: Book, event: Launched, now: float) -> None:
         book.end_all(launch)
         return
     if session.state is State.STARTING:
-        book.log(now, session, "session.launched", pid=event.process.pid)
+        if before.process is None:
+            book.log(now, session, "session.launched", pid=event.process.pid)
         if launch.names and launch.found is None:
             session = book.become(session, now, State.STARTING, f"waits for {' or '.join(launch.names)} to run in it")
         else:

@@ -7,7 +7,7 @@ again; what cannot be read is never dead, only doubtful, and after a while a hum
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from vigil.core.model import Axis, Doubt, DoubtKind, Reading
@@ -201,6 +201,12 @@ def _weigh(
     if doubt.kind is DoubtKind.ORPHANED or settled:
         return Judgement(Verdict.ORPHANED, doubt, look_at)
     return Judgement(Verdict.SUSPECT if lasted_s >= patience.suspect_after_s else Verdict.LIVE, doubt, look_at)
+
+
+def rested(doubt: Doubt, now: float) -> Doubt:
+    """Return a doubt as a new daemon takes it up: while nobody looked it grew no older, whatever the clock says."""
+    sampled_at = min(now, max(doubt.sampled_at, now - SAMPLE_S))
+    return replace(doubt, sampled_at=sampled_at, since=doubt.since + sampled_at - doubt.sampled_at)
 
 
 def _closed_at(axes: Mapping[Axis, Reading]) -> float:

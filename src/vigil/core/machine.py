@@ -14,6 +14,7 @@ from vigil.core.book import GRACE_S, Book, Change
 from vigil.core.effects import Effect
 from vigil.core.events import (
     Asked,
+    Attended,
     Closed,
     Condition,
     Declared,
@@ -50,6 +51,7 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Exited: dying.exited,
     Orphaned: dying.orphaned,
     Ended: ending.ended,
+    Attended: launching.attended,
     Closed: observing.closed,
     Observed: observing.observed,
     Swept: observing.swept,

@@ -11,11 +11,11 @@ from vigil.core.book import DOUBTED, Book
 from vigil.core.dying import orphan
 from vigil.core.effects import CloseLaunch, Conclude, LogEntry, Look, RepairSocket, SetTimer
 from vigil.core.events import Closed, Found, Gap, Hooked, Noted, Observed, RuntimeEnded, Swept
-from vigil.core.liveness import HANGUP_S, PATIENCE, Judgement, Verdict, judge
+from vigil.core.liveness import HANGUP_S, PATIENCE, QUIET_S, Judgement, Verdict, judge
 from vigil.core.model import Axis, Doubt, DoubtKind, Fact, Session, State
 
 ATTEMPTS_LOGGED = 5
-REPAIRS = 3
+REPAIRED_S = 0.2  # a server makes its socket at once
 ACTIVITY_KEPT_S = 30.0  # how old the stored time of the last activity may become
 
 
@@ -30,22 +30,38 @@ def observed(book: Book, event: Observed, now: float) -> None:
     if event.active_at is not None:
         changes["last_activity_at"] = max(event.active_at, session.last_activity_at or 0.0)
     facts = valid(book, event.facts)
+    heard = event.active_at is not None and is_news(session)
     session = book.read_axes(session, facts, **changes)
-    if event.socket_lost and session.launch is not None and (session.doubt is None or session.doubt.attempts <= REPAIRS):
-        book.log(now, session, "server.socket-lost", what="it is asked to make it anew")
-        book.do(RepairSocket(session.launch))
-    if event.active_at is not None and _is_heard(session):
+    if heard:
         well_again(book, session, now)
     elif facts:
         weigh(book, session, now)
     else:  # nothing was read: that is no sample
         book.keep(session, durable=False)
+    if event.socket_lost:
+        repair(book, session, book.sessions[session.id], now)
 
 
-def _is_heard(session: Session) -> bool:
-    """Say whether an agent's own word ends what is stuck: not while its server hangs, only that server's answer does."""
-    stuck = session.state is State.STUCK and session.doubt is not None
-    return stuck and session.doubt is not None and session.doubt.kind is not DoubtKind.WEDGED
+def repair(book: Book, before: Session, after: Session, now: float) -> None:
+    """Have a lost socket made anew, once for each sample, and look whether it was."""
+    if after.launch is None or after.doubt is None or (before.doubt and before.doubt.sampled_at == after.doubt.sampled_at):
+        return
+    if before.doubt is None:
+        book.log(now, after, "server.socket-lost", what="it is asked to make it anew")
+    book.do(RepairSocket(after.launch))
+    book.do(SetTimer(after.id, "look", now + REPAIRED_S))
+
+
+def is_news(session: Session) -> bool:
+    """Say whether a word of the agent's ends what is stuck.
+
+    Not while its server hangs: only that server's answer does. Nor if the agent spoke all along: then its word is no news,
+    and stuck would come and go with it.
+    """
+    doubt, active_at = session.doubt, session.last_activity_at
+    if session.state is not State.STUCK or doubt is None or doubt.kind is DoubtKind.WEDGED:
+        return False
+    return active_at is None or active_at <= session.state_since - QUIET_S
 
 
 def well_again(book: Book, session: Session, now: float) -> None:
@@ -200,10 +216,11 @@ def hooked(book: Book, event: Hooked, now: float) -> None:
     said = [hook for hook in event.hooks if hook.activity]
     facts = tuple(Fact(Axis.ACTIVITY, hook.activity, "hook", hook.at, why=hook.why) for hook in said[-1:])
     active_at = max(hook.at for hook in event.hooks)
+    heard = is_news(session)
     session = book.read_axes(session, facts, last_activity_at=max(active_at, session.last_activity_at or 0.0))
     after = session.axes.get(Axis.ACTIVITY)
     changed = after is not None and (before is None or before.value != after.value)
-    if _is_heard(session):
+    if heard:
         well_again(book, session, now)
         return
     book.keep(session, durable=changed or active_at - book.activity_stored.get(session.id, 0.0) > ACTIVITY_KEPT_S)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vigil.core.book import Book
-from vigil.core.dying import leaves_its_pane
 from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed, TimerFired
-from vigil.core.launching import relaunch
+from vigil.core.launching import leaves_its_pane, relaunch
+from vigil.core.liveness import rested
 from vigil.core.model import Session, State
 from vigil.core.observing import look_again
 
@@ -30,7 +30,7 @@ def hold_over(book: Book, session: Session, now: float) -> None:
         book.do(SetTimer(session.id, "hold", hold.until))
     else:
         book.log(now, session, "session.hold-over", hold=hold.reason)
-        relaunch(book, session, now)
+        relaunch(book, session, now, by_policy=True)
 
 
 def stable(book: Book, session: Session, now: float) -> None:
@@ -48,8 +48,8 @@ def stable(book: Book, session: Session, now: float) -> None:
 def resumed(book: Book, _event: Resumed, now: float) -> None:
     """Take up what was under way; live launches speak for themselves in events of their own."""
     stored = list(book.sessions.values())
-    book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch is not None}
-    for incident in book.incidents.values():
+    book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
+    for incident in (*book.incidents.values(), *book.resolved.values()):
         book.do(Tell(incident))
     for session in stored:
         launch, hold = session.launch, session.hold
@@ -57,13 +57,14 @@ def resumed(book: Book, _event: Resumed, now: float) -> None:
         if session.state is State.ENDING:
             book.end_all(launch)
         elif waits and (hold is None or hold.reason in ("pace", "survivor")):
-            relaunch(book, session, now)
+            relaunch(book, session, now, by_policy=True)
         else:
             if launch is not None and launch.ended_at is not None and not launch.closed and not leaves_its_pane(session):
                 book.do(CloseLaunch(launch))
             if waits and hold is not None and hold.until is not None:
                 book.do(SetTimer(session.id, "hold", hold.until))
             if session.doubt is not None:
+                book.keep(replace(session, doubt=rested(session.doubt, now)))
                 book.do(SetTimer(session.id, "look", now))
 
 

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from vigil.agents import Agent
 from vigil.core.effects import CloseLaunch, EndLaunch, Purge, RepairSocket, Spawn
-from vigil.core.events import Closed, Ended, Event, Found, Launched, LaunchFailed
+from vigil.core.events import Attended, Closed, Ended, Event, Found, Launched, LaunchFailed
 from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind, Session
 from vigil.daemon.census import Census
 from vigil.daemon.clock import Clock
@@ -27,6 +27,8 @@ from vigil.daemon.outputs import Outputs
 from vigil.daemon.signals import end_processes
 from vigil.home import Home
 from vigil.keeper import kernel, records
+from vigil.observe.clients import read_clients
+from vigil.observe.descendants import find_named
 from vigil.observe.process import read_group, read_process
 from vigil.observe.survivors import survivors_of
 from vigil.runtimes import Order, Runtime
@@ -176,12 +178,23 @@ class Carrier:
         """End all there is of a launch, verified: agent, survivors, server. The intent was durable before this ran (P8)."""
         launch = effect.launch
         async with self._lock(launch.id):
+            if effect.unless_attended and (why := self._why_attended(launch)):
+                self._feed(Attended(launch.id, why))
+                return
             left = await self._end_all(launch, effect.grace_s)
         if left:
             words = f"{len(left)} of its processes live on after KILL (pid {', '.join(str(p.pid) for p in left)})"
             self._feed(Ended(launch.id, ok=False, why=words))
         else:
             self._feed(Ended(launch.id, ok=True))
+
+    def _why_attended(self, launch: Launch) -> str:
+        """Say who uses what a dead agent left open; nothing if nobody does."""
+        if read_clients().get(self._home.server_path(launch.id), 0):
+            return "a person is attached to the pane of its last one"
+        if launch.process is not None and launch.names and find_named(launch.process, launch.names) is not None:
+            return f"{' or '.join(launch.names)} runs in the pane of its last one"
+        return ""
 
     async def close(self, effect: CloseLaunch) -> None:
         """The agent is dead: keep its last screen, end its server; children it left behind stay."""

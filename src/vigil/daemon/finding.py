@@ -15,6 +15,8 @@ from vigil.observe.descendants import find_named
 from vigil.observe.process import read_process
 
 FIRST_S = 0.005
+OFTEN_S = 0.05
+OFTEN_FOR_S = 10.0  # an agent that is born and dies within this long is seen if it lives as long as one wait
 LONGEST_S = 1.0
 
 
@@ -42,6 +44,7 @@ class Finder:
 
     async def _run(self, launch: Launch, found: Callable[[Launch, Found], None]) -> None:
         wait_s = FIRST_S
+        begun = asyncio.get_running_loop().time()
         while self._may_come(launch):
             try:
                 process = find_named(launch.process, launch.names) if launch.process else None
@@ -52,7 +55,8 @@ class Finder:
                 found(launch, Found(launch.id, process, read_process(Axis.PROCESS, process, self._boot, self._clock.now())))
                 return
             await asyncio.sleep(wait_s)
-            wait_s = min(wait_s * 1.3, LONGEST_S)
+            often = asyncio.get_running_loop().time() - begun < OFTEN_FOR_S
+            wait_s = min(wait_s * 1.3, OFTEN_S if often else LONGEST_S)
 
     def _may_come(self, launch: Launch) -> bool:
         """Say whether the launch still lives; one that the machine has not heard of yet does."""

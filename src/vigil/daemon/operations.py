@@ -108,7 +108,7 @@ class Operations:
             self._check_again(session)
         await self._supervisor.done(Asked(verb, session.id, actor, reason))
         await self._supervisor.until(lambda: self._settled(session.id, verb), LAUNCH_S + END_S)
-        now = self._machine.sessions.get(session.id)
+        now = self._supervisor.shown.get(session.id)
         if now is None:
             return None
         if verb in ("stop", "rm") and now.state in (State.STUCK, State.ENDING):
@@ -139,23 +139,25 @@ class Operations:
 
     def _all_closed(self) -> bool:
         """Say whether nothing is left of any launch that is over, such as the tmux server of an agent that died."""
-        launches = [session.launch for session in self._machine.sessions.values() if session.launch is not None]
+        launches = [session.launch for session in self._supervisor.shown.values() if session.launch is not None]
         return all(launch.closed for launch in launches if launch.ended_at is not None)
 
     async def _launched(self, session_id: str, name: str) -> Session:
         await self._supervisor.until(lambda: self._settled(session_id, "start"), LAUNCH_S)
-        session = self._machine.sessions[session_id]
+        session = self._supervisor.shown[session_id]
         if session.state is State.FAILED and (why := why_not_launched(session)) is not None:
             await self.ask("rm", name, "vigil", "its first launch failed")
             raise VigilError(f"{name} was not launched: {why}")
         return session
 
     def _settled(self, session_id: str, verb: str) -> bool:
-        session = self._machine.sessions.get(session_id)
+        session = self._supervisor.shown.get(session_id)
         if session is None:
             return True
-        if session.state is State.ENDING or (session.state is State.STARTING):
+        if session.state is State.ENDING:
             return False
+        if session.state is State.STARTING:  # one that waits for its agent to show itself has been launched
+            return session.launch is not None and session.launch.process is not None
         waiting = session.hold is not None and session.hold.reason in ("pace", "survivor")
         return not waiting or verb in ("stop", "rm")
 

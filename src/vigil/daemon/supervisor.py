@@ -1,7 +1,8 @@
 """The supervisor: one queue of events, one machine, one order of things (DESIGN 3).
 
-Take what happened, ask the machine, make its answer durable, tell subscribers, and only then act. Events that came together
-share one transaction, so five hundred deaths cost a few commits and not five hundred.
+Take what happened, ask the machine, make its answer durable, tell subscribers, and only then act. What happens while the store
+writes is handled meanwhile and written next, all of it in one transaction: five hundred deaths cost a few commits and not five
+hundred, and a disk that hangs delays what is shown and done, not what is seen (P6).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 from vigil.core.effects import (
@@ -33,12 +35,36 @@ from vigil.daemon.clock import Clock
 from vigil.daemon.feed import Feed
 from vigil.daemon.log import log
 from vigil.errors import VigilError
-from vigil.store.store import Store
+from vigil.store.store import Store, StoredEvent
 
 BATCH = 200
 RETRY_S = 0.5
 TELL_S = 0.5  # an incident is told without its record when the store takes longer (P6)
 SLOW_S = 5.0  # a store that takes longer is a human's business
+
+
+Queued = tuple[Event, asyncio.Future[None] | None]
+
+
+@dataclass
+class Batch:
+    """Events that came together: what the machine answered, and how things were then."""
+
+    queued: list[Queued]
+    effects: list[Effect]
+    sessions: dict[str, Session]
+    incidents: dict[str, Incident]
+    waiting: list[asyncio.TimerHandle] = field(default_factory=list)
+
+    @property
+    def declares(self) -> bool:
+        """It is a declaration, which is taken back if it cannot become durable."""
+        return isinstance(self.queued[0][0], Declared)
+
+    def cancel(self) -> None:
+        """Tell nobody late any more."""
+        for handle in self.waiting:
+            handle.cancel()
 
 
 class Supervisor:
@@ -50,7 +76,9 @@ class Supervisor:
         self._store = store
         self._feed = feed
         self._clock = clock
-        self._queue: deque[tuple[Event, asyncio.Future[None] | None]] = deque()
+        self._queue: deque[Queued] = deque()
+        self._unwritten: deque[Batch] = deque()
+        self._writing: list[Batch] | None = None
         self._arrived = asyncio.Event()
         self._changed = asyncio.Event()
         self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
@@ -93,12 +121,14 @@ class Supervisor:
         return True
 
     async def run(self) -> None:
-        """Handle events for ever."""
+        """Handle events for ever; what the store takes its time to write does not hold up what happens next."""
         while True:
             await self._arrived.wait()
             self._arrived.clear()
             while self._queue:
-                await self._handle_batch(self._take_batch())
+                self._handle_batch(self._take_batch())
+                if self._queue:
+                    await asyncio.sleep(0)
 
     async def close(self) -> None:
         """Stop acting; what is durable stays so."""
@@ -109,7 +139,7 @@ class Supervisor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._writer.shutdown()
 
-    def _take_batch(self) -> list[tuple[Event, asyncio.Future[None] | None]]:
+    def _take_batch(self) -> list[Queued]:
         """Take what came together; a declaration goes alone, because it is taken back if it cannot become durable."""
         batch = [self._queue.popleft()]
         while self._queue and len(batch) < BATCH and not isinstance(batch[0][0], Declared):
@@ -118,65 +148,93 @@ class Supervisor:
             batch.append(self._queue.popleft())
         return batch
 
-    async def _handle_batch(self, batch: list[tuple[Event, asyncio.Future[None] | None]]) -> None:
+    def _handle_batch(self, queued: list[Queued]) -> None:
+        """Ask the machine, and have its answer written."""
         effects: list[Effect] = []
         if (missed_s := self.missed_s()) > 0:
             effects += self.machine.handle(Gap(missed_s), self._clock.now())
-        for event, _ in batch:
+        for event, _ in queued:
             effects += self.machine.handle(event, self._clock.now())
-        waiting = self._tell_late([effect.incident for effect in effects if isinstance(effect, Tell)])
-        try:
-            await self._persist([effect for effect in effects if isinstance(effect, Persist)], batch[0][0])
-        except VigilError as error:
-            for _, future in batch:
-                if future is not None and not future.done():
-                    future.set_exception(error)
+        batch = Batch(queued, effects, dict(self.machine.sessions), dict(self.machine.incidents))
+        loop = asyncio.get_running_loop()
+        for incident in (effect.incident for effect in effects if isinstance(effect, Tell)):
+            batch.waiting.append(loop.call_later(TELL_S, self.tell, incident))  # telling twice does no harm
+        self._unwritten.append(batch)
+        if self._writing is None:
+            self._write_next()
+
+    def _write_next(self) -> None:
+        """Begin to write what was decided since the last time, in one transaction; a declaration goes alone."""
+        if not self._unwritten:
+            self._writing = None
             return
-        finally:
-            for handle in waiting:
-                handle.cancel()
-        self.incidents = dict(self.machine.incidents)
-        self.shown = dict(self.machine.sessions)
-        await asyncio.sleep(0)  # subscribers hear of it before we act on it
-        for effect in effects:
-            if not isinstance(effect, Persist):
-                self._begin(effect)
-        for _, future in batch:
-            if future is not None and not future.done():
-                future.set_result(None)
+        batches = [self._unwritten.popleft()]
+        while self._unwritten and not batches[0].declares and not self._unwritten[0].declares:
+            batches.append(self._unwritten.popleft())
+        self._writing = batches
+        self._write(batches)
+
+    def _write(self, batches: list[Batch]) -> None:
+        changes = [effect for batch in batches for effect in batch.effects if isinstance(effect, Persist)]
+        if not changes:
+            self._written(batches, [])
+            return
+        loop = asyncio.get_running_loop()
+        slow = loop.call_later(SLOW_S, self._note_slow)
+        writing = loop.run_in_executor(self._writer, self._store.write, changes)
+
+        def done(future: asyncio.Future[list[StoredEvent]]) -> None:
+            slow.cancel()
+            if future.cancelled():
+                return
+            error = future.exception()
+            if error is None:
+                self.store_trouble = None
+                self._written(batches, future.result())
+            else:
+                self._not_written(batches, error)
+
+        writing.add_done_callback(done)
+
+    def _written(self, batches: list[Batch], stored: list[StoredEvent]) -> None:
+        """It is durable: show it and tell it, and only then act."""
+        if self._slow:
+            self._slow = False
+            self.on_slow_store(False)
+        self._feed.publish(stored)
+        self.shown, self.incidents = batches[-1].sessions, batches[-1].incidents
+        self._write_next()
+        asyncio.get_running_loop().call_soon(self._act, batches)  # subscribers hear of it before we act on it
+
+    def _not_written(self, batches: list[Batch], error: BaseException) -> None:
+        """A full or broken disk: what was seen is kept in memory until it can be written, a declaration is taken back."""
+        why = str(getattr(error, "orig", None) or error).splitlines()[0]
+        first = batches[0].queued[0][0]
+        if isinstance(first, Declared):
+            batches[0].cancel()
+            self.machine.handle(Withdrawn(first.session_id), self._clock.now())
+            words = f"the store cannot be written ({why}): free some space, then try again"
+            _answer(batches, VigilError(words))
+            self._write_next()
+            return
+        if self.store_trouble is None:
+            log.error("the store cannot be written", why=why, next_try_s=RETRY_S)
+        self.store_trouble = why
+        asyncio.get_running_loop().call_later(RETRY_S, self._write, batches)
+
+    def _act(self, batches: list[Batch]) -> None:
+        for batch in batches:
+            batch.cancel()
+            for effect in batch.effects:
+                if not isinstance(effect, Persist):
+                    self._begin(effect)
+        _answer(batches, None)
         self._changed.set()
         self._changed = asyncio.Event()
-
-    def _tell_late(self, incidents: list[Incident]) -> list[asyncio.TimerHandle]:
-        """Have incidents told even if the store does not answer; telling twice does no harm."""
-        loop = asyncio.get_running_loop()
-        handles = [loop.call_later(TELL_S, self.tell, incident) for incident in incidents]
-        return [*handles, loop.call_later(SLOW_S, self._note_slow)]
 
     def _note_slow(self) -> None:
         self._slow = True
         self.on_slow_store(True)
-
-    async def _persist(self, changes: list[Persist], first: Event) -> None:
-        while changes:
-            try:
-                stored = await asyncio.get_running_loop().run_in_executor(self._writer, self._store.write, changes)
-            except Exception as error:  # a full or broken disk: what was seen is kept in memory until it can be written
-                why = str(getattr(error, "orig", None) or error).splitlines()[0]
-                if isinstance(first, Declared):
-                    self.machine.handle(Withdrawn(first.session_id), self._clock.now())
-                    raise VigilError(f"the store cannot be written ({why}): free some space, then try again") from error
-                if self.store_trouble is None:
-                    log.error("the store cannot be written", why=why, next_try_s=RETRY_S)
-                self.store_trouble = why
-                await asyncio.sleep(RETRY_S)
-            else:
-                self.store_trouble = None
-                self._feed.publish(stored)
-                if self._slow:
-                    self._slow = False
-                    self.on_slow_store(False)
-                return
 
     def _begin(self, effect: Effect) -> None:
         if isinstance(effect, SetTimer):
@@ -232,3 +290,15 @@ class Supervisor:
         task = asyncio.create_task(guarded())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _answer(batches: list[Batch], error: VigilError | None) -> None:
+    """Tell those who wait for their event what became of it."""
+    for batch in batches:
+        for _, future in batch.queued:
+            if future is None or future.done():
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 
 from vigil.core.model import ProcessId
@@ -10,6 +11,7 @@ from vigil.keeper import kernel
 
 COMM_BYTES = 15  # the kernel keeps no more of a name
 CMDLINE_BYTES = 4096
+INTERPRETER = re.compile(rb"(a|ba|da|k|z|fi)?sh|node(js)?|bun|deno|ruby|perl|php|python[0-9.]*")
 MOST = 4096  # processes of one launch that are looked through
 
 
@@ -35,11 +37,17 @@ def _is_named(pid: int, names: tuple[str, ...]) -> bool:
         with open(f"/proc/{pid}/comm", "rb", buffering=0) as file:
             comm = file.read(64).rstrip(b"\n")
         with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
-            words = file.read(CMDLINE_BYTES).split(b"\0")[:2]
+            program, _, rest = file.read(CMDLINE_BYTES).partition(b"\0")
     except OSError:
         return False
-    bases = {word.rpartition(b"/")[2] for word in words}
-    return any(name == comm or name[:COMM_BYTES] == comm or name in bases for name in map(os.fsencode, names))
+    called = {_base(program)}
+    if INTERPRETER.fullmatch(_base(program)):
+        called.add(_base(rest.partition(b"\0")[0]))
+    return any(name[:COMM_BYTES] == comm or name in called for name in map(os.fsencode, names))
+
+
+def _base(path: bytes) -> bytes:
+    return path.rpartition(b"/")[2]
 
 
 def _read_children(pid: int) -> list[int]:

@@ -123,7 +123,7 @@ class Tmux:
         """Read the last lines of pane and history; of a launch that is over, what was kept of its screen."""
         if launch.pane is None:
             return b""
-        if launch.ended_at is None:
+        if not launch.closed:
             found = await self._capture(launch, lines)
             if found is not None:
                 return _last_lines(found, lines)
@@ -144,6 +144,8 @@ class Tmux:
         """Put the last screen and history beside the launch's other records."""
         if launch.pane is None:
             return
+        if self.pinger.waited_s(self._socket(launch)) >= PING_S:
+            return  # it hangs: nothing can be had of it
         text = await self._capture(launch, HISTORY_LINES)
         folder = self._home.launch(launch.id)
         if text is not None and folder.exists():
