@@ -35,8 +35,6 @@ class Adopter:
         if launch is None:
             return None
         self._carrier.knows(launch, session.spec.runtime)
-        if launch.ended_at is not None and not launch.closed and launch.found is not None:
-            self._carrier.watch.watch_rest(launch)
         if session.state not in ALIVE or launch.ended_at is not None:
             return None
         folder = str(self._home.launch(launch.id))

@@ -31,6 +31,7 @@ class Alarms:
         self._clock = clock
         self._feed = feed
         self._loop = asyncio.get_running_loop()
+        self._causes: dict[IncidentKind, set[str]] = {}
         self._open: dict[str, str] = {}  # the incidents that are open: their ids by their keys
         self.heartbeat = Heartbeat()
         self.heartbeat.on_blocked = self._blocked
@@ -55,16 +56,19 @@ class Alarms:
             del self._open[incident.key]
         self._escalator.tell(incident)
 
-    def report(self, kind: IncidentKind, why: str) -> None:
+    def report(self, kind: IncidentKind, why: str, cause: str = "") -> None:
         """Open an incident of the host at once, recorded after: whoever says so may not be able to wait for the store."""
+        self._causes.setdefault(kind, set()).add(cause)
         incident = host_incident(kind, why, self._clock.now())
         if incident.key not in self._open:  # else the one that is open takes it in
             self.tell(incident)
         self._later(Condition(kind, True, why, incident.opened_at))
 
-    def over(self, kind: IncidentKind, why: str) -> None:
-        """Resolve an incident of the host."""
-        self._later(Condition(kind, False, why, self._clock.now()))
+    def over(self, kind: IncidentKind, why: str, cause: str = "") -> None:
+        """Resolve an incident of the host, unless it has another cause that lasts."""
+        self._causes.setdefault(kind, set()).discard(cause)
+        if not self._causes[kind]:
+            self._later(Condition(kind, False, why, self._clock.now()))
 
     def close(self) -> None:
         """Stop; what is still due will be so for the next daemon."""
@@ -72,13 +76,13 @@ class Alarms:
         self._workers.close(CLOSE_S)
 
     def _blocked(self, so_far_s: float, where: str) -> None:
-        self.report(IncidentKind.LATE_DAEMON, f"the event loop has stood still for {so_far_s:.1f} s")
+        self.report(IncidentKind.LATE_DAEMON, f"the event loop has stood still for {so_far_s:.1f} s", "loop")
         words = {"so_far_s": round(so_far_s, 1), "where": where.replace("\n", " < ")}
         # Not here: the log is a file on a disk that may be what hangs, and this is the clock's own thread.
         threading.Thread(target=log.error, args=("the event loop is blocked",), kwargs=words, daemon=True).start()
 
     def _unblocked(self, lasted_s: float) -> None:
-        self.over(IncidentKind.LATE_DAEMON, f"the event loop runs again; it stood still for {lasted_s:.1f} s")
+        self.over(IncidentKind.LATE_DAEMON, f"the event loop runs again; it stood still for {lasted_s:.1f} s", "loop")
 
     def _told(self, due: Due, delivery: Delivery) -> None:
         """Write down what became of a notice; called from a worker's thread."""

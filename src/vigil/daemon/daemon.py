@@ -10,7 +10,7 @@ from typing import Any
 from vigil import __version__
 from vigil.agents import Agent, agent_of
 from vigil.config.loading import ConfigFile, ConfigRefused
-from vigil.core.events import Gap, Resumed
+from vigil.core.events import Gap, Launched, Resumed
 from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, IncidentKind, RuntimeKind, Session, State
 from vigil.daemon.adopt import Adopter
@@ -22,7 +22,7 @@ from vigil.daemon.feed import Feed
 from vigil.daemon.finding import Finder
 from vigil.daemon.gaps import Gaps
 from vigil.daemon.hooks import Hooks
-from vigil.daemon.keeper_link import KeeperLink, KeeperSilent
+from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.lateness import Lateness
 from vigil.daemon.log import log
 from vigil.daemon.looking import Looker
@@ -36,6 +36,7 @@ from vigil.runtimes import make_runtimes
 from vigil.store.store import Store
 
 READ_S = 1.5
+OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # seen by whoever has them
 OVER = frozenset({State.STOPPED, State.SUCCEEDED})
 OLD_S = 86400.0
 CONFIG_BEATS = 5  # seconds until a changed configuration is taken in; `run` takes it in at once
@@ -51,7 +52,7 @@ class Daemon:
         self.pid = os.getpid()
         self.clock = Clock()
         self.started_at = self.clock.now()
-        self.machine = Machine(store.read_sessions(), store.read_incidents())
+        self.machine = Machine(store.read_sessions(), [*store.read_incidents(), *store.read_untold()])
         self.feed = Feed(store)
         self.supervisor = Supervisor(self.machine, store, self.feed, self.clock)
         feed = self.supervisor.feed
@@ -85,14 +86,21 @@ class Daemon:
         """Take over what lives, then run the loops."""
         self.feed.load()
         self.use_config()
+        for incident in self.machine.incidents.values():  # first: what is open is not opened again by what we meet now
+            self.alarms.tell(incident)
         self.alarms.start()
         await self.keeper.connect()
         adopter = Adopter(self.home, self.clock, self.supervisor.carrier)
         stored = list(self.machine.sessions.values())
         self.supervisor.feed(Resumed())
-        for event in await asyncio.gather(*map(adopter.adopt, stored)):
+        for session, event in zip(stored, await asyncio.gather(*map(adopter.adopt, stored)), strict=True):
             if event is not None:
                 self.supervisor.feed(event)
+            if session.launch is not None and session.launch.found is not None and not isinstance(event, Launched):
+                self.watch.watch_rest(session.launch)  # after the death was told: it may have left its pane open
+        for kind in OF_ONE_LIFE:
+            if kind is not IncidentKind.KEEPER_LOST or not self.keeper.wedged:
+                self.alarms.over(kind, "a new daemon has started, and all is well")
         await self._rewatch()
         self.supervisor.note("daemon.started", {"pid": self.pid, "version": __version__, "sessions": len(stored)})
         self._gaps.beat()
@@ -192,9 +200,11 @@ class Daemon:
 
     def _store_changed(self, slow: bool) -> None:
         if slow:
-            self.alarms.report(IncidentKind.LATE_DAEMON, "the store takes long to write; what happens is not recorded yet")
+            self.alarms.report(
+                IncidentKind.LATE_DAEMON, "the store takes long to write; what happens is not recorded yet", "store"
+            )
         else:
-            self.alarms.over(IncidentKind.LATE_DAEMON, "the store writes again")
+            self.alarms.over(IncidentKind.LATE_DAEMON, "the store writes again", "store")
 
     async def _rewatch(self) -> None:
         """Tell a keeper what lives here: one that is new watches what it did not spawn."""
@@ -212,7 +222,7 @@ class Daemon:
         if watches:
             try:
                 await self.keeper.ask("watch", timeout_s=10.0, watches=watches)
-            except KeeperSilent as error:
+            except (KeeperSilent, KeeperRefused) as error:
                 log.error("keeper not told", why=str(error))
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:

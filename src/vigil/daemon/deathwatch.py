@@ -68,7 +68,7 @@ class DeathWatch:
 
     def watch_rest(self, launch: Launch) -> None:
         """Watch the pane that a dead agent left open."""
-        if launch.id not in self._watched:
+        if launch.id not in self._watched and not launch.closed:
             self._watch_role(self._watched.setdefault(launch.id, Watched(launch, reported=True)), runtime_role(launch))
 
     def found(self, launch: Launch) -> None:

@@ -141,7 +141,8 @@ class KeeperLink:
     async def _connect_again(self) -> None:
         try:
             await self.connect()
-            self._on_change("keeper.started", {"pid": self.pid})
+            if not self.wedged:
+                self._on_change("keeper.started", {"pid": self.pid})
         except (OSError, KeeperSilent, KeeperRefused) as error:
             log.error("no keeper", why=str(error), next_try_s=1)
             await asyncio.sleep(1)
@@ -157,7 +158,10 @@ class KeeperLink:
             self.wedged = False
             self.pid = answer["pid"]
             self._on_change("keeper.answers", {"pid": self.pid})
-            await self._on_connected()
+            if answer["version"] < protocol.VERSION:
+                await self._upgrade()
+            else:
+                await self._on_connected()
 
     def _note_wedged(self, why: str) -> None:
         self.wedged = True

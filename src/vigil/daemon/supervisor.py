@@ -8,6 +8,7 @@ hundred, and a disk that hangs delays what is shown and done, not what is seen (
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +41,7 @@ from vigil.store.store import Store, StoredEvent
 BATCH = 200
 RETRY_S = 0.5
 TELL_S = 0.5  # an incident is told without its record when the store takes longer (P6)
+CLOSE_S = 5.0
 SLOW_S = 5.0  # a store that takes longer is a human's business
 
 
@@ -137,7 +139,11 @@ class Supervisor:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._writer.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                while self._writing is not None:
+                    await asyncio.sleep(0.01)
+        self._writer.shutdown(wait=self._writing is None)
 
     def _take_batch(self) -> list[Queued]:
         """Take what came together; a declaration goes alone, because it is taken back if it cannot become durable."""
@@ -213,6 +219,8 @@ class Supervisor:
         if isinstance(first, Declared):
             batches[0].cancel()
             self.machine.handle(Withdrawn(first.session_id), self._clock.now())
+            for later in self._unwritten:
+                later.sessions.pop(first.session_id, None)
             words = f"the store cannot be written ({why}): free some space, then try again"
             _answer(batches, VigilError(words))
             self._write_next()

@@ -49,8 +49,8 @@ class Sweep:
             await asyncio.sleep(EVERY_S)
             try:
                 await self.sweep()
-            except OSError as error:
-                log.warning("a sweep failed", why=str(error), next_sweep_s=EVERY_S)
+            except Exception:  # a sensor that fails is no reason to stop watching: deaths come by events
+                log.exception("a sweep failed", next_sweep_s=EVERY_S)
 
     async def sweep(self) -> None:
         """Look at every living launch once."""

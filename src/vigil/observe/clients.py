@@ -9,7 +9,7 @@ def read_clients(path: str = "/proc/net/unix") -> dict[str, int]:
     """Read the number of open connections by socket path; an accepted connection bears its listener's path."""
     counts: dict[str, int] = {}
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        next(file)
+        next(file, None)
         for line in file:
             fields = line.rstrip("\n").split(None, 7)
             if len(fields) == 8 and fields[5] == CONNECTED:

@@ -16,6 +16,7 @@ from vigil.command import Answer, lingering, run_command
 AT_ONCE = 8
 UNWELL_AFTER = 5
 LINGERING = 3
+FORGIVEN_S = 60.0
 
 
 class Calls:
@@ -65,6 +66,17 @@ class Calls:
             self._failed = [*self._failed, server][-UNWELL_AFTER:]
         else:
             self._failed = []
+        self._weigh()
+        if not self._well:
+            asyncio.get_running_loop().call_later(FORGIVEN_S, self._forgive, self.abandoned)
+
+    def _forgive(self, abandoned: int) -> None:
+        """Nothing was abandoned for a while: perhaps nothing was asked, but nothing is wrong either."""
+        if abandoned == self.abandoned:
+            self._failed = []
+            self._weigh()
+
+    def _weigh(self) -> None:
         left = lingering()
         well = left < LINGERING and not (len(self._failed) == UNWELL_AFTER and len(set(self._failed)) > 1)
         if well != self._well:

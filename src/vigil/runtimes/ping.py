@@ -18,6 +18,7 @@ from enum import StrEnum
 # An unknown message type in protocol version 0: the server answers with its version and hangs up (same on 3.2a to 3.7).
 PING = struct.pack("<IHHIi", 999, 16, 0, 0, -1)
 ANSWER_BYTES = 16
+RECENT_S = 1.0
 
 
 class Pong(StrEnum):
@@ -46,6 +47,7 @@ class Pinger:
     def __init__(self, on_late_answer: Callable[[str], None]) -> None:
         self._on_late_answer = on_late_answer
         self._open: dict[str, Question] = {}
+        self._answered: dict[str, float] = {}  # when each answered last
         self.abandoned = 0
 
     @property
@@ -57,7 +59,10 @@ class Pinger:
         """Ask a server, unless a question to it is open; returns what is clear at once, else None."""
         if path in self._open:
             return None
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        except OSError:  # no descriptor is left
+            return Pong.FAILED
         try:
             sock.connect(path)
             sock.send(PING)
@@ -75,8 +80,10 @@ class Pinger:
     def answer(self, path: str) -> Pong | None:
         """Return what a server has answered; None if its question is still open."""
         question = self._open.get(path)
-        if question is None:
-            return Pong.FAILED
+        if question is None:  # somebody else who looked at the same time has read it
+            answered_at = self._answered.get(path)
+            recent = answered_at is not None and time.monotonic() - answered_at < RECENT_S
+            return Pong.ANSWERED if recent else self.ask(path)
         try:
             data = question.sock.recv(ANSWER_BYTES)
         except BlockingIOError:
@@ -84,7 +91,10 @@ class Pinger:
         except OSError:
             data = b""
         self.forget(path)
-        return Pong.ANSWERED if len(data) == ANSWER_BYTES else Pong.HUNG_UP
+        if len(data) < ANSWER_BYTES:
+            return Pong.HUNG_UP
+        self._answered[path] = time.monotonic()
+        return Pong.ANSWERED
 
     def waited_s(self, path: str) -> float:
         """Return how long a question has been open."""
@@ -101,6 +111,7 @@ class Pinger:
 
     def forget(self, path: str) -> None:
         """Ask nothing of a server any more."""
+        self._answered.pop(path, None)
         question = self._open.pop(path, None)
         if question is not None:
             if question.abandoned:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Insert, Table, delete, insert, select
+from sqlalchemy import Connection, Delete, Engine, Insert, Table, delete, insert, select
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
@@ -27,6 +27,7 @@ DEATH = TypeAdapter(Death)
 INTENT = TypeAdapter(Intent)
 INCIDENT = TypeAdapter(Incident)
 
+INCIDENTS_KEPT = 5_000
 EVENTS_KEPT = 200_000  # the log is bounded: the oldest go first
 
 
@@ -58,6 +59,7 @@ class Store:
                 _write_one(connection, change, stored)
             if stored and stored[-1].seq % 1000 < len(stored):
                 connection.execute(delete(events).where(events.c.seq <= stored[-1].seq - EVENTS_KEPT))
+                connection.execute(_old_incidents())
         return stored
 
     def read_sessions(self) -> list[Session]:
@@ -72,6 +74,11 @@ class Store:
             query = query.where(incidents.c.resolved_at.is_(None))
         with self._readers.connect() as connection:
             return [INCIDENT.validate_json(body) for (body,) in connection.execute(query)]
+
+    def read_untold(self, limit: int = 200) -> list[Incident]:
+        """Read incidents that are over while somebody who was told of them may not have been told that."""
+        over = [incident for incident in self.read_incidents(everything=True, limit=limit) if incident.resolved_at is not None]
+        return [incident for incident in over if not _is_told(incident)]
 
     def read_deaths(self, session_id: str | None = None, limit: int = 1000) -> list[Death]:
         """Read death records, newest first."""
@@ -123,6 +130,17 @@ def _write_one(connection: Connection, change: Persist, stored: list[StoredEvent
     for entry in change.log:
         seq = ADD_EVENT.run(connection, [_event_row(entry)])
         stored.append(StoredEvent(seq, entry))
+
+
+def _is_told(incident: Incident) -> bool:
+    routes = {notice.route for notice in incident.notices if notice.state == "sent" and "/resolved/" not in notice.id}
+    return routes <= {notice.route for notice in incident.notices if notice.state == "sent" and "/resolved/" in notice.id}
+
+
+def _old_incidents() -> Delete:
+    """Return what removes the incidents that have long been over."""
+    newest = select(incidents.c.id).order_by(incidents.c.opened_at.desc()).limit(INCIDENTS_KEPT)
+    return delete(incidents).where(incidents.c.resolved_at.is_not(None), incidents.c.id.not_in(newest))
 
 
 class _Statement:
