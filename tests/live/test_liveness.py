@@ -2,127 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import time
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.live.instance import Instance, alive, kill, resume, wait_for
+from tests.live.instance import Instance, kill, resume, wait_for
+from tests.live.watching import at, configure, read_notices, values
 
-Json = dict[str, Any]
 LATE_S = 1.0  # P6
-
-
-def values(session: Json) -> dict[str, str]:
-    """Return the axes in a word each."""
-    return {name: reading["value"] for name, reading in session["axes"].items() if reading}
-
-
-def at(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
-
-
-def configure(vigil: Instance, notices: Path, ladder: str = "") -> None:
-    """Have every notice written to a file, with the time at which it came."""
-    script = notices.with_suffix(".sh")
-    script.write_text(f'#!/bin/sh\nread -r line\nprintf \'%s %s\\n\' "$(date +%s.%N)" "$line" >>{notices}\n')
-    script.chmod(0o755)
-    vigil.config.write_text(
-        f"[agents.x]\nprocess = ['inner-agent']\n\n[routes.script]\nexec = ['{script}']\n\n"
-        + (ladder or "[[ladder]]\nseverity = 'urgent'\nsteps = [{ route = 'script', after = '2s' }]\n")
-    )
-
-
-def read_notices(path: Path) -> list[tuple[float, Json]]:
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [(float(line.split(" ", 1)[0]), json.loads(line.split(" ", 1)[1])) for line in lines]
-
-
-@pytest.fixture
-def inner_agent(tmp_path: Path) -> Path:
-    """An agent with a name of its own."""
-    program = tmp_path / "inner-agent"
-    shutil.copy("/bin/sleep", program)
-    return program
-
-
-@pytest.mark.parametrize("runtime", ["tmux", "headless"])
-def test_an_agent_that_dies_below_a_living_shell_is_dead_at_once(
-    vigil: Instance, tmp_path: Path, inner_agent: Path, runtime: str
-) -> None:
-    configure(vigil, tmp_path / "notices")
-    vigil.run("a", "sh", "-c", f"{inner_agent} 1000; exec sleep 1001", agent="x", runtime=runtime)
-    session = vigil.wait_state("a", "running")
-    assert Path(f"/proc/{session['pid']}/cmdline").read_bytes().startswith(bytes(inner_agent))
-
-    kill(session["pid"], signal.SIGSEGV)
-
-    death = vigil.wait_death("a")
-    session = vigil.get("a")
-    assert (death["cause"], death["signal"]) == ("crash", signal.SIGSEGV)
-    assert session["state"] == "failed"
-    assert values(session) | {"server": "", "activity": ""} == {
-        "server": "",
-        "runtime": "alive",
-        "process": "dead",
-        "activity": "",
-    }
-    assert session["axes"]["process"]["conclusive"]
-    vigil.ok("stop", "a")
-    wait_for(
-        lambda: not [p for p in vigil.processes() if b"1001" in Path(f"/proc/{p}/cmdline").read_bytes()], 10, "its shell to end"
-    )
-
-
-def test_the_shell_around_a_dead_agent_is_ended_before_its_replacement(
-    vigil: Instance, tmp_path: Path, inner_agent: Path
-) -> None:
-    configure(vigil, tmp_path / "notices")
-    vigil.run("a", "sh", "-c", f"{inner_agent} 1000; exec sleep 1001", agent="x", restart="always", backoff_base_s=1.0)
-    first = vigil.wait_state("a", "running")
-
-    kill(first["pid"], signal.SIGKILL)
-
-    second = wait_for(
-        lambda: (s := vigil.get("a"))["state"] == "running" and s["pid"] != first["pid"] and s, 20, "a second agent"
-    )
-    assert second["launch"] != first["launch"]
-    assert not alive(first["server_pid"])
-    assert len(vigil.deaths("a")) == 1
-
-
-def test_an_agent_below_its_shell_is_found_again_by_a_new_daemon_which_sees_how_it_died_meanwhile(
-    vigil: Instance, tmp_path: Path, inner_agent: Path
-) -> None:
-    configure(vigil, tmp_path / "notices")
-    vigil.run("a", "sh", "-c", f"{inner_agent} 1000; exec sleep 1001", agent="x")
-    vigil.run("b", "sh", "-c", f"{inner_agent} 1000; exec sleep 1001", agent="x")
-    a, b = vigil.wait_state("a", "running"), vigil.wait_state("b", "running")
-    vigil.kill_daemon()
-    kill(a["pid"], signal.SIGKILL)
-
-    vigil.start()
-
-    death = vigil.wait_death("a")
-    assert (death["cause"], death["signal"], death["observed_by"]) == ("killed-by-unknown", 9, "keeper")
-    assert (vigil.get("b")["pid"], vigil.get("b")["state"]) == (b["pid"], "running")
-
-
-def test_an_agent_that_never_shows_itself_is_waited_for_and_said_so(vigil: Instance, tmp_path: Path) -> None:
-    configure(vigil, tmp_path / "notices")
-
-    vigil.run("a", "sleep", "1000", agent="x")
-
-    session = vigil.get("a")
-    assert session["state"] == "starting"
-    assert "inner-agent" in session["why"]
-    assert session["axes"]["process"]["value"] == "unknown"
 
 
 def test_a_stopped_tmux_server_is_wedged_then_stuck_and_nobody_else_notices(vigil: Instance, tmp_path: Path) -> None:
@@ -310,23 +201,3 @@ def test_many_that_die_in_one_moment_are_one_matter_of_the_host(vigil: Instance)
     assert {d["cause"] for d in vigil.client.deaths()} == {"server-died"}
     told = [i for i in vigil.client.incidents() if i["kind"] == "server-died"]
     assert len(told) < 5, "those that came before it was clear, not one for each"
-
-
-def test_an_escalation_that_was_due_while_the_daemon_was_down_fires_at_its_start_once(vigil: Instance, tmp_path: Path) -> None:
-    notices = tmp_path / "notices"
-    configure(vigil, notices)
-    vigil.run("a", "sleep", "1000")
-    kill(vigil.get("a")["server_pid"], signal.SIGKILL)
-    vigil.wait_death("a")
-    wait_for(lambda: vigil.client.incidents(), 5, "the incident")
-    vigil.kill_daemon()
-    time.sleep(3)
-    assert read_notices(notices) == []
-
-    vigil.start()
-
-    wait_for(lambda: vigil.client.incidents()[0]["notices"], 5, "the notice and its record")
-    vigil.kill_daemon()
-    vigil.start()
-    time.sleep(1)  # in which nothing may come
-    assert [n["event"] for _, n in read_notices(notices)] == ["opened"]

@@ -1,0 +1,109 @@
+"""The clock apart: humans are told on time, whatever hangs, and once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import time
+from pathlib import Path
+
+from tests.live.instance import Instance, kill, resume, wait_for
+from tests.live.watching import at, configure, read_notices
+
+LATE_S = 1.0  # P6
+
+
+def test_an_escalation_that_was_due_while_the_daemon_was_down_fires_at_its_start_once(vigil: Instance, tmp_path: Path) -> None:
+    notices = tmp_path / "notices"
+    configure(vigil, notices)
+    vigil.run("a", "sleep", "1000")
+    kill(vigil.get("a")["server_pid"], signal.SIGKILL)
+    vigil.wait_death("a")
+    wait_for(lambda: vigil.client.incidents(), 5, "the incident")
+    vigil.kill_daemon()
+    time.sleep(3)
+    assert read_notices(notices) == []
+
+    vigil.start()
+
+    wait_for(lambda: vigil.client.incidents()[0]["notices"], 5, "the notice and its record")
+    vigil.kill_daemon()
+    vigil.start()
+    time.sleep(1)  # in which nothing may come
+    assert [n["event"] for _, n in read_notices(notices)] == ["opened"]
+
+
+def test_a_store_that_hangs_holds_up_no_notice_and_no_new_incident(vigil: Instance, tmp_path: Path) -> None:
+    notices = tmp_path / "notices"
+    configure(vigil, notices)
+    armed, late = vigil.run("armed", "sleep", "1000"), vigil.run("late", "sleep", "1000")
+    kill(armed["server_pid"], signal.SIGKILL)
+    opened = wait_for(lambda: vigil.client.incidents(), 5, "the incident")[0]
+    database = sqlite3.connect(vigil.home.database, isolation_level=None)
+    try:
+        database.execute("BEGIN EXCLUSIVE")  # nobody writes now
+        kill(late["server_pid"], signal.SIGKILL)
+        wait_for(lambda: len(read_notices(notices)) == 2, 10, "both notices")
+        vigil.client.sessions()
+    finally:
+        database.rollback()
+        database.close()
+
+    (first_at, first), (second_at, second) = read_notices(notices)
+    assert first["id"] == opened["id"]
+    assert first_at - at(first["opened_at"]) - 2.0 < LATE_S
+    assert (second["kind"], second["session"]) == ("server-died", "late")
+    assert second_at - at(second["opened_at"]) - 2.0 < LATE_S
+    wait_for(lambda: len(vigil.client.deaths()) == 2, 10, "what happened to be recorded after all")
+
+
+def test_a_notifier_that_hangs_and_one_that_does_not_exist_hold_up_nobody_else(vigil: Instance, tmp_path: Path) -> None:
+    notices = tmp_path / "notices"
+    configure(vigil, notices)
+    text = vigil.config.read_text().partition("[[ladder]]")[0]
+    steps = ", ".join(f"{{ route = '{name}', after = '1s' }}" for name in ("hangs", "missing", "floods", "script"))
+    vigil.config.write_text(
+        f"{text}[routes.hangs]\nexec = ['sleep', '1000']\n[routes.missing]\nexec = ['/nowhere/at-all']\n"
+        f"[routes.floods]\nexec = ['yes']\n[[ladder]]\nseverity = 'urgent'\nsteps = [{steps}]\n"
+    )
+    vigil.run("a", "sleep", "1000")
+
+    kill(vigil.get("a")["server_pid"], signal.SIGKILL)
+
+    wait_for(lambda: read_notices(notices), 10, "the good one")
+    came_at, notice = read_notices(notices)[0]
+    assert came_at - at(notice["opened_at"]) - 1.0 < LATE_S
+    told = wait_for(lambda: {n["route"]: n["state"] for n in vigil.client.incidents()[0]["notices"]}, 5, "the records")
+    wait_for(lambda: len(vigil.client.incidents()[0]["notices"]) >= 2, 5, "the missing one to be recorded")
+    told = {n["route"]: n["state"] for n in vigil.client.incidents()[0]["notices"]}
+    assert told == {"script": "sent", "missing": "failed"}
+
+
+def test_a_keeper_that_hangs_is_one_incident_also_across_daemons(vigil: Instance) -> None:
+    vigil.run("a", "sleep", "1000")
+    keeper = vigil.keeper_pid
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        opened = wait_for(lambda: vigil.client.incidents(), 20, "the incident")
+        vigil.kill_daemon()
+        vigil.start()
+        assert [i["id"] for i in vigil.client.incidents()] == [i["id"] for i in opened]
+        vigil.kill_daemon()
+    finally:
+        resume(keeper)
+    vigil.start()
+
+    wait_for(lambda: not vigil.client.incidents(), 20, "it to be over")
+    assert [i["kind"] for i in vigil.client.incidents(everything=True)] == ["keeper-lost"]
+
+
+def test_a_crash_loop_that_was_given_up_is_an_incident_until_somebody_resets_it(vigil: Instance) -> None:
+    vigil.run("a", "false", restart="always", max_restarts=1, backoff_base_s=0.2)
+    vigil.wait_state("a", "failed")
+
+    (incident,) = wait_for(lambda: vigil.client.incidents() or None, 5, "the incident")
+    assert (incident["kind"], incident["severity"], incident["session"]) == ("saturated", "urgent", "a")
+    assert vigil.get("a")["incidents"] == [incident["id"]]
+    vigil.ok("stop", "a")
+    wait_for(lambda: not vigil.client.incidents(), 5, "it to be over")
