@@ -63,35 +63,47 @@ def run_command(
     except OSError as error:
         return Answer(NOT_STARTED, b"", str(error).encode())
     try:
+        with _lock:
+            _running.append(running)
         running.converse(deadline)
     finally:
+        with _lock:
+            _running.remove(running)
         running.end()
     return running.answer(deadline_s)
 
 
+def end_running() -> None:
+    """End every command that is under way in this process; whoever waits for one has its answer soon."""
+    with _lock:
+        for running in _running:
+            _kill_group(running.process)
+
+
+_lock = threading.Lock()
+_running: list[_Running] = []
 _lingering: list[subprocess.Popen[bytes]] = []
-_lingering_lock = threading.Lock()
 
 
 def let_linger(process: subprocess.Popen[bytes]) -> None:
     """Take over a child that SIGKILL has not ended yet: it is reaped when it does end."""
-    with _lingering_lock:
+    with _lock:
         _lingering.append(process)
 
 
 def reap_lingering() -> None:
     """Reap what has ended meanwhile; every `run_command` does so first."""
-    with _lingering_lock:
+    with _lock:
         _lingering[:] = [process for process in _lingering if process.poll() is None]
 
 
 def lingering() -> int:
     """Return how many children were killed and are still there."""
-    with _lingering_lock:
+    with _lock:
         return len(_lingering)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Running:
     """One command under way: its processes, its pipes, and what went through them."""
 

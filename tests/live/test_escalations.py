@@ -8,7 +8,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from tests.live.instance import Instance, kill, resume, wait_for
+from tests.live.instance import Instance, command_of, kill, resume, wait_for
 from tests.live.watching import at, configure, read_notices
 
 LATE_S = 1.0  # P6
@@ -64,7 +64,7 @@ def test_a_notifier_that_hangs_and_one_that_does_not_exist_hold_up_nobody_else(v
     text = vigil.config.read_text().partition("[[ladder]]")[0]
     steps = ", ".join(f"{{ route = '{name}', after = '1s' }}" for name in ("hangs", "missing", "floods", "script"))
     vigil.config.write_text(
-        f"{text}[routes.hangs]\nexec = ['sleep', '1000']\n[routes.missing]\nexec = ['/nowhere/at-all']\n"
+        f"{text}[routes.hangs]\nexec = ['sleep', '100023']\n[routes.missing]\nexec = ['/nowhere/at-all']\n"
         f"[routes.floods]\nexec = ['yes']\n[[ladder]]\nseverity = 'urgent'\nsteps = [{steps}]\n"
     )
     vigil.run("a", "sleep", "1000")
@@ -74,10 +74,11 @@ def test_a_notifier_that_hangs_and_one_that_does_not_exist_hold_up_nobody_else(v
     wait_for(lambda: read_notices(notices), 10, "the good one")
     came_at, notice = read_notices(notices)[0]
     assert came_at - at(notice["opened_at"]) - 1.0 < LATE_S
-    told = wait_for(lambda: {n["route"]: n["state"] for n in vigil.client.incidents()[0]["notices"]}, 5, "the records")
     wait_for(lambda: len(vigil.client.incidents()[0]["notices"]) >= 2, 5, "the missing one to be recorded")
     told = {n["route"]: n["state"] for n in vigil.client.incidents()[0]["notices"]}
     assert told == {"script": "sent", "missing": "failed"}
+    vigil.ok("daemon", "stop")
+    wait_for(lambda: not [pid for pid in all_pids() if is_notifier(pid)], 10, "the notifiers to end with the daemon")
 
 
 def test_a_keeper_that_hangs_is_one_incident_also_across_daemons(vigil: Instance) -> None:
@@ -107,3 +108,13 @@ def test_a_crash_loop_that_was_given_up_is_an_incident_until_somebody_resets_it(
     assert vigil.get("a")["incidents"] == [incident["id"]]
     vigil.ok("stop", "a")
     wait_for(lambda: not vigil.client.incidents(), 5, "it to be over")
+
+
+def all_pids() -> list[int]:
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+
+
+def is_notifier(pid: int) -> bool:
+    """Say whether a process is one of the bad notifiers above; what has no parent but init was left behind."""
+    words = command_of(pid)
+    return words in (b"sleep\x00100023\x00", b"yes\x00")

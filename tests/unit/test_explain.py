@@ -61,7 +61,8 @@ def test_every_situation_says_what_comes_next(situation: str) -> None:
 def test_the_verdict_of_what_is_over_is_its_cause_and_of_what_lives_its_state() -> None:
     for state in State:
         found = explain(make_session(state, last_death=make_death(Cause.OOM)))
-        assert found.verdict == (state.value if state in ALIVE else "oom")
+        of_death = state not in ALIVE and state is not State.STOPPED  # what somebody stopped is stopped, whatever it died of
+        assert found.verdict == ("oom" if of_death else state.value)
 
 
 def test_the_reasons_are_the_evidence_each_once() -> None:

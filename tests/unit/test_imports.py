@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.runtimes": {"vigil.core", "vigil.command", *KEEPER, *SMALL},
     "vigil.agents": {"vigil.core", *KEEPER, *SMALL},
     "vigil.store": {"vigil.core", *KEEPER, *SMALL},
-    "vigil.daemon": {"vigil.core", *PARTS, *KEEPER, *SMALL},
+    "vigil.daemon": {"vigil.core", "vigil.command", *PARTS, *KEEPER, *SMALL},
     "vigil.api": {"vigil.daemon", "vigil.core", *PARTS, *KEEPER, *SMALL},
     "vigil.client": {"vigil.config.finding", *SMALL},
     "vigil.demo": {"vigil.client", "vigil.fake_agent", *KEEPER, *SMALL},

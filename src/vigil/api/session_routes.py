@@ -15,10 +15,10 @@ from vigil.api.access import TheDaemon, may_change
 from vigil.api.views import session_detail, session_view, why_view
 from vigil.core.explain import explain
 from vigil.core.launching import leaves_its_pane
-from vigil.core.model import ALIVE, RestartPolicy, RestartWhen, RuntimeKind, Session
+from vigil.core.model import ALIVE, Axis, RestartPolicy, RestartWhen, RuntimeKind, Session
 from vigil.daemon.daemon import Daemon
 from vigil.daemon.operations import Wanted
-from vigil.errors import NoSuchSession, Refused
+from vigil.errors import NoSuchSession, Refused, VigilError
 from vigil.text import decode, plain
 
 Verb = Literal["stop", "start", "restart", "reset"]
@@ -83,6 +83,7 @@ async def attach(daemon: TheDaemon, name: str, request: Request) -> dict[str, An
     argv = daemon.runtimes[session.spec.runtime].attach_argv(launch) if launch else None
     if argv is None or launch is None or not (_is_up(session) or leaves_its_pane(session)):
         raise Refused(f"{name} is {session.state}: there is no terminal to attach to")
+    _refuse_wedged(session, "attach would hang")
     return {"argv": argv}
 
 
@@ -98,6 +99,7 @@ async def logs(
     session = daemon.operations.find(name)
     if session.launch is None:
         return Response(b"")
+    _refuse_wedged(session, "its screen cannot be read")
     if follow:
         return StreamingResponse(_follow(daemon, session.launch.id, lines, raw), media_type="application/octet-stream")
     found = await daemon.runtimes[session.spec.runtime].read_output(session.launch, lines)
@@ -142,6 +144,12 @@ async def _follow(daemon: Daemon, launch_id: str, lines: int, raw: bool) -> Asyn
         now = daemon.machine.of_launch(launch_id)
         if not data and (now is None or now.launch is None or now.launch.ended_at is not None):
             return
+
+
+def _refuse_wedged(session: Session, what: str) -> None:
+    server = session.axes.get(Axis.SERVER)
+    if _is_up(session) and server is not None and server.value == "wedged":
+        raise VigilError(f"{session.name}: its tmux server does not answer, {what}; vigil why {session.name} says more")
 
 
 def _is_up(session: Session) -> bool:

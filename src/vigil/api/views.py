@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from vigil.core.explain import Explanation
+from vigil.core.explain import Explanation, why_of
 from vigil.core.health import health_of
 from vigil.core.model import ALIVE, Axis, Death, Incident, Reading, Session
 from vigil.store.store import StoredEvent
@@ -30,7 +30,7 @@ def session_view(session: Session, incidents: Iterable[Incident] = ()) -> dict[s
         "state": session.state.value,
         "hold": None if hold is None else {"reason": hold.reason, "until": rfc3339(hold.until)},
         "health": health_of(session),
-        "why": session.why,
+        "why": why_of(session),
         "agent": session.spec.agent,
         "runtime": session.spec.runtime.value,
         "cwd": session.spec.cwd,

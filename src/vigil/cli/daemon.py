@@ -65,12 +65,18 @@ def status(output: str) -> None:
     if output == "json":
         print(json.dumps(found))
         return
-    late = found["lateness_ms"]
+    late, clock, probes, hooks = (found[key] for key in ("lateness_ms", "clock_lateness_ms", "probes", "hooks"))
     print(f"daemon    pid {found['pid']}, version {found['version']}, since {found['started_at']}")
     print(f"keeper    pid {found['keeper_pid']}{', does not answer' if found['keeper_wedged'] else ''}")
     print(f"home      {found['home']}")
-    print(f"sessions  {found['sessions']}")
-    print(f"lateness  now {late['now']:.1f} ms, p99 {late['p99']:.1f} ms, max {late['max']:.1f} ms")
+    print(f"sessions  {found['sessions']}; {found['incidents'] or 'no'} open incident{'' if found['incidents'] == 1 else 's'}")
+    print(
+        f"lateness  now {late['now']:.1f} ms, p99 {late['p99']:.1f} ms, max {late['max']:.1f} ms; clock {clock['max']:.1f} ms"
+    )
+    print(f"probes    {probes['in_flight']} under way, {probes['abandoned']} given up so far")
+    print(f"hooks     {hooks['taken']} taken in, {hooks['dropped']} of old launches, {hooks['bad']} bad")
+    if found["config"]["problem"]:
+        print(f"config    not valid, the last valid one is used: {found['config']['problem']}")
     if found["store_trouble"]:
         print(f"store     cannot be written: {found['store_trouble']}")
 

@@ -44,14 +44,14 @@ def incidents(everything: bool, output: str) -> None:
 
 def row_of(incident: dict[str, Any], wide: bool) -> list[str]:
     """Return one incident as a table's row."""
-    sent = [notice["route"] for notice in incident["notices"] if notice["state"] == "sent"]
+    told = [n["route"] if n["state"] == "sent" else f"{n['route']} ({n['state']})" for n in incident["notices"]]
     row = [
         incident["severity"],
         incident["kind"],
         incident["session"] or "(host)",
         incident["opened_at"],
         str(incident["count"]),
-        ", ".join(dict.fromkeys(sent)) or "-",
+        ", ".join(dict.fromkeys(told)) or "-",
     ]
     if wide:
         row = [incident["id"], *row, incident["resolved_at"] or "-"]

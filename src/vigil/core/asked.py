@@ -8,7 +8,7 @@ from dataclasses import replace
 from vigil.core.book import Book, Change
 from vigil.core.ending import end, remove
 from vigil.core.events import Asked, Declared, Withdrawn
-from vigil.core.launching import launch_when_paced, leaves_its_pane, relaunch
+from vigil.core.launching import launch_when_paced, relaunch
 from vigil.core.model import ALIVE, After, Session, State
 
 
@@ -41,7 +41,7 @@ def stop(book: Book, session: Session, event: Asked, now: float) -> None:
     """End it and keep it so; a wait is over at once."""
     if session.state in ALIVE:
         end(book, session, event, After.STOP, now)
-    elif leaves_its_pane(session):
+    elif session.launch is not None and session.state is not State.STOPPED:  # its survivors go too
         session = book.become(session, now, State.ENDING, "ending what its last launch left", hold=None, after=After.STOP)
         book.end_all(session.launch)
     elif session.state is not State.STOPPED:

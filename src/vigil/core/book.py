@@ -76,8 +76,8 @@ class Book:
         axes = dict(session.axes)
         for fact in facts:
             before = axes.get(fact.axis)
-            if before is not None and before.value == "dead" and before.conclusive and not fact.conclusive:
-                continue  # what the kernel saw end does not come back, and no lesser source knows better
+            if before is not None and before.value == "dead" and before.conclusive and fact.value != "dead":
+                continue  # what the kernel saw end does not come back, also not by a reading that was told late
             since = before.since if before is not None and before.value == fact.value else fact.observed_at
             axes[fact.axis] = Reading(fact.value, fact.source, fact.conclusive, fact.observed_at, since, fact.why)
         return replace(session, axes=axes, **changes)

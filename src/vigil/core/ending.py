@@ -9,7 +9,7 @@ from vigil.core.effects import Purge
 from vigil.core.events import Asked, Ended
 from vigil.core.intents import intend
 from vigil.core.launching import launch_when_paced
-from vigil.core.model import After, Cause, Session, State
+from vigil.core.model import After, Axis, Cause, Fact, Session, State
 
 
 def end(book: Book, session: Session, event: Asked, after: After, now: float) -> None:
@@ -32,7 +32,10 @@ def ended(book: Book, event: Ended, now: float) -> None:
     if event.ok and session.state is State.ENDING:
         session = bury(book, session, now)
     if event.ok and session.launch is not None and session.launch.ended_at is not None:
-        session = book.keep(book.close(session))
+        ending = session.state is State.ENDING
+        gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.axes]
+        facts = tuple(Fact(axis, "dead", "verified", now, conclusive=True) for axis in gone)
+        session = book.keep(book.read_axes(book.close(session), facts))
     held = session.hold is not None and session.hold.reason == "survivor"
     if not event.ok:
         if session.state is State.ENDING or held:

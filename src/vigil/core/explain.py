@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vigil.core.health import health_of
 from vigil.core.liveness import PATIENCE
 from vigil.core.model import ALIVE, Axis, Cause, Death, Doubt, DoubtKind, Session, State
 from vigil.core.restart import COMES_BACK
 
 DOUBTFUL = (State.SUSPECT, State.STUCK)
+SURE = (DoubtKind.WEDGED, DoubtKind.ORPHANED)  # what is the matter is known, only not what becomes of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,8 @@ class Explanation:
 def explain(session: Session) -> Explanation:
     """Return why a session is in its state."""
     death = session.last_death
-    over = session.state not in ALIVE and death is not None
-    reasons = [session.why]
+    over = session.state not in ALIVE and session.state is not State.STOPPED and death is not None
+    reasons = [why_of(session)]
     if over and death is not None:
         reasons += [f"{line.text} ({line.source})" for line in death.evidence]
     return Explanation(
@@ -58,12 +60,28 @@ def explain(session: Session) -> Explanation:
     )
 
 
+def why_of(session: Session) -> str:
+    """Return the reason in one sentence; what is well but for one thing names that thing."""
+    if session.state is not State.RUNNING:
+        return session.why
+    process, server, activity = (session.axes.get(axis) for axis in (Axis.PROCESS, Axis.SERVER, Axis.ACTIVITY))
+    if process is not None and process.value == "stopped":
+        return "its agent is stopped (SIGSTOP or Ctrl-Z), not dead"
+    if server is not None and server.value == "wedged":
+        return "its tmux server does not answer at the moment"
+    if activity is not None and activity.value == "waiting-human":
+        return f"waits for a human: {activity.why}"
+    return session.why
+
+
 def _verdict(session: Session) -> str:
+    if session.state is State.RUNNING and (health := health_of(session)) != "ok":
+        return f"{session.state}: {health}"
     return f"{session.state}: {session.doubt.kind}" if session.doubt and session.state in DOUBTFUL else session.state.value
 
 
 def _confidence(session: Session) -> str:
-    if session.state in DOUBTFUL and session.doubt is not None and session.doubt.kind is not DoubtKind.WEDGED:
+    if session.state in DOUBTFUL and session.doubt is not None and session.doubt.kind not in SURE:
         return "unknown"
     if session.state in ALIVE:
         process = session.axes.get(Axis.PROCESS)
@@ -144,7 +162,9 @@ def _after_doubt(session: Session, doubt: Doubt) -> list[Next]:
     ends = Next(f"is well again as soon as its {doubt.axis} is", None)
     by_hand = Next(f"vigil stop {session.name} ends it", None)
     if session.state is State.STUCK:
-        return [ends, by_hand]
+        return [by_hand] if doubt.kind is DoubtKind.ORPHANED else [ends, by_hand]
+    if doubt.kind is DoubtKind.ORPHANED:
+        return [by_hand, Next("is stuck, and a human is told", doubt.since + patience.stuck_after_s)]
     steps = [Next("is looked at again", doubt.sampled_at + patience.look_every_s), ends]
     if patience.samples:
         steps.append(Next(f"counts as dead after {patience.samples} equal samples", None))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from vigil.core.effects import LogEntry, Tell
+from vigil.core.effects import LogEntry, SetTimer, Tell
 from vigil.core.escalate import SEVERITY
 from vigil.core.events import Condition, Notified
 from vigil.core.liveness import EPISODE_S
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MASS = 5  # and over half: then it is the host's matter (DESIGN 4.2)
 MASS_WINDOW_S = 1.0
+SETTLE_S = 0.5
 BREAKER_S = 60.0
 DOWN = frozenset({State.CRASHED, State.FAILED, State.PENDING})
 NOTICES_KEPT = 100
@@ -72,8 +73,17 @@ def follow(book: Book, session: Session, now: float) -> None:
             if key in book.incidents:
                 resolve(book, key, f"{session.name} is {session.state}", now)
         elif key not in book.incidents and not _is_folded(book, rule, session):
-            open_incident(book, rule.kind, session, rule.why(session), now)
+            if rule.folded_into is IncidentKind.MASS_DEATH and (settles_at := _settles_at(book, session)) > now:
+                book.do(SetTimer(session.id, "incidents", settles_at))
+            else:
+                open_incident(book, rule.kind, session, rule.why(session), now)
     _end_host_incidents(book, session, now)
+
+
+def _settles_at(book: Book, session: Session) -> float:
+    """Return when it is clear whether a death was one of many; where there are not many it is clear at once."""
+    assert session.last_death is not None
+    return session.last_death.at + (SETTLE_S if len(book.sessions) >= MASS else 0.0)
 
 
 def _is_folded(book: Book, rule: Rule, session: Session) -> bool:
@@ -93,17 +103,21 @@ def forget(book: Book, session: Session, now: float) -> None:
 def count_wedged(book: Book, session: Session, shown: bool, now: float) -> None:
     """Take note of a server that does not answer; when most of them do not, that is the host's matter."""
     if not shown or not _is_wedged(session):
-        if session.id in book.wedged:
-            book.wedged.discard(session.id)
-            if not book.wedged and key_of(IncidentKind.STUCK) in book.incidents:
-                resolve(book, key_of(IncidentKind.STUCK), "every tmux server answers again", now)
-        return
-    book.wedged.add(session.id)
-    if len(book.wedged) < MASS:
+        if session.id not in book.wedged:
+            return
+        book.wedged.discard(session.id)
+    else:
+        book.wedged.add(session.id)
+    key = key_of(IncidentKind.STUCK)
+    if key not in book.incidents and len(book.wedged) < MASS:
         return
     servers = sum(1 for s in book.sessions.values() if s.state in ALIVE and s.spec.runtime is RuntimeKind.TMUX)
-    if 2 * len(book.wedged) > servers:
-        words = f"{len(book.wedged)} of {servers} tmux servers do not answer; their agents are not touched"
+    words = f"{len(book.wedged)} of {servers} tmux servers do not answer; their agents are not touched"
+    if key in book.incidents and not book.wedged:
+        resolve(book, key, "every tmux server answers again", now)
+    elif key in book.incidents:
+        say_anew(book, key, words)
+    elif 2 * len(book.wedged) > servers:
         open_incident(book, IncidentKind.STUCK, None, words, now)
 
 
@@ -115,7 +129,11 @@ def count_death(book: Book, at: float) -> None:
         return
     living = sum(1 for s in book.sessions.values() if s.state in ALIVE and s.launch and s.launch.ended_at is None) - 1
     if died > living:  # the one that dies now is still among the living
-        open_incident(book, IncidentKind.MASS_DEATH, None, f"{died} sessions died within a second, {living} live", at)
+        words = f"{died} sessions died within a second, {living} live"
+        if key_of(IncidentKind.MASS_DEATH) in book.incidents:
+            say_anew(book, key_of(IncidentKind.MASS_DEATH), words)
+        else:
+            open_incident(book, IncidentKind.MASS_DEATH, None, words, at)
         _fold(book, at)
 
 
@@ -227,9 +245,17 @@ def _incident(kind: IncidentKind, session: Session | None, why: str, at: float) 
     )
 
 
+def say_anew(book: Book, key: str, why: str) -> None:
+    """Let an open incident say how things are now: it is the same one, and nothing more happened."""
+    if book.incidents[key].why != why:
+        _keep(book, replace(book.incidents[key], why=why))
+        book.do(Tell(book.incidents[key]))
+
+
 def resolve(book: Book, key: str, resolution: str, now: float) -> None:
     """Resolve an open incident: its condition is over."""
-    incident = replace(book.incidents[key], resolved_at=now, resolution=resolution)
+    before = book.incidents[key]
+    incident = replace(before, resolved_at=max(now, before.opened_at), resolution=resolution)
     _keep(book, incident)
     _log(book, now, incident, "incident.resolved", resolution=resolution)
     book.do(Tell(incident))

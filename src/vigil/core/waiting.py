@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from vigil.core import incidents
 from vigil.core.book import Book
 from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed, TimerFired
@@ -52,6 +53,7 @@ def resumed(book: Book, _event: Resumed, now: float) -> None:
     for incident in (*book.incidents.values(), *book.resolved.values()):
         book.do(Tell(incident))
     for session in stored:
+        incidents.follow(book, session, now)
         launch, hold = session.launch, session.hold
         waits = session.state in (State.CRASHED, State.PENDING)
         if session.state is State.ENDING:
@@ -72,4 +74,5 @@ TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
     "hold": hold_over,
     "stable": stable,
     "look": look_again,
+    "incidents": incidents.follow,
 }

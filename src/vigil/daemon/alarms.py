@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
+from vigil.command import end_running
 from vigil.config.values import Config
 from vigil.core.escalate import Due
 from vigil.core.events import Condition, Event, Notified
@@ -73,6 +74,8 @@ class Alarms:
     def close(self) -> None:
         """Stop; what is still due will be so for the next daemon."""
         self.heartbeat.close()
+        self._workers.close(CLOSE_S)
+        end_running()  # a notifier that hangs does not outlive us
         self._workers.close(CLOSE_S)
 
     def _blocked(self, so_far_s: float, where: str) -> None:

@@ -245,6 +245,8 @@ class Carrier:
     async def _end_all(self, launch: Launch, grace_s: float) -> list[ProcessId]:
         agent = launch.process or self._find_agent(launch)
         agents = [process for process in (launch.found, agent) if process is not None]
+        if launch.ended_at is not None:  # what is left is no agent that would have to finish something
+            grace_s = min(grace_s, SURVIVOR_GRACE_S)
         left = await end_processes(dict.fromkeys(agents), grace_s)
         if launch.process is not None and not left:
             await self.watch.reported(launch.id, within_s=5.0)
@@ -286,8 +288,8 @@ class Carrier:
             self.watch.forget(launch.id)
             self._outputs.forget(launch.id)
             self._keeper.tell("forget", launch=launch.id)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._home.server_socket(launch.id))
+            with contextlib.suppress(OSError):  # somebody may have put something else in its place
+                os.unlink(self._home.server_path(launch.id))
         return gone
 
     def _find_agent(self, launch: Launch) -> ProcessId | None:

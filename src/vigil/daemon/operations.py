@@ -14,7 +14,7 @@ from vigil.config.loading import ConfigFile
 from vigil.core.events import Asked, Declared
 from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
 from vigil.core.machine import GRACE_S
-from vigil.core.model import ALIVE, Cause, Incident, RestartPolicy, RuntimeKind, Session, Spec, State
+from vigil.core.model import Cause, Incident, RestartPolicy, RuntimeKind, Session, Spec, State
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, UsageError, VigilError
 from vigil.home import Home
@@ -127,15 +127,12 @@ class Operations:
         return []
 
     async def kill_all(self, actor: str) -> list[str]:
-        """Stop every session, first those that would come back meanwhile; return the names that could not be ended."""
+        """Stop every session, also what dead ones left; return the names that could not be ended."""
         reason = "daemon stop --kill-sessions"
-        waiting = [s.name for s in self._machine.sessions.values() if s.state in (State.PENDING, State.CRASHED)]
-        for name in waiting:
-            await self.ask("stop", name, actor, reason)
-        living = [session.name for session in self._machine.sessions.values() if session.state in ALIVE or _left(session)]
-        outcomes = await asyncio.gather(*(self.ask("stop", name, actor, reason) for name in living), return_exceptions=True)
+        names = [session.name for session in self._machine.sessions.values() if session.state is not State.STOPPED]
+        outcomes = await asyncio.gather(*(self.ask("stop", name, actor, reason) for name in names), return_exceptions=True)
         await self._supervisor.until(self._all_closed, END_S)
-        return [name for name, outcome in zip(living, outcomes, strict=True) if isinstance(outcome, BaseException)]
+        return [name for name, outcome in zip(names, outcomes, strict=True) if isinstance(outcome, BaseException)]
 
     def _all_closed(self) -> bool:
         """Say whether nothing is left of any launch that is over, such as the tmux server of an agent that died."""
@@ -173,12 +170,6 @@ class Operations:
             raise VigilError(problem)
         if not os.path.isdir(session.spec.cwd):
             raise VigilError(f"{session.spec.cwd} is no folder any more: {session.name} cannot be started there")
-
-
-def _left(session: Session) -> bool:
-    """Say whether a dead session has something of its last launch still standing."""
-    launch = session.launch
-    return launch is not None and launch.ended_at is not None and not launch.closed
 
 
 def why_not_launched(session: Session) -> str | None:

@@ -40,9 +40,10 @@ def _is_named(pid: int, names: tuple[str, ...]) -> bool:
             program, _, rest = file.read(CMDLINE_BYTES).partition(b"\0")
     except OSError:
         return False
-    called = {_base(program)}
+    called = {program, _base(program)}
     if INTERPRETER.fullmatch(_base(program)):
-        called.add(_base(rest.partition(b"\0")[0]))
+        script = rest.partition(b"\0")[0]
+        called |= {script, _base(script)}
     return any(name[:COMM_BYTES] == comm or name in called for name in map(os.fsencode, names))
 
 
