@@ -27,6 +27,7 @@ async def status(daemon: TheDaemon) -> dict[str, Any]:
         "sessions": len(daemon.operations.sessions()),
         "lateness_ms": daemon.lateness.summary(),
         "clock_lateness_ms": daemon.alarms.heartbeat.lateness(),
+        "clock_off_s": round(daemon.clock.off_s(), 3),
         "probes": daemon.probes(),
         "sweep": asdict(daemon.sweep.passes),
         "hooks": daemon.hooks.counts(),

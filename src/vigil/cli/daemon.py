@@ -75,6 +75,8 @@ def status(output: str) -> None:
     )
     print(f"probes    {probes['in_flight']} under way, {probes['abandoned']} given up so far")
     print(f"hooks     {hooks['taken']} taken in, {hooks['dropped']} of old launches, {hooks['bad']} bad")
+    if abs(found["clock_off_s"]) > 2:
+        print(f"clock     was set by {found['clock_off_s']:.0f} s since boot; times are shown as if it had not been")
     if found["config"]["problem"]:
         print(f"config    not valid, the last valid one is used: {found['config']['problem']}")
     if found["store_trouble"]:

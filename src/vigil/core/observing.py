@@ -1,21 +1,18 @@
-"""Observing: readings of the axes are taken in and judged by the liveness table; what cannot be read concludes nothing (P7)."""
+"""Observing: what was read, found and said of a session is taken in; judging is for others, and nothing is concluded here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from vigil.core import incidents
-from vigil.core.book import DOUBTED, Book
-from vigil.core.dying import orphan
-from vigil.core.effects import CloseLaunch, Conclude, LogEntry, Look, RepairSocket, SetTimer
+from vigil.core.book import Book
+from vigil.core.doubting import is_news, repair, weigh, well_again
+from vigil.core.effects import CloseLaunch, LogEntry
 from vigil.core.events import Closed, Found, Gap, Hooked, Noted, Observed, RuntimeEnded, Swept
-from vigil.core.liveness import HANGUP_S, PATIENCE, QUIET_S, Judgement, Verdict, judge
-from vigil.core.model import Axis, Doubt, DoubtKind, Fact, Session, State
+from vigil.core.model import Axis, Fact, State
 
-ATTEMPTS_LOGGED = 5
-REPAIRED_S = 0.2  # a server makes its socket at once
 ACTIVITY_KEPT_S = 30.0  # how old the stored time of the last activity may become
 
 
@@ -42,33 +39,6 @@ def observed(book: Book, event: Observed, now: float) -> None:
         repair(book, session, book.sessions[session.id], now)
 
 
-def repair(book: Book, before: Session, after: Session, now: float) -> None:
-    """Have a lost socket made anew, once for each sample, and look whether it was."""
-    if after.launch is None or after.doubt is None or (before.doubt and before.doubt.sampled_at == after.doubt.sampled_at):
-        return
-    if before.doubt is None:
-        book.log(now, after, "server.socket-lost", what="it is asked to make it anew")
-    book.do(RepairSocket(after.launch))
-    book.do(SetTimer(after.id, "look", now + REPAIRED_S))
-
-
-def is_news(session: Session) -> bool:
-    """Say whether a word of the agent's ends what is stuck.
-
-    Not while its server hangs: only that server's answer does. Nor if the agent spoke all along: then its word is no news,
-    and stuck would come and go with it.
-    """
-    doubt, active_at = session.doubt, session.last_activity_at
-    if session.state is not State.STUCK or doubt is None or doubt.kind is DoubtKind.WEDGED:
-        return False
-    return active_at is None or active_at <= session.state_since - QUIET_S
-
-
-def well_again(book: Book, session: Session, now: float) -> None:
-    """An agent that was given up on says something."""
-    book.become(replace(session, doubt=None), now, State.RUNNING, "well again: the agent was heard")
-
-
 def swept(book: Book, event: Swept, now: float) -> None:
     """Take in a pass over all launches; many that look dead at once are one matter of the host."""
     gone = sum(1 for seen in event.observed if _looks_dead(valid(book, seen.facts)))
@@ -86,110 +56,6 @@ def _looks_dead(facts: tuple[Fact, ...]) -> bool:
 def valid(book: Book, facts: Iterable[Fact]) -> tuple[Fact, ...]:
     """Return the facts that still say something: what was read before a gap does not, unless the kernel said it."""
     return tuple(fact for fact in facts if fact.observed_at >= book.void_before or fact.conclusive)
-
-
-def weigh(book: Book, session: Session, now: float) -> None:
-    """Judge a session by its axes and do what follows."""
-    stuck = session.state is State.STUCK
-    unborn = session.launch is None or session.launch.process is None
-    if unborn or session.state not in DOUBTED or (stuck and session.doubt is None):  # the last could not be ended
-        book.keep(session, durable=False)
-        return
-    breaker_until = incidents.breaker_until(book)
-    found = judge(session.axes, session.doubt, now, session.last_activity_at, breaker_until, stuck)
-    if found.look_at is not None:
-        book.do(SetTimer(session.id, "look", max(found.look_at, now)))
-    VERDICTS[found.verdict](book, session, found, now)
-
-
-def live(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """It lives; a doubt that is too young to be shown is remembered."""
-    changed = session.doubt != found.doubt
-    if changed:
-        session = replace(session, doubt=found.doubt)
-    cleared = found.doubt is None and session.state is State.SUSPECT  # a younger doubt does not clear an older one
-    if cleared or session.state is State.STUCK:
-        book.become(session, now, State.RUNNING, "well again: every axis can be read")
-    else:
-        book.keep(session, durable=changed)
-
-
-def suspect(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """It is in doubt, and says so."""
-    assert found.doubt is not None
-    changed = session.doubt != found.doubt
-    session = replace(session, doubt=found.doubt)
-    if session.state is not State.SUSPECT or changed:
-        if found.doubt.attempts <= ATTEMPTS_LOGGED:
-            _log_attempt(book, session, now)
-        book.become(session, now, State.SUSPECT, words_of(found.doubt))
-    else:
-        book.keep(session, durable=False)
-
-
-def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """It needs a human; that is said once, and stays so until the axis that caused it is well."""
-    assert found.doubt is not None
-    changed = session.doubt != found.doubt
-    session = replace(session, doubt=found.doubt)
-    if session.state is not State.STUCK:
-        book.become(session, now, State.STUCK, f"{words_of(found.doubt)}; needs a human")
-    else:
-        book.keep(session, durable=changed)
-
-
-def orphaned(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """Its agent outlived its pane or its server."""
-    server = session.axes.get(Axis.SERVER)
-    what = "server" if server is not None and server.value == "dead" and server.conclusive else "pane"
-    orphan(book, replace(session, doubt=found.doubt), what, now)
-
-
-def dead(book: Book, session: Session, _found: Judgement, _now: float) -> None:
-    """It is dead: how it ended is gathered, and then told as its one death."""
-    assert session.launch is not None
-    book.keep(session, durable=False)
-    book.do(Conclude(session.launch))
-
-
-VERDICTS: dict[Verdict, Callable[[Book, Session, Judgement, float], None]] = {
-    Verdict.LIVE: live,
-    Verdict.SUSPECT: suspect,
-    Verdict.STUCK: stuck,
-    Verdict.ORPHANED: orphaned,
-    Verdict.DEAD: dead,
-}
-
-WORDS = {
-    DoubtKind.WEDGED: "its tmux server does not answer, and lives",
-    DoubtKind.BLIND: "one of its axes cannot be read",
-    DoubtKind.UNREADABLE: "neither its pane nor its agent can be read",
-    DoubtKind.CONFIRM: "it looks dead, and is asked again",
-    DoubtKind.PANE: "its pane looks gone while its agent lives",
-    DoubtKind.ORACLE: "its pane is gone, and nobody can tell whether its agent is",
-    DoubtKind.ORPHANED: "its agent outlived its pane",
-}
-
-
-def words_of(doubt: Doubt) -> str:
-    """Return a doubt in words, with how often it was met."""
-    times = "once" if doubt.attempts == 1 else f"{doubt.attempts} times"
-    return f"{doubt.kind}: {WORDS[doubt.kind]} ({doubt.evidence}; seen so {times})"
-
-
-def _log_attempt(book: Book, session: Session, now: float) -> None:
-    doubt = session.doubt
-    assert doubt is not None
-    data = {"doubt": doubt.kind.value, "axis": doubt.axis.value, "attempts": doubt.attempts, "evidence": doubt.evidence}
-    book.log(now, session, "session.doubted", **data)
-
-
-def look_again(book: Book, session: Session, now: float) -> None:
-    """A session that is in doubt is looked at again; one that only waits for a hangup too."""
-    launch = session.launch
-    if session.doubt is not None and session.state in DOUBTED and launch is not None and launch.ended_at is None:
-        book.do(Look(launch))
-        book.do(SetTimer(session.id, "look", now + max(HANGUP_S, PATIENCE[session.doubt.kind].look_every_s)))
 
 
 def found(book: Book, event: Found, now: float) -> None:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from vigil.core import incidents
 from vigil.core.book import Book
+from vigil.core.doubting import look_again
 from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed, TimerFired
 from vigil.core.launching import leaves_its_pane, relaunch
 from vigil.core.liveness import rested
 from vigil.core.model import Session, State
-from vigil.core.observing import look_again
 
 
 def timer_fired(book: Book, event: TimerFired, now: float) -> None:

@@ -49,7 +49,7 @@ class Adopter:
             self._carrier.follow(launch)
             born = {role: [process.pid, process.start_ticks] for role, process in roles_of(launch).items()}
             return self._carrier.born(launch, {**born, "pane": launch.pane}, adopted=True)
-        ends = ends_from_records(folder)
+        ends = ends_from_records(folder, self._clock)
         ends.setdefault(agent_role(launch), End(None, "", self._clock.now()))
         return Exited(self._carrier.watch.describe(launch, ends, "start-up"))
 

@@ -31,6 +31,7 @@ from vigil.daemon.outputs import Outputs
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.sweep import Sweep
 from vigil.home import Home
+from vigil.keeper import kernel
 from vigil.observe.folder import WENT, FolderWatch
 from vigil.runtimes import make_runtimes
 from vigil.store.store import Store
@@ -51,6 +52,7 @@ class Daemon:
         self.config = config
         self.pid = os.getpid()
         self.clock = Clock()
+        self.clock.anchor(home.path / "clock.json", kernel.read_boot())
         self.started_at = self.clock.now()
         self.machine = Machine(store.read_sessions(), [*store.read_incidents(), *store.read_untold()])
         self.feed = Feed(store)

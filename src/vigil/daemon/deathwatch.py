@@ -83,7 +83,7 @@ class DeathWatch:
         process = roles_of(watched.launch)[role]
         pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
         if pidfd is None:  # gone already: the keeper may have told it before we listened
-            recorded = ends_from_records(self._folder(watched.launch))
+            recorded = ends_from_records(self._folder(watched.launch), self._clock)
             self._ended(watched, role, recorded.get(role) or End(None, "", self._clock.now()))
         else:
             watched.fds[role] = pidfd
@@ -113,14 +113,14 @@ class DeathWatch:
         """Tell how a launch ended that is known dead, from what is left of it: a backstop for an event that never came."""
         watched = self._watched.get(launch.id)
         if watched is None:
-            self._feed(Exited(self.describe(launch, ends_from_records(self._folder(launch)), "daemon")))
+            self._feed(Exited(self.describe(launch, ends_from_records(self._folder(launch), self._clock), "daemon")))
             return
         role = agent_role(watched.launch)
         if role in watched.fds:
             if kernel.has_ended(watched.fds[role]):
                 self._readable(watched, role)
         elif role not in watched.ends:
-            recorded = ends_from_records(self._folder(launch))
+            recorded = ends_from_records(self._folder(launch), self._clock)
             self._ended(watched, role, recorded.get(role) or End(None, "", self._clock.now()))
 
     def heard(self, message: dict[str, Any]) -> None:
@@ -130,7 +130,7 @@ class DeathWatch:
             return
         known = watched.ends.get(message["role"])
         if known is None or known.status is None:
-            at = known.at if known and known.source else message["at"]
+            at = known.at if known and known.source else moment_of(message, self._clock)
             self._ended(watched, message["role"], End(message["status"], f"keeper ({message['source'] or 'unknown'})", at))
 
     async def reported(self, launch_id: str, within_s: float) -> bool:
@@ -287,12 +287,19 @@ def runtime_role(launch: Launch) -> str:
     return "agent" if launch.root is None else "root"
 
 
-def ends_from_records(folder: str) -> dict[str, End]:
+def ends_from_records(folder: str, clock: Clock) -> dict[str, End]:
     """Return what the keeper recorded of a launch while nobody listened."""
     found = records.read_exits(folder)
     return {
-        role: End(record["status"], f"keeper ({record['source'] or 'unknown'})", record["at"]) for role, record in found.items()
+        role: End(record["status"], f"keeper ({record['source'] or 'unknown'})", moment_of(record, clock))
+        for role, record in found.items()
     }
+
+
+def moment_of(record: dict[str, Any], clock: Clock) -> float:
+    """Return when something ended that the keeper recorded, on our clock: the wall's may have been set meanwhile."""
+    steady_s = record.get("boot_s")
+    return clock.at(steady_s) if isinstance(steady_s, float) else float(record["at"])
 
 
 def _told(end: End) -> bool:

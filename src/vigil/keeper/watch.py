@@ -167,6 +167,7 @@ class Watcher:
             "status": status,
             "source": source,
             "at": at,
+            "boot_s": time.clock_gettime(time.CLOCK_BOOTTIME) - (time.time() - at),  # a clock that does not jump
         }
         try:
             records.record_exit(watch.folder, exit_)
