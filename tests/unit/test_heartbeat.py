@@ -236,15 +236,15 @@ def turned() -> Iterator[Turned]:
 
 def test_a_loop_that_stands_still_is_told_once_and_again_only_after_it_recovered(turned: Turned) -> None:
     turned.heartbeat.beat()
-    for _ in range(5):
+    for _ in range(7):
         turned.turn(1.0)
     turned.heartbeat.beat()
-    for _ in range(4):
+    for _ in range(6):
         turned.turn(1.0)
     turned.heartbeat.beat()
     turned.turn(0.5)
 
-    assert turned.said == ["blocked 3", "unblocked 5", "blocked 3", "unblocked 4"]
+    assert turned.said == ["blocked 5", "unblocked 7", "blocked 5", "unblocked 6"]
 
 
 def test_a_loop_that_beats_is_not_called_blocked(turned: Turned) -> None:
@@ -263,12 +263,12 @@ def test_a_loop_that_has_not_begun_to_beat_is_not_called_blocked(turned: Turned)
 
 def test_a_loop_that_recovered_and_stands_still_again_between_two_looks_is_told_of_both(turned: Turned) -> None:
     turned.heartbeat.beat()
-    turned.turn(3.0)
+    turned.turn(5.0)
     turned.now += 1.0
     turned.heartbeat.beat()
-    turned.turn(4.0)
+    turned.turn(6.0)
 
-    assert turned.said == ["blocked 3", "unblocked 4", "blocked 4"]
+    assert turned.said == ["blocked 5", "unblocked 6", "blocked 6"]
 
 
 def test_a_loop_that_stands_still_is_told_with_its_place(heartbeat: Heartbeat) -> None:
@@ -295,12 +295,12 @@ def test_a_report_that_raises_ends_nothing(turned: Turned) -> None:
     turned.heartbeat.on_blocked = refuse
     with capture_logs() as lines:
         turned.heartbeat.beat()
-        turned.turn(3.0)
+        turned.turn(5.0)
         turned.heartbeat.beat()
         turned.turn(0.0)
         wait_until(lambda: [line["key"] for line in lines] == ["blocked"])
 
-    assert turned.said == ["unblocked 3"]
+    assert turned.said == ["unblocked 5"]
 
 
 def test_a_place_is_a_few_lines_of_file_line_and_function_with_the_innermost_last() -> None:

@@ -17,7 +17,7 @@ from vigil.daemon.lateness import Beats
 from vigil.daemon.log import log
 
 TICK_S = 1.0
-BLOCKED_S = 2.0
+BLOCKED_S = 4.0  # a machine that is busy makes a beat late by a second or two
 CLOSE_S = 2.0
 STACK_LINES = 12
 FAILURES = 100
