@@ -96,6 +96,10 @@ def test_the_lost_socket_of_a_living_server_is_made_anew(vigil: Instance, repeat
         socket.unlink()
         wait_for(socket.exists, 5, "the socket to be there again")
         assert vigil.tmux("a", "display-message", "-p", "#{pid}").stdout.strip() == str(session["server_pid"])
+    other = vigil.path / "other"
+    other.write_text("somebody put a file in its place")
+    os.replace(other, socket)
+    wait_for(socket.is_socket, 40, "the socket to take its place again")
     now = vigil.get("a")
     assert (now["state"], now["pid"], now["launch"]) == ("running", session["pid"], session["launch"])
     assert vigil.deaths("a") == []

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
+import stat
 import struct
 import time
 from collections.abc import Callable
@@ -71,7 +73,7 @@ class Pinger:
         except FileNotFoundError:
             return self._close(sock, Pong.NO_SOCKET)
         except ConnectionRefusedError:
-            return self._close(sock, Pong.REFUSED)
+            return self._close(sock, Pong.REFUSED if _is_socket(path) else Pong.NO_SOCKET)
         except OSError:
             return self._close(sock, Pong.FAILED)
         self._open[path] = Question(sock, time.monotonic())
@@ -134,3 +136,11 @@ class Pinger:
         with contextlib.suppress(OSError):
             sock.close()
         return pong
+
+
+def _is_socket(path: str) -> bool:
+    """Say whether there is a socket, and not something that was put in its place."""
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False
