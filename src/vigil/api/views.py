@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from vigil.core.explain import Explanation, why_of
@@ -12,6 +13,7 @@ from vigil.core.model import ALIVE, Axis, Death, Incident, Reading, Session
 from vigil.store.store import StoredEvent
 
 
+@lru_cache(maxsize=8192)  # a list of sessions says the same moments again and again
 def rfc3339(at: float | None) -> str | None:
     """Return a moment as the interface writes it."""
     if at is None:
@@ -60,6 +62,11 @@ def session_detail(session: Session, incidents: Iterable[Incident] = ()) -> dict
     """Return all there is about one session."""
     launch, doubt = session.launch, session.doubt
     return session_view(session, incidents) | {
+        "axes": {
+            axis.value: None if reading is None else {**(_reading_view(reading) or {}), "why": reading.why}
+            for axis in Axis
+            for reading in [session.axes.get(axis)]
+        },
         "command": list(session.spec.command),
         "launches": session.launches,
         "started_at": rfc3339(launch.started_at) if launch else None,
@@ -168,7 +175,6 @@ def _reading_view(reading: Reading | None) -> dict[str, Any] | None:
         "conclusive": reading.conclusive,
         "observed_at": rfc3339(reading.observed_at),
         "since": rfc3339(reading.since),
-        "why": reading.why,
     }
 
 

@@ -28,14 +28,24 @@ class Looker:
         self._clients: dict[str, int] = {}
         self._clients_at = 0.0
 
-    def begin(self, session: Session) -> None:
-        """Ask what takes a moment to answer."""
-        launch = session.launch
-        if launch is not None and launch.server is not None and not self._watch.has_ended(launch.id, "server"):
-            self._runtimes[session.spec.runtime].ask_server(launch)
+    def begin(self, session: Session, thorough: bool = True) -> bool:
+        """Ask what takes a moment to answer; say whether an answer is owed.
 
-    def read(self, session: Session) -> Observed | None:
-        """Return what the axes read; None while the server may still answer."""
+        A look that is not thorough asks only a server whose process does not run as it should: a ping costs more than all else.
+        """
+        launch = session.launch
+        if launch is None or launch.server is None or self._watch.has_ended(launch.id, "server"):
+            return False
+        if not thorough and session.doubt is None and self._runs(launch.server):
+            return False
+        self._runtimes[session.spec.runtime].ask_server(launch)
+        return True
+
+    def _runs(self, server: ProcessId) -> bool:
+        return read_process(Axis.SERVER, server, self._boot, 0.0).value == "alive"
+
+    def read(self, session: Session, asked: bool) -> Observed | None:
+        """Return what the axes read; None while a server that was asked may still answer."""
         launch = session.launch
         assert launch is not None and launch.process is not None
         now = self._clock.now()
@@ -44,7 +54,7 @@ class Looker:
         if launch.server is not None:
             if self._watch.has_ended(launch.id, "server"):
                 facts.append(self._read_role(Axis.SERVER, launch, "server", launch.server, now))
-            else:
+            elif asked:
                 answer = self._runtimes[session.spec.runtime].read_server(launch, now)
                 if answer is None:
                     return None

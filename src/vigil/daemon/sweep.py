@@ -18,10 +18,14 @@ from vigil.daemon.log import log
 from vigil.daemon.looking import Looker
 
 EVERY_S = 15.0
+THOROUGH = 2  # every second pass pings also the servers that seem to be well
 SLICE = 25
 FIRST_S = 0.005  # twenty-five servers that are well have answered by then
 AGAIN_S = 0.05
 LAST_S = 1.5  # a little more than any server is given
+
+
+Look = tuple[Session, bool]  # a session, and whether its server owes an answer
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,11 @@ class Sweep:
         begun = time.monotonic()
         alive = [session for session in self._machine.sessions.values() if is_looked_at(session)]
         doubtful: list[Observed] = []
-        silent: list[Session] = []
+        silent: list[Look] = []
+        thorough = self.passes.count % THOROUGH == 0
         for start in range(0, len(alive), SLICE):
-            part = alive[start : start + SLICE]
-            for session in part:
-                self._looker.begin(session)
-            await asyncio.sleep(FIRST_S if any(s.launch and s.launch.server for s in part) else 0)
+            part = [(session, self._looker.begin(session, thorough)) for session in alive[start : start + SLICE]]
+            await asyncio.sleep(FIRST_S if any(asked for _, asked in part) else 0)
             silent += self._read(part, doubtful)
         well_s = time.monotonic() - begun
         deadline = asyncio.get_running_loop().time() + LAST_S
@@ -74,13 +77,13 @@ class Sweep:
         took_s = time.monotonic() - begun
         self.passes = Passes(self.passes.count + 1, len(alive), round(well_s * 1000, 1), round(took_s * 1000, 1))
 
-    def _read(self, sessions: list[Session], doubtful: list[Observed]) -> list[Session]:
+    def _read(self, looks: list[Look], doubtful: list[Observed]) -> list[Look]:
         """Tell what is well, keep what is doubtful for the end of the pass, return those that owe an answer."""
         silent = []
-        for session in sessions:
-            seen = self._looker.read(session)
+        for session, asked in looks:
+            seen = self._looker.read(session, asked)
             if seen is None:
-                silent.append(session)
+                silent.append((session, asked))
             elif all(map(is_well, seen.facts)):
                 self._feed(seen)
             else:
@@ -91,11 +94,11 @@ class Sweep:
         """Look at one session now."""
         if not is_looked_at(session):
             return
-        self._looker.begin(session)
+        asked = self._looker.begin(session)
         deadline = asyncio.get_running_loop().time() + LAST_S
         wait_s = FIRST_S / 10
         while True:
-            seen = self._looker.read(session)
+            seen = self._looker.read(session, asked)
             if seen is not None:
                 self._feed(seen)
                 return
