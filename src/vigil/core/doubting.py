@@ -117,8 +117,7 @@ def look_again(book: Book, session: Session, now: float) -> None:
     launch = session.launch
     if session.doubt is not None and session.state in DOUBTED and launch is not None and launch.ended_at is None:
         book.do(Look(launch))
-        if session.state is not State.STUCK:  # that waits for the sweep
-            book.do(SetTimer(session.id, "look", now + max(HANGUP_S, PATIENCE[session.doubt.kind].look_every_s)))
+        book.do(SetTimer(session.id, "look", now + max(HANGUP_S, PATIENCE[session.doubt.kind].look_every_s)))
 
 
 def repair(book: Book, before: Session, after: Session, now: float) -> None:
