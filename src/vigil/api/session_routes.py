@@ -83,7 +83,8 @@ async def attach(daemon: TheDaemon, name: str, request: Request) -> dict[str, An
     argv = daemon.runtimes[session.spec.runtime].attach_argv(launch) if launch else None
     if argv is None or launch is None or not (_is_up(session) or leaves_its_pane(session)):
         raise Refused(f"{name} is {session.state}: there is no terminal to attach to")
-    _refuse_wedged(session, "attach would hang")
+    await daemon.look(session)
+    _refuse_wedged(daemon.operations.find(name), "attach would hang")
     return {"argv": argv}
 
 
@@ -99,7 +100,8 @@ async def logs(
     session = daemon.operations.find(name)
     if session.launch is None:
         return Response(b"")
-    _refuse_wedged(session, "its screen cannot be read")
+    await daemon.look(session)  # a server that has just stopped answering would leave the screen empty, without a word
+    _refuse_wedged(daemon.operations.find(name), "its screen cannot be read")
     if follow:
         return StreamingResponse(_follow(daemon, session.launch.id, lines, raw), media_type="application/octet-stream")
     found = await daemon.runtimes[session.spec.runtime].read_output(session.launch, lines)
