@@ -28,13 +28,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.keeper": set(),
     "vigil.fake_agent": set(),
     "vigil.command": {"vigil.keeper.kernel"},
+    "vigil.recording": {"vigil.core", *SMALL},
     "vigil.config": {"vigil.core", *SMALL},
     "vigil.notify": {"vigil.core", "vigil.command", *SMALL},
     "vigil.observe": {"vigil.core", *KEEPER, *SMALL},
     "vigil.runtimes": {"vigil.core", "vigil.command", *KEEPER, *SMALL},
     "vigil.agents": {"vigil.core", *KEEPER, *SMALL},
     "vigil.store": {"vigil.core", *KEEPER, *SMALL},
-    "vigil.daemon": {"vigil.core", "vigil.command", *PARTS, *KEEPER, *SMALL},
+    "vigil.daemon": {"vigil.core", "vigil.command", "vigil.recording", *PARTS, *KEEPER, *SMALL},
     "vigil.api": {"vigil.daemon", "vigil.core", *PARTS, *KEEPER, *SMALL},
     "vigil.client": {"vigil.config.finding", *SMALL},
     "vigil.demo": {"vigil.client", "vigil.fake_agent", *KEEPER, *SMALL},
@@ -45,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *KEEPER,
         *SMALL,
     },  # it looks where no daemon answers
-    "vigil.cli": {"vigil.client", "vigil.fake_agent", "vigil.demo", "vigil.doctor", *SMALL},
+    "vigil.cli": {"vigil.client", "vigil.fake_agent", "vigil.demo", "vigil.doctor", "vigil.recording", *SMALL},
 }
 # Part: what of others it may import besides the standard library.
 MAY_USE: dict[str, set[str]] = {

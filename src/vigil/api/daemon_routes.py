@@ -35,6 +35,7 @@ async def status(daemon: TheDaemon) -> dict[str, Any]:
         "config": {"path": str(daemon.config.path), "problem": daemon.config.problem},
         "keeper_wedged": daemon.keeper.wedged,
         "store_trouble": daemon.supervisor.store_trouble,
+        "recording": daemon.recording(),
     }
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vigil.config.finding import find_config
 from vigil.daemon.keeper_link import KeeperSilent, raise_nofile
+from vigil.daemon.recorder import Recorder, RecordingRefused, create
 from vigil.errors import VigilError
 from vigil.home import Home, home_at, make_home
 
@@ -23,6 +24,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="vigil-daemon")
     parser.add_argument("--home", required=True)
     parser.add_argument("--config")
+    parser.add_argument("--record", type=Path)
     parser.add_argument("--ready-fd", type=int, default=-1)
     parser.add_argument("--detach", action="store_true")
     options = parser.parse_args(argv)
@@ -35,14 +37,18 @@ def main(argv: list[str]) -> int:
         if lock is None:
             return _say(options.ready_fd, ALREADY, 0)
         config = find_config() if options.config is None else Path(os.path.abspath(options.config))
-        asyncio.run(_serve(home, config, options.ready_fd))
+        asyncio.run(_serve(home, config, options.ready_fd, options.record))
+    except RecordingRefused as error:
+        assert lock is not None
+        os.close(lock)  # first: who asks again at once must not be told that a daemon runs
+        return _say(options.ready_fd, f"refused {error}", 1)
     except (VigilError, OSError, KeeperSilent) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return _say(options.ready_fd, f"error {words}", 1)
     return 0
 
 
-async def _serve(home: Home, config: Path, ready_fd: int) -> None:
+async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -> None:
     from vigil.daemon.log import log_to
     from vigil.store.store import Store
 
@@ -54,12 +60,18 @@ async def _serve(home: Home, config: Path, ready_fd: int) -> None:
     from vigil.config.loading import ConfigFile
     from vigil.daemon.daemon import Daemon
 
-    daemon = Daemon(home, store, raise_nofile(), ConfigFile(config))
+    recorder = None if record is None else Recorder(record, create(record))
+    daemon = Daemon(home, store, raise_nofile(), ConfigFile(config), recorder)
     server = Server(make_app(daemon))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.stop)
-    await daemon.start()
+    try:
+        await daemon.start()
+    except BaseException:
+        if record is not None:
+            record.unlink(missing_ok=True)  # or the next try would be refused because of it
+        raise
     gc.collect()
     gc.freeze()  # what a start builds stays: looking through it again and again is what makes a death late
     listener = bind(home.api_socket)

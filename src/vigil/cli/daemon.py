@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,10 +23,23 @@ def daemon() -> None:
 
 
 @daemon.command()
-def start() -> None:
-    """Start the daemon if it does not run."""
+@click.option("--record", metavar="FILE", type=click.Path(), help="Record all its events into a new file, for vigil replay.")
+def start(record: str | None) -> None:
+    """Start the daemon if it does not run.
+
+    A recording begins with the daemon's start and ends with it. It holds the commands and folders of your sessions, and no
+    environment.
+
+    Example: vigil daemon start --record /tmp/today.jsonl
+    """
+    if record is not None:
+        from vigil.client.starting import start_daemon
+
+        start_daemon(find_home(), record=Path(record))
     status = connect().status()
     print(f"the daemon runs as pid {status['pid']} for {status['home']}")
+    if record is not None:
+        print(f"it records {recording_words(status['recording'])}")
 
 
 @daemon.command()
@@ -75,12 +90,24 @@ def status(output: str) -> None:
     )
     print(f"probes    {probes['in_flight']} under way, {probes['abandoned']} given up so far")
     print(f"hooks     {hooks['taken']} taken in, {hooks['dropped']} of old launches, {hooks['bad']} bad")
+    if found.get("recording"):
+        print(f"recording {recording_words(found['recording'])}")
     if abs(found["clock_off_s"]) > 2:
         print(f"clock     was set by {found['clock_off_s']:.0f} s since boot; times are shown as if it had not been")
     if found["config"]["problem"]:
         print(f"config    not valid, the last valid one is used: {found['config']['problem']}")
     if found["store_trouble"]:
         print(f"store     cannot be written: {found['store_trouble']}")
+
+
+def recording_words(recording: dict[str, Any]) -> str:
+    """Return where events are recorded, or why no more."""
+    from vigil.text import one_line
+
+    events = f"{recording['events']} event{'' if recording['events'] == 1 else 's'}"
+    if recording["ended"]:
+        return one_line(f"into {recording['file']} has ended after {events}: {recording['ended']}")
+    return one_line(f"into {recording['file']}, {events} so far")
 
 
 @daemon.command()

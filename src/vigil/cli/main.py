@@ -29,6 +29,7 @@ COMMANDS = {
     "deaths": ("deaths", "List death records, newest first."),
     "death": ("deaths", "Show one death with its evidence."),
     "incidents": ("incidents", "List what needs a human."),
+    "replay": ("replay", "Run a recording through today's policy and show what differs."),
     "daemon": ("daemon", "Start, stop and look at the daemon."),
     "doctor": ("doctor", "Say what is missing or wrong here, and what it means."),
     "demo": ("demo", "Show a small fleet of scripted agents live."),

@@ -11,23 +11,29 @@ import time
 from pathlib import Path
 
 from vigil.config.finding import find_config
-from vigil.errors import Unreachable
+from vigil.errors import Unreachable, VigilError
 from vigil.home import Home, make_home
 
 START_S = 30.0
+RUNS_ALREADY = (
+    "the daemon runs already, and a recording begins with its start: vigil daemon stop leaves all sessions running, "
+    "then ask again"
+)
 
 
-def start_daemon(home: Home, config: Path | None = None) -> None:
+def start_daemon(home: Home, config: Path | None = None, record: Path | None = None) -> None:
     """Start the daemon of a home, or wait for the one somebody else is starting; Unreachable with the reason if not.
 
-    Its configuration is the one the environment names, unless another is given.
+    Its configuration is the one the environment names, unless another is given. To `record`, it must be a new one.
     """
     make_home(home)
     lock = os.open(home.lock("start"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _wait_for(lock)
         if not answers(home):
-            _start(home, config or find_config())
+            _start(home, config or find_config(), record)
+        elif record is not None:
+            raise VigilError(RUNS_ALREADY)
     finally:
         os.close(lock)
 
@@ -57,9 +63,11 @@ def _wait_for(lock: int) -> None:
             time.sleep(0.02)
 
 
-def _start(home: Home, config: Path) -> None:
+def _start(home: Home, config: Path, record: Path | None) -> None:
     # Where its configuration is must be said: its own environment holds no VIGIL_CONFIG.
     argv = [sys.executable, "-m", "vigil.api", "--home", str(home.path), "--config", str(config)]
+    if record is not None:
+        argv += ["--record", os.path.abspath(record)]
     told, tell = os.pipe()
     log_path = home.log / "daemon.err"
     if log_path.exists() and log_path.stat().st_size > 1 << 20:
@@ -79,6 +87,10 @@ def _start(home: Home, config: Path) -> None:
     words = _read_line(told, START_S)
     os.close(told)
     process.wait()  # it detached itself at once: what runs now is no child of ours
+    if words == "already" and record is not None:
+        raise VigilError(RUNS_ALREADY)
+    if words.startswith("refused "):
+        raise VigilError(words.removeprefix("refused "))
     if words == "ready" or (words == "already" and _comes_up(home)):
         return
     if words.startswith("error "):

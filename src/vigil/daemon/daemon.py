@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Coroutine
 from typing import Any
@@ -28,6 +29,7 @@ from vigil.daemon.log import log
 from vigil.daemon.looking import Looker
 from vigil.daemon.operations import Operations
 from vigil.daemon.outputs import Outputs
+from vigil.daemon.recorder import Recorder, shown
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.sweep import Sweep
 from vigil.home import Home
@@ -46,7 +48,7 @@ CONFIG_BEATS = 5  # seconds until a changed configuration is taken in; `run` tak
 class Daemon:
     """One daemon of one home."""
 
-    def __init__(self, home: Home, store: Store, nofile: int, config: ConfigFile) -> None:
+    def __init__(self, home: Home, store: Store, nofile: int, config: ConfigFile, recorder: Recorder | None = None) -> None:
         self.home = home
         self.store = store
         self.config = config
@@ -54,7 +56,8 @@ class Daemon:
         self.clock = Clock()
         self.clock.anchor(home.path / "clock.json", kernel.read_boot())
         self.started_at = self.clock.now()
-        self.machine = Machine(store.read_sessions(), [*store.read_incidents(), *store.read_untold()])
+        sessions, incidents = store.read_sessions(), [*store.read_incidents(), *store.read_untold()]
+        self.machine = Machine(sessions, incidents)
         self.feed = Feed(store)
         self.supervisor = Supervisor(self.machine, store, self.feed, self.clock)
         feed = self.supervisor.feed
@@ -75,6 +78,7 @@ class Daemon:
         self._sockets = FolderWatch(home.run, self._names_went, WENT)
         self._config_problem: str | None = None
         self._beats = 0
+        self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._with_keeper = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -83,6 +87,11 @@ class Daemon:
         self.supervisor.tell = self.alarms.tell
         self.supervisor.on_slow_store = self._store_changed
         self.supervisor.missed_s = self._gaps.missed_s
+        self.recorder = recorder
+        if recorder is not None:
+            recorder.on_ended = self._recording_ended
+            recorder.begin(self.started_at, sessions, incidents)
+            self.supervisor.on_handled = recorder.handled
 
     async def start(self) -> None:
         """Take over what lives, then run the loops."""
@@ -132,6 +141,8 @@ class Daemon:
             self.keeper.tell("quit")
         await self.keeper.close()
         self.store.close()
+        if self.recorder is not None:
+            await asyncio.to_thread(self.recorder.close)
 
     def is_old(self, session: Session) -> bool:
         """Say whether a session has been over for so long that a list without `--all` leaves it out."""
@@ -157,6 +168,18 @@ class Daemon:
                 self._config_problem = str(error)
                 self.supervisor.note("config.refused", {"why": str(error)})
 
+    def recording(self) -> dict[str, str | int | None] | None:
+        """Return where events are recorded, how much so far, and why it ended if it did; None where nobody asked for it."""
+        recorder = self.recorder
+        if recorder is None:
+            return None
+        return {
+            "file": shown(recorder.path),
+            "events": recorder.events,
+            "bytes": recorder.bytes,
+            "ended": recorder.ended,
+        }
+
     def probes(self) -> dict[str, int]:
         """Return how many probes are under way, and how many were given up so far."""
         pinger = self.runtimes[RuntimeKind.TMUX].probes()
@@ -168,6 +191,8 @@ class Daemon:
             self.supervisor.feed(Gap(missed_s))
         self._gaps.beat()
         self.alarms.heartbeat.beat()
+        if self.recorder is not None:
+            self.recorder.check()
         self._beats += 1
         if self._beats % CONFIG_BEATS == 0:
             self.use_config()
@@ -196,6 +221,13 @@ class Daemon:
             self.alarms.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
         else:
             self.alarms.over(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
+
+    def _recording_ended(self, why: str) -> None:
+        """Say once that the recording is over and the daemon is not; the recorder's own thread may say so."""
+        assert self.recorder is not None
+        data = {"file": shown(self.recorder.path), "events": self.recorder.events, "why": why}
+        with contextlib.suppress(RuntimeError):  # the loop is closed: so is the daemon
+            self._loop.call_soon_threadsafe(self.supervisor.note, "recording.ended", data)
 
     def _prober_changed(self, well: bool, why: str) -> None:
         (self.alarms.over if well else self.alarms.report)(IncidentKind.UNHEALTHY_PROBER, why)
@@ -235,4 +267,6 @@ class Daemon:
             raise
         except BaseException:
             log.exception("a loop failed")
+            if self.recorder is not None:
+                self.recorder.close("the daemon failed")
             os._exit(70)

@@ -36,6 +36,7 @@ from vigil.daemon.clock import Clock
 from vigil.daemon.feed import Feed
 from vigil.daemon.log import log
 from vigil.errors import VigilError
+from vigil.recording import fault
 from vigil.store.store import Store, StoredEvent
 
 BATCH = 200
@@ -94,6 +95,7 @@ class Supervisor:
         self.tell: Callable[[Incident], None]
         self.on_slow_store: Callable[[bool], None] = lambda _slow: None
         self.missed_s: Callable[[], float] = lambda: 0.0
+        self.on_handled: Callable[[float, Event, list[Effect] | str], None] = lambda _now, _event, _answer: None
 
     def feed(self, event: Event) -> None:
         """Queue an event; returns at once."""
@@ -158,9 +160,9 @@ class Supervisor:
         """Ask the machine, and have its answer written."""
         effects: list[Effect] = []
         if (missed_s := self.missed_s()) > 0:
-            effects += self.machine.handle(Gap(missed_s), self._clock.now())
+            effects += self._ask(Gap(missed_s))
         for event, _ in queued:
-            effects += self.machine.handle(event, self._clock.now())
+            effects += self._ask(event)
         batch = Batch(queued, effects, dict(self.machine.sessions), dict(self.machine.incidents))
         loop = asyncio.get_running_loop()
         for incident in (effect.incident for effect in effects if isinstance(effect, Tell)):
@@ -168,6 +170,17 @@ class Supervisor:
         self._unwritten.append(batch)
         if self._writing is None:
             self._write_next()
+
+    def _ask(self, event: Event) -> list[Effect]:
+        """Ask the machine: the one place where that is done, so that a recording holds all it was told."""
+        now = self._clock.now()
+        try:
+            effects = self.machine.handle(event, now)
+        except Exception as error:
+            self.on_handled(now, event, fault(error))  # what broke us is what a recording is wanted for most
+            raise
+        self.on_handled(now, event, effects)
+        return effects
 
     def _write_next(self) -> None:
         """Begin to write what was decided since the last time, in one transaction; a declaration goes alone."""
@@ -218,7 +231,7 @@ class Supervisor:
         first = batches[0].queued[0][0]
         if isinstance(first, Declared):
             batches[0].cancel()
-            self.machine.handle(Withdrawn(first.session_id), self._clock.now())
+            self._ask(Withdrawn(first.session_id))
             for later in self._unwritten:
                 later.sessions.pop(first.session_id, None)
             words = f"the store cannot be written ({why}): free some space, then try again"

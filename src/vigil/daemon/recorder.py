@@ -1,0 +1,158 @@
+"""The recorder: writes down what the machine was told and answered, in a thread of its own.
+
+Nobody waits for it. A disk that is full, fails or hangs costs the recording, which ends then and says so once, never the
+daemon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from vigil import __version__
+from vigil.core.effects import Effect
+from vigil.core.events import Event
+from vigil.core.model import Incident, Session
+from vigil.errors import VigilError
+from vigil.recording import STOPPED, begin_line, end_line, entry_line
+from vigil.text import decode
+
+WAITING = 10_000  # events that may wait for the disk: some 30 MB
+HANGS_S = 10  # a write that takes longer is not waited for
+CLOSE_S = 2.0
+MOST_BYTES = 1 << 30  # about two days of 200 sessions
+RESERVE_BYTES = 64 << 20  # the disk's last space belongs to the store
+
+Line = Callable[[], str]
+
+
+class RecordingRefused(VigilError):
+    """The file of a recording cannot be created; the message says why."""
+
+
+def create(path: Path) -> int:
+    """Create the file of a recording, 0600; refuse one that is there."""
+    file, folder = shown(path), shown(path.parent)
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise RecordingRefused(f"{file} is there already and is not overwritten: name a new file, or remove it") from None
+    except OSError as error:
+        if not path.parent.is_dir():
+            raise RecordingRefused(f"{folder} is not a folder: create it first, then record into it") from None
+        raise RecordingRefused(f"cannot record into {file}: {error.strerror}") from None
+
+
+def shown(path: Path) -> str:
+    """Return a path as text that every encoding takes."""
+    return decode(os.fsencode(path))
+
+
+class Recorder:
+    """One recording under way; `on_ended` is told once, from any thread, if it ends before the daemon does."""
+
+    def __init__(
+        self,
+        path: Path,
+        fd: int,
+        on_ended: Callable[[str], None] = lambda _why: None,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self.path = path
+        self.on_ended = on_ended
+        self.lines = 0  # written so far, the first one included
+        self.bytes = 0
+        self.ended: str | None = None
+        self._fd = fd
+        self._most_bytes = most_bytes
+        self._lines: SimpleQueue[Line | None] = SimpleQueue()
+        self._writing = False
+        self._stalled = (0, 0)  # at which line it was a second ago, and for how many seconds
+        self._ending = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+
+    @property
+    def events(self) -> int:
+        """How many events are written."""
+        return max(0, self.lines - 1)
+
+    def begin(self, at: float, sessions: Iterable[Session], incidents: Iterable[Incident]) -> None:
+        """Start, with what the machine was given."""
+        given = tuple(sessions), tuple(incidents)
+        self._lines.put(lambda: begin_line(__version__, at, *given))
+        self._thread.start()
+
+    def handled(self, now: float, event: Event, answer: Iterable[Effect] | str) -> None:
+        """Take down an event and what the machine answered, or raised; returns at once."""
+        if self.ended is not None:
+            return
+        taken = answer if isinstance(answer, str) else tuple(answer)  # frozen values: the thread may read them later
+        self._lines.put(lambda: entry_line(now, event, taken))
+        if self._lines.qsize() > WAITING:
+            self._end(f"its disk does not keep up: {WAITING} events wait to be written")
+
+    def check(self) -> None:
+        """End the recording if its disk hangs; asked once a second. Seconds in which we did not run are not the disk's."""
+        line, seconds = self._stalled
+        self._stalled = (self.lines, seconds + 1 if self._writing and line == self.lines else 0)
+        if self._stalled[1] > HANGS_S:
+            self._end(f"its disk has not answered for {HANGS_S} s")
+
+    def close(self, why: str = STOPPED) -> None:
+        """Write what is left and the end, for a bounded time."""
+        if self.ended is None:
+            self._lines.put(lambda: end_line(why))
+        self._lines.put(None)
+        if self._thread.is_alive():
+            self._thread.join(CLOSE_S)
+
+    def _run(self) -> None:
+        try:
+            while (line := self._lines.get()) is not None and self.ended is None:
+                self._write(line)
+                self.lines += self.ended is None
+        except OSError as error:
+            self._end(f"its disk says: {error.strerror}")
+        except Exception as error:  # a value that JSON cannot hold: ours to mend, and no reason to stop watching
+            self._end(f"{type(error).__name__}: {error}")
+        finally:
+            os.close(self._fd)
+
+    def _write(self, line: Line) -> None:
+        data = memoryview(line().encode("ascii") + b"\n")
+        if self.bytes + len(data) > self._most_bytes:
+            self._give_up(f"it has reached {self._most_bytes >> 20} MB")
+            return
+        self._writing = True
+        if _is_nearly_full(self._fd):
+            self._give_up(f"less than {RESERVE_BYTES >> 20} MB are left on its disk")
+            return
+        self.bytes += len(data)
+        while data:
+            data = data[os.write(self._fd, data) :]
+        self._writing = False
+
+    def _give_up(self, why: str) -> None:
+        """End while the disk still takes a last line."""
+        os.write(self._fd, end_line(why).encode("ascii") + b"\n")
+        self._end(why)
+
+    def _end(self, why: str) -> None:
+        with self._ending:
+            if self.ended is not None:
+                return
+            self.ended = why
+        with contextlib.suppress(Empty):
+            while True:
+                self._lines.get_nowait()  # nobody writes it any more, and it holds whole sessions
+        self._lines.put(None)
+        self.on_ended(why)
+
+
+def _is_nearly_full(fd: int) -> bool:
+    found = os.fstatvfs(fd)
+    return found.f_blocks > 0 and found.f_bavail * found.f_frsize < RESERVE_BYTES  # a pipe has no blocks

@@ -1,0 +1,109 @@
+"""Reading a recording: its first line at once, the rest as it is asked for. A last line that is torn ends it, and is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vigil.core.model import Incident, Session
+from vigil.errors import UsageError
+from vigil.recording.codec import NotUnderstood, read
+from vigil.recording.lines import FORMAT, MARK
+
+
+class BadRecording(UsageError):
+    """The file is no recording, or none that this version reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event as it was recorded: nothing in it was looked at yet."""
+
+    number: int
+    now: float
+    event: Any
+    effects: list[Any] | None
+    raised: str | None
+
+
+class Recording:
+    """One recording: what the machine began with, then its entries, then how it ended."""
+
+    def __init__(self, path: Path, first: dict[str, Any]) -> None:
+        self.path = path
+        self.version = str(first.get("version", "unknown"))
+        self.at = _number(path, 1, first.get("at"))
+        self.unknown: list[str] = []  # fields of its beginning that today's core does not know
+        self.torn = False
+        self.ended: str | None = None  # why it ended; None where nobody could write that
+        try:
+            self.sessions: tuple[Session, ...] = read(tuple[Session, ...], first.get("sessions"), "sessions", self.unknown)
+            self.incidents: tuple[Incident, ...] = read(tuple[Incident, ...], first.get("incidents"), "incidents", self.unknown)
+        except NotUnderstood as problem:
+            raise BadRecording(f"{path}: what it began with cannot be read today: {problem}") from None
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the events in order."""
+        for line_number, value in self._values():
+            if "ended" in value:
+                self.ended = str(value["ended"])
+                return
+            yield _entry(self.path, line_number, value)
+
+    def _values(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        with open(self.path, "rb") as file:
+            for line_number, line in enumerate(file, 1):
+                if line_number == 1:
+                    continue
+                if not line.endswith(b"\n"):
+                    self.torn = True  # only the last one can be so
+                    return
+                yield line_number, _value(self.path, line_number, line)
+
+
+def open_recording(path: Path) -> Recording:
+    """Return a recording whose first line was read; BadRecording says why it is none."""
+    try:
+        with open(path, "rb") as file:
+            line = file.readline()
+    except OSError as error:
+        raise BadRecording(f"{path}: {error.strerror}") from None
+    if not line:
+        raise BadRecording(f"{path} is empty: no recording, or one that has only just begun")
+    try:
+        first = json.loads(line)
+        found = first[MARK]
+    except (ValueError, TypeError, KeyError):
+        raise BadRecording(f"{path} is no recording: vigil daemon start --record FILE makes one") from None
+    if not isinstance(found, int) or found > FORMAT:
+        version = first.get("version", "unknown")
+        raise BadRecording(
+            f"{path} is of a newer format ({found}) than this vigil reads ({FORMAT}): it was recorded by vigil {version}"
+        )
+    return Recording(path, first)
+
+
+def _entry(path: Path, line_number: int, value: dict[str, Any]) -> Entry:
+    effects, raised = value.get("effects"), value.get("raised")
+    if "event" not in value or not (isinstance(effects, list) or isinstance(raised, str)):
+        raise BadRecording(f"{path}: line {line_number} is damaged: it holds no event with its effects")
+    return Entry(line_number - 1, _number(path, line_number, value.get("now")), value["event"], effects, raised)
+
+
+def _value(path: Path, line_number: int, line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise BadRecording(f"{path}: line {line_number} is damaged: it is no JSON table")
+    return value
+
+
+def _number(path: Path, line_number: int, value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise BadRecording(f"{path}: line {line_number} is damaged: it does not say when")
+    return value

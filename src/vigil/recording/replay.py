@@ -1,0 +1,99 @@
+"""Replay: every recorded event through today's machine, at its recorded time; what it answers beside what was answered then.
+
+Pure but for reading the recording. After a difference it goes on with today's machine, so one change may show again and again;
+`cause` marks the events at which a session differs for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from vigil.core.events import Declared, Event
+from vigil.core.machine import Machine
+from vigil.recording.codec import EVENTS, NotUnderstood, plain, read_tagged, tagged
+from vigil.recording.differences import Difference, compare, deaths_in
+from vigil.recording.reading import Entry, Recording
+from vigil.recording.words import name_of, words_of
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One event, and where today's answer is another one."""
+
+    number: int
+    now: float
+    kind: str
+    session: str | None
+    what: str
+    differences: tuple[Difference, ...] = ()
+    unknown: tuple[str, ...] = ()  # recorded fields that today's core does not know
+    problem: str | None = None  # why today's core could not be told of it
+    cause: bool = False  # a session differs here that did not before
+
+    @property
+    def differs(self) -> bool:
+        """Today's core answers otherwise, or cannot be asked."""
+        return bool(self.differences) or self.problem is not None
+
+
+class Replay:
+    """One pass over a recording, and its counts so far."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._machine = Machine(recording.sessions, recording.incidents)
+        self._differing: set[str | None] = set()
+        self.names = {session.id: session.name for session in recording.sessions}  # every session met, by id
+        self.events = 0
+        self.deaths = 0
+        self.differ = 0
+        self.first: int | None = None  # the number of the first event that differs
+
+    def steps(self) -> Iterator[Step]:
+        """Yield every event in order, whether it differs or not."""
+        for entry in self._recording.entries():
+            step = self._step(entry)
+            self.events += 1
+            self.deaths += deaths_in(entry.effects or ())
+            if step.differs:
+                self.differ += 1
+                self.first = self.first or step.number
+            yield step
+
+    def _step(self, entry: Entry) -> Step:
+        unknown: list[str] = []
+        kind = next(iter(entry.event), "") if isinstance(entry.event, dict) else ""
+        try:
+            event: Event = read_tagged(EVENTS, entry.event, unknown)
+        except NotUnderstood as problem:
+            words = f"{kind or 'an event'} was not replayed"
+            return Step(entry.number, entry.now, kind, None, words, (), tuple(unknown), str(problem), cause=True)
+        if isinstance(event, Declared):
+            self.names[event.session_id] = event.name
+        name, what = name_of(event, self.names), words_of(event)
+        then = entry.effects if entry.effects is not None else str(entry.raised)
+        differences = tuple(compare(then, self._ask(event, entry.now)))
+        cause = self._is_cause(differences, name)
+        return Step(entry.number, entry.now, kind, name, what, differences, tuple(unknown), None, cause)
+
+    def _ask(self, event: Event, now: float) -> list[Any] | str:
+        """Return today's answer; a fault of the core's is an answer too, as it was when it was recorded."""
+        try:
+            effects = self._machine.handle(event, now)
+        except Exception as error:
+            return fault(error)
+        return [plain(tagged(effect)) for effect in effects]
+
+    def _is_cause(self, differences: tuple[Difference, ...], name: str | None) -> bool:
+        """Say whether a session differs here that did not before; what is of no session counts once."""
+        found = {self.names.get(difference.session or "", name) for difference in differences}
+        cause = bool(found - self._differing)
+        self._differing |= found
+        return cause
+
+
+def fault(error: BaseException) -> str:
+    """Return what the machine raised, in words that are the same in a replay."""
+    return f"{type(error).__name__}: {error}"

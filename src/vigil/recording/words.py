@@ -1,0 +1,87 @@
+"""Words: an event for a person, one row for each type. The session's name is put before it by whoever knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from vigil.core.events import (
+    Asked,
+    Attended,
+    Closed,
+    Condition,
+    Declared,
+    Ended,
+    Event,
+    Exited,
+    Found,
+    Gap,
+    Hooked,
+    Interrupted,
+    Launched,
+    LaunchFailed,
+    Noted,
+    Notified,
+    Observed,
+    Orphaned,
+    Resumed,
+    RuntimeEnded,
+    Swept,
+    TimerFired,
+    Withdrawn,
+)
+from vigil.core.model import Exit, Fact
+
+WORDS: dict[type[Event], Callable[[Any], str]] = {
+    Declared: lambda e: f"declared by {e.actor}",
+    Withdrawn: lambda _: "its declaration could not be stored and was taken back",
+    Asked: lambda e: f"{e.actor} asked for {e.verb}",
+    Launched: lambda e: f"{'adopted' if e.adopted else 'launched'} as pid {e.process.pid}",
+    Interrupted: lambda _: "its launch was cut short by the daemon's end",
+    LaunchFailed: lambda e: f"its launch failed: {e.why}",
+    Exited: lambda e: f"its agent ended: {ended(e.exit)}",
+    Orphaned: lambda e: f"its agent outlived its {e.what}",
+    Ended: lambda e: "all of its launch is gone" if e.ok else f"its launch could not be ended: {e.why}",
+    Attended: lambda e: f"its launch was not ended: {e.why}",
+    Closed: lambda e: f"its runtime was closed and is {'gone' if e.gone else 'not gone'}",
+    Observed: lambda e: f"read: {readings(e.facts)}",
+    Swept: lambda e: f"a sweep found {len(e.observed)} of {e.looked_at} in doubt",
+    Found: lambda e: f"its agent was found as pid {e.process.pid}",
+    RuntimeEnded: lambda _: "the pane its dead agent left has closed",
+    Hooked: lambda e: f"said: {e.hooks[-1].why if e.hooks else 'nothing'}",
+    Gap: lambda e: f"nobody looked for {e.lasted_s:.1f} s",
+    Noted: lambda e: f"noted {e.kind}",
+    Condition: lambda e: f"{e.kind} {'holds' if e.holds else 'is over'}: {e.why}",
+    Notified: lambda e: f"a notice to {e.notice.route} was {e.notice.state}",
+    TimerFired: lambda e: f"its timer {e.kind!r} fired",
+    Resumed: lambda _: "the daemon took over",
+}
+
+
+def words_of(event: Event) -> str:
+    """Return what happened, in a few words."""
+    return WORDS[type(event)](event)
+
+
+def name_of(event: Event, names: Mapping[str, str]) -> str | None:
+    """Return the name of the session an event is about, from names by id; the id where nobody knows it."""
+    launch_id = event.exit.launch_id if isinstance(event, Exited) else getattr(event, "launch_id", None)
+    session_id = getattr(event, "session_id", None) or (launch_id and launch_id.rpartition("-")[0])
+    return names.get(session_id, session_id) if session_id else None
+
+
+def ended(found: Exit) -> str:
+    """Return how an agent ended."""
+    if not found.started:
+        how = "it never came to life"
+    elif found.signal is not None:
+        how = f"signal {found.signal}"
+    else:
+        how = "nobody saw how" if found.exit_code is None else f"exit {found.exit_code}"
+    server = ", with its server" if found.server_ended else ""
+    return f"{how}{server} (seen by {found.observed_by})"
+
+
+def readings(facts: tuple[Fact, ...]) -> str:
+    """Return what the axes showed."""
+    return ", ".join(f"{fact.axis} {fact.value}" for fact in facts) or "nothing"
