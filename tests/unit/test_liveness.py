@@ -115,7 +115,7 @@ def test_every_pair_of_readings_has_a_cell() -> None:
 
 
 def test_every_doubtful_cell_is_a_doubt_and_every_doubt_has_its_patience() -> None:
-    assert set(DOUBT_OF) == set(Cell) - {Cell.LIVE, Cell.DEAD}
+    assert set(DOUBT_OF) == set(Cell) - {Cell.LIVE}
     assert set(PATIENCE) == set(DoubtKind)
     assert {*DOUBT_OF.values(), DoubtKind.WEDGED} == set(DoubtKind)
 
@@ -220,10 +220,19 @@ def test_a_process_that_the_kernel_saw_end_is_dead_at_once_whatever_else_is_true
         assert found == Judgement(Verdict.DEAD), case
 
 
-def test_what_looks_dead_without_its_pane_is_dead_at_once() -> None:
-    for case, found in walk(processes=("d",)):
+def test_what_looks_dead_without_its_pane_is_dead_at_once_and_remembered_as_a_doubt() -> None:
+    for case, found in walk(processes=("d",), ages_s=(YOUNG_S,), stucks=(False,)):
         if case.cell is Cell.DEAD:
-            assert found == Judgement(Verdict.DEAD), case
+            assert found.verdict is Verdict.DEAD, case
+            assert found.doubt is not None, case
+
+
+def test_what_looks_dead_without_its_pane_and_is_not_gets_a_human_after_five_minutes() -> None:
+    axes = make_axes("missing", "D", "d")
+    doubt = make_doubt(since=1000.0, sampled_at=1290.0, evidence="runtime dead, process gone", attempts=58)
+
+    assert judge(axes, doubt, 1299.0).verdict is Verdict.DEAD
+    assert judge(axes, doubt, 1300.0).verdict is Verdict.STUCK
 
 
 def test_dead_by_inference_needs_a_second_equal_sample_and_quiet_and_no_breaker() -> None:

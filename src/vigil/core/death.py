@@ -37,6 +37,14 @@ class Case:
         return SIGNAL_EXITS.get(self.exit.exit_code) if self.exit.exit_code is not None else None
 
     @property
+    def intended(self) -> Intent | None:
+        """The intent that ended it; one recorded after the end explains nothing."""
+        if self.intent is None or self.exit.rebooted:
+            return None
+        # A shim's time is its file's: of the wall's clock and coarse, so it cannot say what came first.
+        return self.intent if self.exit.at >= self.intent.at or self.exit.observed_by == "shim" else None
+
+    @property
     def early(self) -> bool:
         """It ended within its first seconds."""
         return self.uptime_s is not None and self.uptime_s < EARLY_S
@@ -65,8 +73,8 @@ RULES = (
 
 def classify(case: Case) -> Cause:
     """Return the cause of a death: its intent's where one was recorded, else the first rule that holds."""
-    if case.intent is not None and not case.exit.rebooted:
-        return case.intent.cause
+    if case.intended is not None:
+        return case.intended.cause
     return next(rule.cause for rule in RULES if rule.holds(case))
 
 
@@ -83,7 +91,9 @@ def evidence_of(case: Case) -> tuple[Evidence, ...]:
         lines.append(Evidence("boot-id", "the host was booted anew since the launch"))
     if case.intent is not None:
         intent = case.intent
-        lines.append(Evidence("intent", f"{intent.verb} by {intent.actor}" + (f": {intent.reason}" if intent.reason else "")))
+        words = f"{intent.verb} by {intent.actor}" + (f": {intent.reason}" if intent.reason else "")
+        late = case.intended is None and not found.rebooted
+        lines.append(Evidence("intent", f"it had ended before this was asked for: {words}" if late else words))
     elif found.signal is not None or case.signal is not None:
         lines.append(Evidence("intent", "nobody recorded an intent to end it"))
     if case.uptime_s is not None:

@@ -9,7 +9,7 @@ from vigil.core import incidents
 from vigil.core.book import DOUBTED, Book
 from vigil.core.dying import orphan
 from vigil.core.effects import Conclude, Look, RepairSocket, SetTimer
-from vigil.core.liveness import HANGUP_S, PATIENCE, QUIET_S, Judgement, Verdict, judge
+from vigil.core.liveness import DEAD, HANGUP_S, PATIENCE, QUIET_S, Judgement, Verdict, judge
 from vigil.core.model import Axis, Doubt, DoubtKind, Session, State
 
 ATTEMPTS_LOGGED = 5
@@ -20,11 +20,14 @@ def weigh(book: Book, session: Session, now: float) -> None:
     """Judge a session by its axes and do what follows."""
     stuck = session.state is State.STUCK
     unborn = session.launch is None or session.launch.process is None
-    if unborn or session.state not in DOUBTED or (stuck and session.doubt is None):  # the last could not be ended
+    if unborn or session.state not in DOUBTED:
         book.keep(session, durable=False)
         return
     breaker_until = incidents.breaker_until(book)
     found = judge(session.axes, session.doubt, now, session.last_activity_at, breaker_until, stuck)
+    if stuck and session.doubt is None and found != DEAD:  # it could not be ended: only its end is news
+        book.keep(session, durable=False)
+        return
     if found.look_at is not None:
         book.do(SetTimer(session.id, "look", max(found.look_at, now)))
     VERDICTS[found.verdict](book, session, found, now)
@@ -58,12 +61,11 @@ def suspect(book: Book, session: Session, found: Judgement, now: float) -> None:
 def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
     """It needs a human; that is said once, and stays so until the axis that caused it is well."""
     assert found.doubt is not None
-    changed = session.doubt != found.doubt
-    session = replace(session, doubt=found.doubt)
+    before, session = session.doubt, replace(session, doubt=found.doubt)
     if session.state is not State.STUCK:
         book.become(session, now, State.STUCK, f"{words_of(found.doubt)}; needs a human")
-    else:
-        book.keep(session, durable=changed)
+    else:  # that it was looked at once more is not worth a write
+        book.keep(session, durable=before is None or replace(before, sampled_at=found.doubt.sampled_at) != found.doubt)
 
 
 def orphaned(book: Book, session: Session, found: Judgement, now: float) -> None:
@@ -73,10 +75,16 @@ def orphaned(book: Book, session: Session, found: Judgement, now: float) -> None
     orphan(book, replace(session, doubt=found.doubt), what, now)
 
 
-def dead(book: Book, session: Session, _found: Judgement, _now: float) -> None:
-    """It is dead: how it ended is gathered, and then told as its one death."""
+def dead(book: Book, session: Session, found: Judgement, now: float) -> None:
+    """It is dead: how it ended is gathered, and then told as its one death.
+
+    What is dead by inference alone is shown as a doubt, for as long as the kernel does not confirm it.
+    """
     assert session.launch is not None
-    book.keep(session, durable=False)
+    if found.doubt is not None and (found.doubt.attempts > 1 or session.state is not State.RUNNING):
+        suspect(book, session, found, now)
+    else:
+        book.keep(replace(session, doubt=found.doubt or session.doubt), durable=False)
     book.do(Conclude(session.launch))
 
 

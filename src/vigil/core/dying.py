@@ -90,6 +90,9 @@ def after_death(book: Book, session: Session, death: Death, now: float) -> None:
     """Decide what becomes of a session that died; one that is being ended waits until that is verified."""
     launch = session.launch
     assert launch is not None
+    policy = session.spec.restart
+    count, hold = charge(death.cause, death.at, session.charges, death.uptime_s or 0.0, policy, jitter_of(launch.id))
+    session = replace(session, charges=count)
     if session.after is not None:
         if session.state is State.STUCK:
             book.become(session, now, State.ENDING, "it died at last; the rest of it is ended")
@@ -99,18 +102,16 @@ def after_death(book: Book, session: Session, death: Death, now: float) -> None:
             if launch.process is None:  # its end was put off until its birth was over
                 book.end_all(launch)
         return
-    policy = session.spec.restart
-    count, hold = charge(death.cause, death.at, session.charges, death.uptime_s or 0.0, policy, jitter_of(launch.id))
     words = death.evidence[0].text
     if death.cause not in COMES_BACK[policy.when]:
         state = State.SUCCEEDED if death.cause is Cause.FINISHED else State.FAILED
         book.become(session, now, state, f"{death.cause}: {words}; restart is {policy.when}", hold=None)
     elif hold.reason == "saturated":
         words = f"{death.cause} again after {policy.max_restarts} restarts: {words}"
-        book.become(replace(session, charges=count), now, State.FAILED, words, hold=hold)
+        book.become(session, now, State.FAILED, words, hold=hold)
     else:
         state = State.CRASHED if death.cause in COUNTED else State.PENDING
-        book.become(replace(session, charges=count), now, state, f"{death.cause}: {words}", hold=hold)
+        book.become(session, now, state, f"{death.cause}: {words}", hold=hold)
         if hold.until is not None:
             book.do(SetTimer(session.id, "hold", hold.until))
     if death.cause is Cause.LAUNCH_FAILED:

@@ -9,8 +9,9 @@ INTENT_LASTS_S = 600.0
 
 
 def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, reason: str, now: float) -> Intent:
-    """Record what is meant to be done, by whom and why."""
+    """Record what is meant to be done, by whom and why; whoever asks again goes on with what was begun."""
     assert session.launch is not None
+    begun = session.intent if session.intent is not None and session.intent.launch_id == session.launch.id else None
     intent = Intent(
         id=f"{session.launch.id}-{verb}",
         session_id=session.id,
@@ -19,7 +20,7 @@ def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, re
         cause=cause,
         actor=actor,
         reason=reason,
-        at=now,
+        at=now if begun is None else begun.at,
         target=session.launch.process,
         until=now + INTENT_LASTS_S,
     )

@@ -73,6 +73,7 @@ PATIENCE = {
 }
 DOUBT_OF = {
     Cell.BLIND: DoubtKind.BLIND,
+    Cell.DEAD: DoubtKind.CONFIRM,  # by inference: at once, and still the kernel may say otherwise
     Cell.CONFIRM: DoubtKind.CONFIRM,
     Cell.PANE: DoubtKind.PANE,
     Cell.ORPHANED: DoubtKind.ORPHANED,
@@ -105,6 +106,7 @@ class Judgement:
 
 
 WELL = Judgement(Verdict.LIVE)
+DEAD = Judgement(Verdict.DEAD)
 
 
 def sign_of(reading: Reading | None) -> Sign:
@@ -140,14 +142,16 @@ def judge(
     """
     runtime, process = runtime_sign(axes), sign_of(axes.get(Axis.PROCESS))
     cell = TABLE[runtime, process]
-    if cell is Cell.DEAD:
-        return Judgement(Verdict.DEAD)
+    if cell is Cell.DEAD and process is Sign.DEAD:
+        return DEAD
     found = _doubt_of(cell, axes)
     if found is None:
         return WELL
     if stuck and doubt is not None and doubt.axis is not found[1] and _axis_is_well(doubt.axis, axes):
         doubt, stuck = None, False  # what caused it is over; this is another doubt
     doubt = _sample(doubt, *found, _evidence(axes), now, stuck)
+    if cell is Cell.DEAD and not stuck and now - doubt.since < EPISODE_S:
+        return Judgement(Verdict.DEAD, doubt, doubt.sampled_at + SAMPLE_S)
     return _weigh(doubt, axes, now, active_at, breaker_until, stuck)
 
 
@@ -173,7 +177,7 @@ def _sample(before: Doubt | None, kind: DoubtKind, axis: Axis, evidence: str, no
     if before is None:
         return Doubt(kind, axis, now, 1, evidence, now)
     if stuck:  # what caused it stays what caused it, whatever else is read meanwhile
-        return before
+        return before if now - before.sampled_at < SAMPLE_S else replace(before, sampled_at=now)
     if (before.kind, before.evidence) != (kind, evidence):
         return Doubt(kind, axis, before.since, 1, evidence, now)
     if now - before.sampled_at < SAMPLE_S:
@@ -189,11 +193,11 @@ def _weigh(
     look_at = doubt.sampled_at + SAMPLE_S
     quiet = active_at is None or now - active_at >= QUIET_S
     settled = 0 < patience.samples <= doubt.attempts and quiet and now >= breaker_until
-    if settled and doubt.kind is DoubtKind.CONFIRM and not stuck:
-        return Judgement(Verdict.DEAD, doubt, look_at)
     tried = doubt.attempts >= patience.stuck_attempts and lasted_s >= patience.stuck_after_s
-    if stuck or tried or lasted_s >= EPISODE_S:
+    if stuck or tried or lasted_s >= EPISODE_S:  # also what samples call dead all the while, and the kernel does not
         return Judgement(Verdict.STUCK, doubt)
+    if settled and doubt.kind is DoubtKind.CONFIRM:
+        return Judgement(Verdict.DEAD, doubt, look_at)
     if doubt.kind is DoubtKind.ORPHANED:
         closed_at = _closed_at(axes)
         if now - closed_at < HANGUP_S:

@@ -74,13 +74,14 @@ def found(book: Book, event: Found, now: float) -> None:
 
 
 def hooked(book: Book, event: Hooked, now: float) -> None:
-    """Take in what the agent said of itself; the newest word counts, and any word is a sign of life."""
+    """Take in what the agent said of itself; the newest word counts, whenever it comes, and any word is a sign of life."""
     session = book.living(event.launch_id)
     if session is None or not event.hooks:
         return
     before = session.axes.get(Axis.ACTIVITY)
-    said = [hook for hook in event.hooks if hook.activity]
-    facts = tuple(Fact(Axis.ACTIVITY, hook.activity, "hook", hook.at, why=hook.why) for hook in said[-1:])
+    said = sorted((hook for hook in event.hooks if hook.activity), key=lambda hook: hook.at)
+    news = [hook for hook in said if before is None or before.source != "hook" or hook.at >= before.observed_at]
+    facts = tuple(Fact(Axis.ACTIVITY, hook.activity, "hook", hook.at, why=hook.why) for hook in news[-1:])
     active_at = max(hook.at for hook in event.hooks)
     heard = is_news(session)
     session = book.read_axes(session, facts, last_activity_at=max(active_at, session.last_activity_at or 0.0))

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vigil.core import incidents
-from vigil.core.book import Book
+from vigil.core.book import DOUBTED, Book
 from vigil.core.doubting import look_again
 from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed, TimerFired
 from vigil.core.launching import leaves_its_pane, relaunch
 from vigil.core.liveness import rested
 from vigil.core.model import Session, State
+
+AGAIN_S = 60.0
+UNBOUNDED = frozenset({"limit", "auth"})  # these wait for a moment of somebody else's clock
 
 
 def timer_fired(book: Book, event: TimerFired, now: float) -> None:
@@ -37,9 +40,11 @@ def hold_over(book: Book, session: Session, now: float) -> None:
 def stable(book: Book, session: Session, now: float) -> None:
     """Forgive the charges of a launch that has been up long enough."""
     started_at = session.launch.started_at if session.launch else None
-    if session.state is not State.RUNNING or started_at is None or not session.charges:
+    if session.state not in DOUBTED or started_at is None or not session.charges:
         return
     stable_at = started_at + session.spec.restart.reset_after_s
+    if session.state is not State.RUNNING:  # whether it is up is in doubt: that is asked again
+        stable_at = max(stable_at, now + AGAIN_S)
     if now < stable_at:
         book.do(SetTimer(session.id, "stable", stable_at))
     else:
@@ -64,10 +69,20 @@ def resumed(book: Book, _event: Resumed, now: float) -> None:
             if launch is not None and launch.ended_at is not None and not launch.closed and not leaves_its_pane(session):
                 book.do(CloseLaunch(launch))
             if waits and hold is not None and hold.until is not None:
-                book.do(SetTimer(session.id, "hold", hold.until))
+                session = _shorten(book, session, hold.until, now)
+                book.do(SetTimer(session.id, "hold", session.hold.until if session.hold and session.hold.until else now))
             if session.doubt is not None:
                 book.keep(replace(session, doubt=rested(session.doubt, now)))
                 book.do(SetTimer(session.id, "look", now))
+
+
+def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
+    """Let a wait be no longer than any its policy knows: the clock may have been set back while the host was off."""
+    policy = session.spec.restart
+    longest_s = max(policy.cap_s, policy.base_s) * (1 + policy.jitter)
+    if until - now <= longest_s or session.hold is None or session.hold.reason in UNBOUNDED:
+        return session
+    return book.keep(replace(session, hold=replace(session.hold, until=now + longest_s)))
 
 
 TIMERS: dict[str, Callable[[Book, Session, float], None]] = {

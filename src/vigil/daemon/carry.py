@@ -144,7 +144,7 @@ class Carrier:
         pane = born.get("pane")
         return Launched(
             launch.id,
-            launch.started_at or at,
+            launch.started_at or min(at, self._clock.at(known["agent"].start_ticks / TICKS_A_SECOND)),
             known["agent"],
             known.get("root"),
             known.get("server"),

@@ -1,0 +1,37 @@
+"""What a new simulated daemon finds of one stored launch, as the real one does (daemon/adopt.py)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vigil.core.events import Event, Exited, Interrupted
+from vigil.core.model import ALIVE, Exit, Session, State
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+
+def adopt(world: World, session: Session) -> Event | None:
+    """Return what to tell the machine; None if there is nothing to tell."""
+    launch = session.launch
+    if launch is None:
+        return None
+    if session.state not in ALIVE or launch.ended_at is not None:
+        if launch.found is not None:
+            world.senses.watch_rest(launch)
+        return None
+    if launch.process is None:
+        world.carriers.finish_order(launch.id)  # the keeper had it under way
+    body = world.host.bodies.get(launch.id)
+    if body is None or body.agent is None:
+        return None if session.state is State.ENDING else Interrupted(launch.id)
+    if launch.process is None:
+        world.senses.follow(body, session)
+        return world.carriers.launched(body, session, adopted=True)
+    agent = world.host.find(launch.agent)
+    if launch.process.boot != world.host.boot and not body.kept:
+        return Exited(Exit(launch.id, world.daemon.clock(), "start-up", rebooted=True))
+    if agent is not None and agent.alive:
+        world.senses.follow(body, session)
+        return world.carriers.launched(body, session, adopted=True)
+    return Exited(world.senses.describe(body, "start-up"))

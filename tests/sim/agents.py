@@ -1,0 +1,101 @@
+"""Simulated agents: what they do all day, and the words they say of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.sim.host import Body
+from vigil.core.events import Observed
+from vigil.core.model import RuntimeKind
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+PAUSE_S = (120.0, 2400.0)  # between two words
+FINISH_CHANCE = 0.01  # with each word, of those that ever finish
+LIFE_ONLY = ""  # a sign of life that says nothing more
+
+
+def _hook(name: str, **more: str) -> dict[str, Any]:
+    return {"hook_event_name": name, **more}
+
+
+# What agents say, and what they mean by it: from their own documentation, not from our tables.
+WORDS: tuple[tuple[dict[str, Any], str], ...] = (
+    (_hook("Setup"), "starting"),
+    (_hook("SessionStart", source="startup"), "idle"),
+    (_hook("SessionStart", source="compact"), LIFE_ONLY),
+    (_hook("UserPromptSubmit"), "working"),
+    (_hook("UserPromptExpansion"), "working"),
+    (_hook("PreToolUse", tool_name="Bash"), "tool"),
+    (_hook("PreToolUse", tool_name="AskUserQuestion"), "waiting-human"),
+    (_hook("PreToolUse", tool_name="ExitPlanMode"), "waiting-human"),
+    (_hook("PermissionRequest", tool_name="Bash"), "waiting-human"),
+    (_hook("PermissionDenied", tool_name="Bash"), "working"),
+    (_hook("PostToolUse", tool_name="Bash"), "working"),
+    (_hook("PostToolUseFailure", tool_name="Bash"), "working"),
+    (_hook("PostToolBatch"), "working"),
+    (_hook("Elicitation"), "waiting-human"),
+    (_hook("ElicitationResult"), "working"),
+    (_hook("PreCompact", trigger="auto"), "working"),
+    (_hook("PostCompact", trigger="auto"), "working"),
+    (_hook("PostCompact", trigger="manual"), "idle"),
+    (_hook("Stop"), "idle"),
+    (_hook("StopFailure", error="rate_limit"), "idle"),
+    (_hook("SessionEnd", reason="clear"), "idle"),
+    (_hook("Notification", notification_type="permission_prompt"), "waiting-human"),
+    (_hook("Notification", notification_type="agent_needs_input"), "waiting-human"),
+    (_hook("Notification", notification_type="elicitation_dialog"), "waiting-human"),
+    (_hook("Notification", notification_type="ToolPermission"), "waiting-human"),
+    (_hook("Notification", notification_type="idle_prompt"), "idle"),
+    (_hook("Notification", notification_type="agent_completed"), "idle"),
+    (_hook("Notification", notification_type="auth_success"), LIFE_ONLY),
+    (_hook("MessageDisplay"), LIFE_ONLY),
+    (_hook("SubagentStart", agent_type="Explore"), LIFE_ONLY),
+    (_hook("SubagentStop", agent_type="Explore"), LIFE_ONLY),
+    (_hook("PreToolUse", tool_name="Bash", agent_id="a1"), LIFE_ONLY),  # a sub-agent's
+    ({"type": "agent-turn-complete"}, "idle"),
+    (_hook("BeforeAgent"), "working"),
+    (_hook("PreCompress", trigger="auto"), "working"),
+    (_hook("BeforeModel"), "thinking"),
+    (_hook("BeforeToolSelection"), "thinking"),
+    (_hook("AfterModel"), "thinking"),
+    (_hook("BeforeTool", tool_name="shell"), "tool"),
+    (_hook("AfterTool", tool_name="shell"), "working"),
+    (_hook("AfterAgent"), "idle"),
+    ({"activity": "waiting-timer"}, "waiting-timer"),
+    ({"activity": "throttled"}, "throttled"),
+    (_hook("SomethingNobodyListed"), LIFE_ONLY),
+)
+
+
+class Agents:
+    """All agents of a host, each living its own day."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.calm = False  # in the end nobody finishes any more
+
+    def born(self, body: Body) -> None:
+        """An agent begins its day."""
+        if body.agent is not None:
+            self._world.engine.after(self._world.chances(body.session_id).uniform(1.0, 300.0), self._speak, body)
+
+    def _speak(self, body: Body) -> None:
+        world, agent = self._world, body.agent
+        if agent is None or not agent.alive:
+            return
+        chances = world.chances(body.session_id)
+        world.engine.after(chances.uniform(*PAUSE_S), self._speak, body)
+        if agent.stopped or body.silent:
+            return
+        if not self.calm and chances.random() < FINISH_CHANCE:
+            world.say("agent", body.launch_id, "finishes")
+            world.host.end(body, agent, exit_code=0, why="itself")
+            return
+        if body.kind is RuntimeKind.HEADLESS and chances.random() < 0.3:  # it prints, and its output is read
+            if world.daemon.runs:
+                world.daemon.feed(Observed(body.launch_id, (), active_at=world.daemon.clock()))
+            return
+        payload, meant = chances.choice(WORDS)
+        world.spool.write(body, payload, meant)

@@ -1,0 +1,284 @@
+"""Simulated carriers: what the machine asks for happens to the simulated host; it takes time, fails, or ends half-way."""
+
+from __future__ import annotations
+
+import signal
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tests.sim.host import Body, Process
+from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Look, Purge, RepairSocket, Spawn
+from vigil.core.events import Attended, Closed, Ended, Launched, LaunchFailed
+from vigil.core.model import Axis, Fact, Launch, Session
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+SPAWN_S = 15.0
+KILLED_S = 0.05
+REPORT_S = 5.0
+SERVER_GRACE_S = 2.0
+SURVIVOR_GRACE_S = 3.0
+NAMES = ("claude",)  # agents that run below a shell are found by this name
+
+
+class Carriers:
+    """Does to the simulated host what the machine asked for."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.orders: dict[str, tuple[Spawn, str]] = {}  # given to the keeper, which goes on without a daemon
+        self.folders: set[str] = set()  # launches that have files
+        self.fate: dict[str, str] = {}  # what the next birth of a session will be: fails, half, lost
+        self.begin()
+
+    def begin(self) -> None:
+        """A new daemon has nothing under way."""
+        self._busy: dict[str, deque[Callable[[], None]]] = {}
+
+    def carry_out(self, effect: Effect) -> None:
+        """Begin what was asked for."""
+        if isinstance(effect, Spawn):
+            self._spawn(effect, SPAWN_S)
+        elif isinstance(effect, EndLaunch):
+            self._one_at_a_time(effect.launch.id, lambda: self._end(effect))
+        elif isinstance(effect, CloseLaunch):
+            self._one_at_a_time(effect.launch.id, lambda: self._close(effect.launch))
+        elif isinstance(effect, Look):
+            self._world.senses.look(effect.launch.id)
+        elif isinstance(effect, Conclude):
+            self._world.senses.conclude(effect.launch.id)
+        elif isinstance(effect, RepairSocket):
+            self._world.daemon.later(0.1, self._repair, effect.launch)
+        elif isinstance(effect, Purge):
+            self._purge(effect.session)
+
+    # Births
+
+    def _spawn(self, effect: Spawn, patience_s: float) -> None:
+        world, launch = self._world, effect.launch
+        self.folders.add(launch.id)
+        if world.keeper.answers:
+            fate = self.fate.pop(effect.session.id, "")
+            if fate == "fails":
+                world.daemon.later(0.05, world.daemon.feed, LaunchFailed(launch.id, world.daemon.clock(), "no such folder"))
+                return
+            self.orders[launch.id] = (effect, fate)
+            latency_s = world.chances(effect.session.id).uniform(0.02, 0.4)
+            world.engine.after(latency_s, self._bear, launch.id, world.keeper.generation, world.daemon.life)
+        elif patience_s <= 0:
+            world.daemon.feed(LaunchFailed(launch.id, world.daemon.clock(), "the keeper does not answer"))
+        else:
+            world.daemon.later(1.0, self._spawn, effect, patience_s - 1.0)
+
+    def _bear(self, launch_id: str, keeper: int, life: int) -> None:
+        """The keeper carries out an order; a daemon that still lives hears of it."""
+        world = self._world
+        if launch_id not in self.orders:
+            return
+        if keeper != world.keeper.generation or not world.keeper.lives:
+            self.orders.pop(launch_id)  # it died with the order: the daemon that gave it hears nothing, and gives up
+            if life == world.daemon.life:
+                world.daemon.later(
+                    SPAWN_S, world.daemon.feed, LaunchFailed(launch_id, world.daemon.clock(), "the keeper is gone")
+                )
+            return
+        if world.keeper.stopped:
+            if life == world.daemon.life:
+                world.engine.after(1.0, self._bear, launch_id, keeper, life)
+            return
+        effect, fate = self.orders.pop(launch_id)
+        body = self._make_body(effect)
+        world.host.bear(body, with_agent=fate != "half")
+        world.born(body)
+        if life != world.daemon.life:
+            return
+        if fate in ("half", "lost"):  # it was given up before the keeper's word came
+            world.daemon.later(
+                SPAWN_S, world.daemon.feed, LaunchFailed(launch_id, world.daemon.clock(), "the keeper is silent")
+            )
+            return
+        world.daemon.later(0.002, self._tell_born, body, effect.session)
+
+    def _tell_born(self, body: Body, session: Session) -> None:
+        self._world.daemon.feed(self.launched(body, session))
+        if self._world.daemon.runs:
+            self._world.senses.follow(body, session)
+
+    def finish_order(self, launch_id: str) -> None:
+        """A new daemon waits a moment for a birth that is under way; what is not born by then is withdrawn, for ever."""
+        world = self._world
+        if launch_id in self.orders and world.keeper.answers:
+            self._bear(launch_id, world.keeper.generation, 0)
+        self.orders.pop(launch_id, None)
+
+    def _make_body(self, effect: Spawn) -> Body:
+        world, session = self._world, effect.session
+        chances = world.chances(session.id)
+        body = Body(
+            effect.launch.id,
+            session.id,
+            session.spec.runtime,
+            named=session.spec.agent == "claude",
+            born_at=world.engine.now,
+            keeper=world.keeper.generation,
+        )
+        body.ignores_term = chances.random() < 0.1
+        body.ignores_hup = chances.random() < 0.15
+        body.slow_to_end_s = chances.choice((0.02, 0.02, 0.5, 4.0))
+        return body
+
+    def launched(self, body: Body, session: Session, adopted: bool = False) -> Launched:
+        """Return the event that says who was born."""
+        assert body.command is not None
+        launch = session.launch
+        names = NAMES if body.named else ()
+        facts = self._world.senses.read_facts(body, launch.found if launch else None, body.named, with_server=False)
+        return Launched(
+            body.launch_id,
+            (launch.started_at if launch else None) or self._world.daemon.offset + body.born_at,
+            body.command.id,
+            body.root.id if body.root else None,
+            body.server.id if body.server else None,
+            "%0" if body.root else None,
+            facts,
+            adopted,
+            names,
+        )
+
+    # Ends
+
+    def _one_at_a_time(self, launch_id: str, work: Callable[[], None]) -> None:
+        waiting = self._busy.setdefault(launch_id, deque())
+        waiting.append(work)
+        if len(waiting) == 1:
+            work()
+
+    def _done(self, launch_id: str) -> None:
+        waiting = self._busy[launch_id]
+        waiting.popleft()
+        if waiting:
+            waiting[0]()
+
+    def _end(self, effect: EndLaunch) -> None:
+        """End all there is of a launch, verified."""
+        world, launch = self._world, effect.launch
+        body = world.host.bodies.get(launch.id)
+        world.promises.ending(effect, body)
+        if body is not None and effect.unless_attended and body.attached and body.pane_is_open:
+            world.daemon.later(0.0, self._finish, launch.id, Attended(launch.id, "a person is attached"))
+            return
+        grace_s = effect.grace_s if launch.ended_at is None else min(effect.grace_s, SURVIVOR_GRACE_S)
+        agents = [] if body is None else self._agents_of(launch, body)
+        self._terminate(body, launch, agents, grace_s, lambda: self._end_rest(launch, body))
+
+    def _agents_of(self, launch: Launch, body: Body) -> list[Process]:
+        """Return the processes an effect may signal: those it names; of a birth that was not told, those of its record."""
+        named = [self._world.host.find(process) for process in (launch.found, launch.process)]
+        known = [process for process in named if process is not None]
+        if launch.process is None:
+            known = [process for process in (body.agent, body.command) if process is not None]
+        return [process for process in dict.fromkeys(known) if process.alive]
+
+    def _terminate(
+        self, body: Body | None, launch: Launch, processes: list[Process], grace_s: float, then: Callable[[], None]
+    ) -> None:
+        """TERM, its grace, KILL."""
+        world = self._world
+        if body is None or not processes:
+            world.daemon.later(0.01, then)
+            return
+        for process in processes:
+            world.promises.signalled(launch, body, process)
+            world.host.send(body, process, signal.SIGTERM, "vigil")
+        wait_s = min(grace_s, body.slow_to_end_s + 0.02)
+        world.daemon.later(wait_s, self._terminated, body, launch, processes, grace_s - wait_s, then)
+
+    def _terminated(
+        self, body: Body, launch: Launch, processes: list[Process], grace_s: float, then: Callable[[], None]
+    ) -> None:
+        world = self._world
+        if not any(process.alive for process in processes):
+            then()
+        elif grace_s > 0:
+            world.daemon.later(grace_s, self._terminated, body, launch, processes, 0.0, then)
+        else:
+            for process in processes:
+                world.host.send(body, process, signal.SIGKILL, "vigil")
+            world.daemon.later(KILLED_S, then)
+
+    def _end_rest(self, launch: Launch, body: Body | None) -> None:
+        """The agent's end is told before its end is verified; then its children and its server go."""
+        world = self._world
+        if body is None:
+            self._finish(launch.id, Ended(launch.id, ok=True))
+            return
+        if launch.process is not None and not body.lives:
+            world.senses.when_reported(launch.id, REPORT_S, lambda: self._end_children(launch, body))
+        else:
+            self._end_children(launch, body)
+
+    def _end_children(self, launch: Launch, body: Body) -> None:
+        living = [child for child in body.children if child.alive]
+        if body.agent is not None and body.agent.alive and launch.process is None:
+            living.append(body.agent)
+        self._terminate(body, launch, living, SURVIVOR_GRACE_S, lambda: self._end_server(launch, body, self._verified))
+
+    def _end_server(self, launch: Launch, body: Body, then: Callable[[Launch, Body], None]) -> None:
+        world, server = self._world, body.server
+        if server is None or not server.alive:
+            world.daemon.later(0.01, then, launch, body)
+            return
+        world.promises.signalled(launch, body, server)
+        world.host.send(body, server, signal.SIGTERM, "vigil")
+        world.daemon.later(SERVER_GRACE_S if server.stopped else 0.05, self._server_left, launch, body, then)
+
+    def _server_left(self, launch: Launch, body: Body, then: Callable[[Launch, Body], None]) -> None:
+        assert body.server is not None
+        self._world.host.send(body, body.server, signal.SIGKILL, "vigil")
+        self._world.daemon.later(KILLED_S, then, launch, body)
+
+    def _verified(self, launch: Launch, body: Body) -> None:
+        left = [process for process in body.processes() if process.alive and process.role != "root"]
+        if left:
+            self._finish(launch.id, Ended(launch.id, ok=False, why=f"{len(left)} of its processes live on after KILL"))
+        else:
+            self._world.senses.forget(launch.id)
+            self._finish(launch.id, Ended(launch.id, ok=True))
+
+    def _finish(self, launch_id: str, outcome: Ended | Attended | Closed) -> None:
+        self._world.daemon.feed(outcome)
+        if self._world.daemon.runs and launch_id in self._busy:
+            self._done(launch_id)
+
+    def _close(self, launch: Launch) -> None:
+        """The agent is dead: its server goes, its children stay."""
+        body = self._world.host.bodies.get(launch.id)
+        if body is None:
+            self._world.daemon.later(0.01, self._finish, launch.id, Closed(launch.id, ()))
+        else:
+            self._end_server(launch, body, self._closed)
+
+    def _closed(self, launch: Launch, body: Body) -> None:
+        now = self._world.daemon.clock()
+        facts = []
+        for axis, process in ((Axis.RUNTIME, body.root), (Axis.SERVER, body.server)):
+            if process is not None:
+                facts.append(Fact(axis, "alive" if process.alive else "dead", "procfs", now, conclusive=True))
+        gone = body.server is None or not body.server.alive
+        if gone:
+            self._world.senses.forget(launch.id)
+        self._finish(launch.id, Closed(launch.id, tuple(facts), gone))
+
+    def _repair(self, launch: Launch) -> None:
+        """A living server makes its socket anew."""
+        body = self._world.host.bodies.get(launch.id)
+        if body is not None and body.server is not None and body.server.alive:
+            body.has_socket, body.repairs = not body.server.stopped, body.server.stopped
+        self._world.senses.look(launch.id)
+
+    def _purge(self, session: Session) -> None:
+        gone = {f"{session.id}-{number}" for number in range(1, session.launches + 1)}
+        self.folders -= gone
+        self._world.promises.purged(session)

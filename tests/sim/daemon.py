@@ -1,0 +1,260 @@
+"""The simulated daemon: the real machine, fed in order; what it decides is made durable first, and only then carried out.
+
+It can be killed between any two of these steps, be stopped, or wait for a store that is slow or full. What is decided meanwhile
+is kept in memory, as in the real one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tests.sim.adoption import adopt
+from vigil.core.effects import Effect, Persist, SetTimer, Tell
+from vigil.core.events import Condition, Declared, Event, Gap, Resumed, TimerFired, Withdrawn
+from vigil.core.incidents import host_incident
+from vigil.core.machine import Machine
+from vigil.core.model import IncidentKind, Session
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+EPOCH = 1_000_000.0
+TELL_S = 0.5
+RETRY_S = 0.5
+SLOW_S = 5.0
+GAP_S = 3.0  # the loop beats once a second; what is later by two is a gap
+
+Batch = tuple[Event, list[Effect]]
+
+
+class Daemon:
+    """One daemon after another, over one store."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.life = 0  # every start and every end is another one; what was under way in an older one is gone
+        self.runs = False
+        self.blocked_until = 0.0  # somebody stopped it, and its clock apart with it
+        self.offset = EPOCH  # its clock is the wall's at boot, and steady from then on
+        self.doom: str | None = None  # where in its next step it is killed
+        self.known: dict[str, Session] = {}  # as decided
+        self.machine = Machine()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._queue: deque[Event] = deque()
+        self._handling = False
+        self._unwritten: deque[Batch] = deque()
+        self._writing = False
+        self._slow = False
+        self._timers: dict[tuple[str, str], float] = {}
+        self._gap_s = 0.0
+        self.blocked_until = 0.0
+        self.doom = None
+
+    def clock(self) -> float:
+        """Return the time, as this daemon has it."""
+        return self.offset + self._world.engine.now
+
+    @property
+    def hears(self) -> bool:
+        """Say whether it can take anything in now."""
+        return self.runs and self.blocked_until <= self._world.engine.now
+
+    def start(self) -> None:
+        """Take over what the last one left."""
+        if self.runs:
+            return
+        world = self._world
+        world.say("daemon", "starts")
+        self._begin()
+        self.life += 1
+        self.runs = True
+        stored, incidents = world.store.read_sessions(), world.store.read_incidents()
+        self.machine = Machine(stored, incidents)
+        self.known = {session.id: session for session in stored}
+        world.notifier.begin()
+        for incident in incidents:
+            if incident.resolved_at is None:
+                world.notifier.tell(incident)
+        world.carriers.begin()
+        world.senses.begin()
+        self._queue.append(Resumed())
+        self._queue.extend(event for session in stored if (event := adopt(world, session)) is not None)
+        world.promises.started()
+        self._handle_all()
+        self.over(IncidentKind.LATE_DAEMON, "a new daemon has started")
+        world.keeper.connected()
+        world.spool.deliver()
+
+    def kill(self) -> None:
+        """End it without a word."""
+        if self.runs:
+            self._world.say("daemon", "is killed")
+            self._world.promises.killed()
+            self.runs = False
+            self.life += 1
+
+    def _die(self) -> None:
+        """It was killed in the middle of something; somebody starts it again."""
+        self._world.take_daemon_down(self._world.down_s)
+
+    def block(self, for_s: float) -> None:
+        """Stop it for a while."""
+        if self.runs:
+            self.blocked_until = max(self.blocked_until, self._world.engine.now + for_s)
+            self.missed(for_s)
+
+    def missed(self, seconds: float) -> None:
+        """Nobody ran us for so long: that is said before anything else."""
+        if self.runs and seconds > GAP_S:
+            self._gap_s += seconds
+            self.later(0.0, self._handle_all)
+
+    def later(self, delay_s: float, call: Callable[..., None], *args: Any) -> None:
+        """Do something later in this life; a daemon that is stopped does it when it goes on."""
+        self._world.engine.after(delay_s, self._due, self.life, call, args)
+
+    def _due(self, life: int, call: Callable[..., None], args: tuple[Any, ...]) -> None:
+        if life != self.life:
+            return
+        engine = self._world.engine
+        if self.blocked_until > engine.now:
+            engine.at(self.blocked_until, self._due, life, call, args)
+        else:
+            call(*args)
+
+    def feed(self, event: Event) -> None:
+        """Queue an event, and handle it as soon as we run."""
+        if self.runs:
+            self._queue.append(event)
+            if self.blocked_until > self._world.engine.now:
+                self.later(0.0, self._handle_all)
+            else:
+                self._handle_all()
+
+    def report(self, kind: IncidentKind, why: str) -> None:
+        """Open an incident of the host at once, recorded after."""
+        incident = host_incident(kind, why, self.clock())
+        if not self._world.notifier.is_open(incident.key):  # else the one that is open takes it in
+            self._world.notifier.tell(incident)
+        self.feed(Condition(kind, True, why, incident.opened_at))
+
+    def over(self, kind: IncidentKind, why: str) -> None:
+        """Resolve an incident of the host."""
+        self.feed(Condition(kind, False, why, self.clock()))
+
+    def _handle_all(self) -> None:
+        if self._handling:
+            return
+        self._handling = True
+        life = self.life
+        while life == self.life and (self._queue or self._gap_s):
+            if self._gap_s:
+                missed_s, self._gap_s = self._gap_s, 0.0
+                self._handle(Gap(missed_s))
+            else:
+                self._handle(self._queue.popleft())
+        if life == self.life:
+            self._handling = False
+
+    def _handle(self, event: Event) -> None:
+        world = self._world
+        effects = self.machine.handle(event, self.clock())
+        world.handled(event, effects)
+        for effect in effects:
+            if isinstance(effect, Persist):
+                for session_id in effect.removed:
+                    self.known.pop(session_id, None)
+                for session in effect.sessions:
+                    self.known[session.id] = session
+            elif isinstance(effect, Tell) and (self._writing or not world.store.is_well):
+                self.later(TELL_S, world.notifier.tell, effect.incident)
+        world.promises.decided(event, effects)
+        self._unwritten.append((event, effects))
+        self._write_all()
+
+    def _write_all(self) -> None:
+        """Write what was decided, in order, and act on it; a store that is not well is waited for."""
+        store, life = self._world.store, self.life
+        while self.runs and life == self.life and self._unwritten and not self._writing:
+            event, effects = self._unwritten[0]
+            writes = bool(effects) and isinstance(effects[0], Persist)
+            if writes and not store.is_well:
+                self._writing = True
+                self.later(SLOW_S, self._note_slow, event)
+                self.later(store.slow_s or RETRY_S, self._try, event)
+                return
+            if writes:
+                self._write(event, effects[0])
+            if life == self.life:
+                self._unwritten.popleft()
+                self._world.spool.settle(event)
+                self._act(effects)
+
+    def _try(self, event: Event) -> None:
+        """The store has answered, or could not write."""
+        self._writing = False
+        store = self._world.store
+        if store.full and isinstance(event, Declared):
+            self._unwritten.popleft()
+            self.machine.handle(Withdrawn(event.session_id), self.clock())
+            self.known.pop(event.session_id, None)
+            self._world.people.refused(event.name)
+        elif store.full:
+            self._writing = True
+            self.later(RETRY_S, self._try, event)
+            return
+        else:
+            event, effects = self._unwritten[0]
+            life = self.life
+            self._write(event, effects[0])
+            if life != self.life:
+                return
+            self._unwritten.popleft()
+            self._world.spool.settle(event)
+            self._act(effects)
+        if self._slow and self.runs:
+            self._slow = False
+            self.over(IncidentKind.LATE_DAEMON, "the store writes again")
+        self._write_all()
+
+    def _note_slow(self, event: Event) -> None:
+        if self._writing and self._unwritten and self._unwritten[0][0] is event and not self._slow:
+            self._slow = True
+            self.report(IncidentKind.LATE_DAEMON, "the store takes long to write")
+
+    def _write(self, event: Event, change: Effect) -> None:
+        assert isinstance(change, Persist)
+        if self.doom == "before-write":
+            self._die()
+            return
+        self._world.store.write(change)
+        self._world.people.heard(event)
+        for session_id in change.removed:
+            self._world.people.removed(session_id)
+        self._world.promises.written(change)
+        if self.doom == "after-write":
+            self._die()
+
+    def _act(self, effects: list[Effect]) -> None:
+        life = self.life
+        for effect in effects:
+            if life != self.life:
+                return
+            if isinstance(effect, SetTimer):
+                self._timers[effect.session_id, effect.kind] = effect.at
+                self.later(max(0.0, effect.at - self.clock()), self._fire, effect.session_id, effect.kind, effect.at)
+            elif isinstance(effect, Tell):
+                self._world.notifier.tell(effect.incident)
+            elif not isinstance(effect, Persist):
+                self._world.carriers.carry_out(effect)
+                if self.doom == "while-acting":
+                    self._die()
+
+    def _fire(self, session_id: str, kind: str, at: float) -> None:
+        if self._timers.get((session_id, kind)) == at:
+            del self._timers[session_id, kind]
+            self.feed(TimerFired(session_id, kind))

@@ -1,0 +1,103 @@
+"""Faults: what can go wrong, a row each; they strike a session or the host, and heal after a while if they are of that kind."""
+
+from __future__ import annotations
+
+from tests.sim.faults.agents import (
+    cannot_be_killed,
+    dies_at_birth,
+    ends_unseen,
+    exits,
+    finishes,
+    hangs,
+    is_signalled,
+    is_stopped,
+    leaks,
+    next_birth,
+    outlives_its_pane,
+)
+from tests.sim.faults.host import (
+    host_reboots,
+    host_sleeps,
+    somebody_types,
+)
+from tests.sim.faults.senses import (
+    axis_cannot_be_read,
+    everything_is_confused,
+    hooks_are,
+    nobody_can_be_read,
+    nothing_can_be_read,
+    probes_are_slow,
+)
+from tests.sim.faults.servers import (
+    all_servers_are_killed,
+    all_servers_hang,
+    pane_is_closed,
+    server_hangs,
+    server_is_killed,
+    socket_is_lost,
+    somebody_attaches,
+)
+from tests.sim.faults.sizes import Strike
+from tests.sim.faults.vigil import (
+    daemon_dies,
+    daemon_is_killed,
+    daemon_is_stopped,
+    keeper_is_killed,
+    keeper_is_stopped,
+    notifier_is_down,
+    store_is_full,
+    store_is_slow,
+)
+
+__all__ = ["FAULTS", "Strike"]
+
+FAULTS: dict[str, Strike] = {
+    "agent exits": exits,
+    "agent finishes": finishes,
+    "agent is signalled": is_signalled,
+    "agent ends unseen": ends_unseen,
+    "agent dies at birth": dies_at_birth,
+    "agent is stopped": is_stopped,
+    "agent hangs": hangs,
+    "agent leaks a child": leaks,
+    "agent cannot be killed": cannot_be_killed,
+    "agent outlives its pane": outlives_its_pane,
+    "server is killed": server_is_killed,
+    "all servers are killed": all_servers_are_killed,
+    "pane is closed": pane_is_closed,
+    "server hangs": server_hangs,
+    "all servers hang": all_servers_hang,
+    "socket is lost": socket_is_lost,
+    "somebody attaches": somebody_attaches,
+    "birth fails": next_birth("fails"),
+    "birth fails half-way": next_birth("half"),
+    "birth is not told": next_birth("lost"),
+    "axis cannot be read": axis_cannot_be_read("failed"),
+    "axis is unclear": axis_cannot_be_read("unknown"),
+    "server is left out": axis_cannot_be_read("missing"),
+    "axis is not listed": axis_cannot_be_read("omitted"),
+    "everything is confused": everything_is_confused,
+    "nothing can be read": nothing_can_be_read,
+    "nobody can be read": nobody_can_be_read,
+    "probes are slow": probes_are_slow,
+    "hooks are lost": hooks_are("lost"),
+    "hooks are doubled": hooks_are("doubled"),
+    "hooks are reordered": hooks_are("reordered"),
+    "daemon is killed": daemon_is_killed,
+    "daemon dies before it writes": daemon_dies("before-write"),
+    "daemon dies before it acts": daemon_dies("after-write"),
+    "daemon dies while it acts": daemon_dies("while-acting"),
+    "daemon is stopped": daemon_is_stopped,
+    "keeper is killed": keeper_is_killed,
+    "keeper is stopped": keeper_is_stopped,
+    "store is full": store_is_full,
+    "store is slow": store_is_slow,
+    "notifier is down": notifier_is_down,
+    "host sleeps": host_sleeps,
+    "host reboots": host_reboots,
+    "somebody stops it": somebody_types("stop"),
+    "somebody starts it": somebody_types("start"),
+    "somebody restarts it": somebody_types("restart"),
+    "somebody resets it": somebody_types("reset"),
+    "somebody removes it": somebody_types("rm"),
+}

@@ -1,0 +1,71 @@
+"""Faults of Vigil itself: daemon and keeper killed or stopped, a store that cannot write, nobody to tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.sim.faults.agents import exits, is_signalled
+from tests.sim.faults.servers import server_is_killed
+from tests.sim.faults.sizes import Strike, between, pick
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+
+def daemon_is_killed(world: World, session_id: str, size: float) -> bool:
+    world.take_daemon_down(between(size, 0.2, 3600.0))
+    return True
+
+
+def daemon_dies(where: str) -> Strike:
+    """Kill it in its next step, and make sure there is one."""
+
+    def strike(world: World, session_id: str, size: float) -> bool:
+        if not world.daemon.runs:
+            return False
+        world.daemon.doom = where
+        world.down_s = between(size, 0.2, 1800.0)
+        return pick(size, exits, is_signalled, server_is_killed)(world, session_id, size)
+
+    return strike
+
+
+def daemon_is_stopped(world: World, session_id: str, size: float) -> bool:
+    for_s = between(size, 4.0, 1200.0)
+    world.deafen(for_s)
+    world.daemon.block(for_s)
+    return True
+
+
+def keeper_is_killed(world: World, session_id: str, size: float) -> bool:
+    world.keeper.kill()
+    return True
+
+
+def keeper_is_stopped(world: World, session_id: str, size: float) -> bool:
+    for_s = between(size, 1.0, 600.0)
+    world.excuse(for_s)
+    world.keeper.stop(for_s)
+    return True
+
+
+def store_is_full(world: World, session_id: str, size: float) -> bool:
+    for_s = between(size, 1.0, 600.0)
+    world.excuse(for_s + 1.0)
+    world.store.full = True
+    world.engine.after(for_s, setattr, world.store, "full", False)
+    return True
+
+
+def store_is_slow(world: World, session_id: str, size: float) -> bool:
+    slow_s, for_s = between(size, 0.05, 20.0), between(size, 10.0, 300.0)
+    world.excuse(for_s + 2 * slow_s + 300.0)
+    world.store.slow_s = slow_s
+    world.engine.after(for_s, setattr, world.store, "slow_s", 0.0)
+    return True
+
+
+def notifier_is_down(world: World, session_id: str, size: float) -> bool:
+    world.notifier.down = True
+    world.engine.after(between(size, 30.0, 7200.0), setattr, world.notifier, "down", False)
+    return True

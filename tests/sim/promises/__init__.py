@@ -1,0 +1,60 @@
+"""The promises of DESIGN section 1, each as a check over what really happened: reading them tells what Vigil promises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.sim.promises.base import MOMENTS, Broken, Promise
+from tests.sim.promises.calming import Converges, Obeys
+from tests.sim.promises.doubting import OnlyReading, Shown, WayOut
+from tests.sim.promises.dying import Backoff, OneDeath
+from tests.sim.promises.living import CleanIdentity, IntentFirst, NoHarm, NothingLost, OneAgent, OnlyOurs
+from tests.sim.promises.telling import Activity, OneIncident, OnTime
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+__all__ = ["PROMISES", "Broken", "Promise", "Promises"]
+
+PROMISES: tuple[type[Promise], ...] = (
+    OneAgent,
+    NoHarm,
+    OneDeath,
+    Backoff,
+    WayOut,
+    OnTime,
+    OnlyReading,
+    IntentFirst,
+    OnlyOurs,
+    NothingLost,
+    CleanIdentity,
+    OneIncident,
+    Shown,
+    Activity,
+    Obeys,
+    Converges,
+)
+
+
+class Promises:
+    """All promises of one world; each hears the moments it has a word for."""
+
+    def __init__(self, world: World) -> None:
+        promises = [kind(world) for kind in PROMISES]
+        self._heard = {
+            moment: [getattr(promise, moment) for promise in promises if hasattr(promise, moment)] for moment in MOMENTS
+        }
+        for moment, heard in self._heard.items():
+            setattr(self, moment, _to_all(heard))
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, moment: str) -> Any: ...
+
+
+def _to_all(heard: list[Any]) -> Any:
+    def tell(*args: Any) -> None:
+        for one in heard:
+            one(*args)
+
+    return tell

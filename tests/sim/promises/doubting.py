@@ -1,0 +1,219 @@
+"""Doubt: P5 and P7, and what DESIGN 4.2 says of when it is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from tests.sim.promises.base import Promise
+from vigil.core.effects import Conclude, Effect, Persist, Spawn
+from vigil.core.events import Event, Gap, Observed, Orphaned, Swept
+from vigil.core.model import Axis, Session, State
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+
+class WayOut(Promise):
+    """Every non-terminal state has a way out, and says what it waits for and until when."""
+
+    name = "P5"
+    BOUND_S: ClassVar = {
+        State.PENDING: 90.0,
+        State.STARTING: 90.0,
+        State.SUSPECT: 330.0,
+        State.ENDING: 75.0,
+        State.CRASHED: 90.0,
+    }
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._since: dict[str, tuple[Session, float, float]] = {}  # as it is, until when it may be, if somebody can act
+
+    def written(self, change: Persist) -> None:
+        for session_id in change.removed:
+            self._since.pop(session_id, None)
+        for session in change.sessions:
+            self.demand(session.why, f"{session.name} is {session.state} and does not say why")
+            if session.state in (State.PENDING, State.CRASHED):
+                self.demand(session.hold is not None, f"{session.name} is {session.state} and waits for nothing")
+            before = self._since.get(session.id)
+            if before is None or (before[0].state, before[0].hold) != (session.state, session.hold):
+                self._check(session.id)
+                self._since[session.id] = (session, self._deadline(session), self.world.excuses.by(self.world.engine.now))
+
+    def _deadline(self, session: Session) -> float:
+        wait_s = self.BOUND_S.get(session.state, 0.0)
+        if session.hold is not None and session.hold.until is not None:
+            longest_s = session.spec.restart.cap_s * (1 + session.spec.restart.jitter)
+            wait_s += min(longest_s, max(0.0, session.hold.until - self.world.daemon.clock()))
+        return self.world.engine.now + wait_s
+
+    def _check(self, session_id: str) -> None:
+        before = self._since.get(session_id)
+        if before is not None and before[0].state in self.BOUND_S:
+            session, deadline, excused_s = before
+            now = self.world.engine.now
+            late_s = now - deadline - (self.world.excuses.by(now) - excused_s)
+            self.demand(late_s <= 0, f"{session.name} is {session.state} ({session.why}) for {late_s:.0f} s too long")
+
+    def calm(self) -> None:
+        for session_id in list(self._since):
+            self._check(session_id)
+
+
+class OnlyReading(Promise):
+    """Reading never concludes and never writes a death; `failed to find out` is never `dead`."""
+
+    name = "P7"
+
+    def decided(self, event: Event, effects: list[Effect]) -> None:
+        if isinstance(event, Observed | Swept):
+            for effect in effects:
+                self.demand(not isinstance(effect, Spawn), "a reading launches something")
+                if isinstance(effect, Persist):
+                    self.demand(not effect.deaths, "a reading records a death")
+
+
+class Shown(Promise):
+    """A doubt has a reason, is shown in time, and needs a human in time: neither earlier nor later than DESIGN 4.2 says."""
+
+    name = "doubt"
+    WELL = ("alive", "stopped")
+    UNREAD = ("unknown", "failed")
+    WEDGED_S, BLIND_S, UNREADABLE_S, EPISODE_S = 10.0, 60.0, 60.0, 300.0
+    OVER_S = 20.0  # what the kernel saw end is gathered and told within a pass or two
+    TAKEN_UP_S = 5.0  # a new daemon may count one sample for the time it was away
+    SLACK_S = 35.0  # a pass every 15 s, a ping on every second one
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._read: dict[str, dict[Axis, str]] = {}  # what was told of each launch last
+        self._since: dict[tuple[str, str], float] = {}  # since when something has been wrong without a break
+        self._killed_at = 0.0
+        self._late: set[str] = set()
+        self._stuck: set[str] = set()
+        self._gone: dict[str, list[float]] = {}  # when a launch looked dead, by inference
+
+    def decided(self, event: Event, effects: list[Effect]) -> None:
+        if isinstance(event, Gap):
+            self._shift(event.lasted_s)
+        elif isinstance(event, Orphaned):
+            self._note(event.launch_id, "ill", True)
+        elif isinstance(event, Observed):
+            self._take_in(event)
+        elif isinstance(event, Swept):
+            for seen in event.observed:
+                self._take_in(seen)
+        for effect in effects:
+            if isinstance(effect, Persist):
+                for session in effect.sessions:
+                    self._check(session, isinstance(event, Observed | Swept))
+            elif isinstance(effect, Conclude):
+                self._check_conclusion(effect.launch.id)
+        for seen in (event,) if isinstance(event, Observed) else event.observed if isinstance(event, Swept) else ():
+            self._check_shown(seen.launch_id)
+
+    def killed(self) -> None:
+        self._killed_at = self.world.engine.now
+
+    def started(self) -> None:
+        self._shift(self.world.engine.now - self._killed_at - self.TAKEN_UP_S)
+        stored = [session for session in self.world.store.sessions.values() if session.launch is not None]
+        self._stuck = {session.launch.id for session in stored if session.launch and session.state is State.STUCK}
+        for session in stored:
+            if session.doubt is None and session.launch is not None:  # what was not durable is met anew
+                self._forget(session.launch.id)
+
+    def _shift(self, by_s: float) -> None:
+        """While nobody looked no doubt grew older."""
+        self._since = {key: since + by_s for key, since in self._since.items()}
+
+    def _take_in(self, seen: Observed) -> None:
+        launch_id, now = seen.launch_id, self.world.daemon.clock()
+        if any(now - fact.observed_at > 2.0 for fact in seen.facts):
+            self._late.add(launch_id)  # nobody can say since when
+        read = self._read.setdefault(launch_id, {})
+        for fact in seen.facts:
+            if not (fact.value == "dead" and fact.conclusive):
+                read[fact.axis] = fact.value
+            else:
+                read[fact.axis] = "ended"
+        if not seen.facts:
+            return
+        process, runtime = read.get(Axis.PROCESS, "unknown"), read.get(Axis.RUNTIME, "unknown")
+        server = read.get(Axis.SERVER, "alive")
+        self._note(launch_id, "ill", any(value not in self.WELL for value in (process, runtime, server)))
+        self._note(launch_id, "wedged", server == "wedged" and process in self.WELL and runtime in self.WELL)
+        self._note(launch_id, "hung", server == "wedged")
+        self._note(launch_id, "over", process == "ended")
+        self._note(launch_id, "unreadable", process in self.UNREAD and runtime not in self.WELL)
+        looks_dead = process == "dead" or (runtime == "ended" and process not in (*self.WELL, *self.UNREAD))
+        if not looks_dead:
+            self._gone.pop(launch_id, None)
+        else:
+            self._gone.setdefault(launch_id, []).append(self.world.engine.now)
+
+    def _note(self, launch_id: str, what: str, holds: bool) -> None:
+        if not holds:
+            self._since.pop((launch_id, what), None)
+        else:
+            self._since.setdefault((launch_id, what), self.world.engine.now)
+
+    def _lasted_s(self, launch_id: str, what: str) -> float:
+        since = self._since.get((launch_id, what))
+        return 0.0 if since is None else self.world.engine.now - since
+
+    def _check(self, session: Session, by_reading: bool) -> None:
+        """Not too early."""
+        launch_id = session.launch.id if session.launch else ""
+        was_stuck = launch_id in self._stuck
+        (self._stuck.add if session.state is State.STUCK else self._stuck.discard)(launch_id)
+        if session.doubt is None:
+            self._forget(launch_id)
+        elif was_stuck and session.state is not State.STUCK:  # what caused it is well; what is wrong now began now
+            self._forget(launch_id)
+            self._note(launch_id, "ill", True)
+        elif by_reading and launch_id not in self._late and session.state_since == self.world.daemon.clock():
+            ill_s = self._lasted_s(launch_id, "ill")
+            told = f"{session.name} is {session.state} after {ill_s:.0f} s ({session.why})"
+            self.demand((launch_id, "ill") in self._since, f"{told} for no reason")
+            wedged = (launch_id, "wedged") in self._since
+            if session.state is State.SUSPECT and wedged:
+                self.demand(ill_s >= self.WEDGED_S - 0.1, f"{told}: too early")
+            elif session.state is State.STUCK:
+                hopeless = (launch_id, "hung") in self._since or (launch_id, "unreadable") in self._since
+                self.demand(ill_s >= (self.UNREADABLE_S if hopeless else self.EPISODE_S) - 10.0, f"{told}: too early")
+
+    def _check_shown(self, launch_id: str) -> None:
+        """Not too late."""
+        session = self.world.daemon.known.get(launch_id.rpartition("-")[0])
+        if session is None or session.launch is None or session.launch.id != launch_id or session.launch.ended_at is not None:
+            return
+        over_s = self._lasted_s(launch_id, "over")
+        excused_s = self.world.excuses.since(self.world.engine.now - over_s, self.world.engine.now)
+        self.demand(
+            over_s - excused_s <= self.OVER_S, f"{session.name} is {session.state}, and its end was read {over_s:.0f} s ago"
+        )
+        if session.state in (State.ENDING, State.STUCK) or launch_id in self._late or over_s:
+            return
+        ill_s = self._lasted_s(launch_id, "ill")
+        worst_s = max(self._lasted_s(launch_id, "wedged"), self._lasted_s(launch_id, "unreadable"))
+        told = f"{session.name} is {session.state} after {ill_s:.0f} s of {self._read[launch_id]}"
+        self.demand(session.state is State.SUSPECT or ill_s <= self.BLIND_S + self.SLACK_S, f"{told}: not shown")
+        self.demand(worst_s <= self.UNREADABLE_S + self.SLACK_S, f"{told}: needs a human by now")
+        self.demand(ill_s <= self.EPISODE_S + self.SLACK_S, f"{told}: needs a human by now")
+
+    def _check_conclusion(self, launch_id: str) -> None:
+        """What lives is called dead only by equal samples, never by what could not be read; the kernel then says otherwise."""
+        body = self.world.host.bodies.get(launch_id)
+        if body is not None and body.lives:
+            samples = self._gone.get(launch_id, [])
+            read = self._read.get(launch_id, {})
+            pane_is_gone = "ended" in (read.get(Axis.RUNTIME), read.get(Axis.SERVER))
+            sure = bool(samples) and (pane_is_gone or samples[-1] - samples[0] >= 5.0)
+            self.demand(sure, f"{launch_id} lives, and is called dead by {self._read.get(launch_id)}")
+
+    def _forget(self, launch_id: str) -> None:
+        self._late.discard(launch_id)
+        for what in ("ill", "wedged", "hung", "over", "unreadable"):
+            self._since.pop((launch_id, what), None)

@@ -1,0 +1,148 @@
+"""What lives and what is ended: P1, P2, P8 to P11."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.sim.host import Body, Process
+from tests.sim.promises.base import Promise
+from vigil.core.effects import Effect, EndLaunch, Persist, Spawn
+from vigil.core.events import Asked, Event
+from vigil.core.model import Cause, Launch, Session, State
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+
+class OneAgent(Promise):
+    """At most one live agent process per session identity, whatever dies, hangs or races."""
+
+    name = "P1"
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._living: dict[str, Body] = {}
+
+    def born(self, body: Body) -> None:
+        if body.agent is not None:
+            before = self._living.get(body.session_id)
+            self.demand(before is None or not before.lives, f"{body.launch_id} is born beside a living agent")
+            self._living[body.session_id] = body
+
+
+class NoHarm(Promise):
+    """Policy never kills a session while a human is attached, anything shows progress, or the facts are unknown."""
+
+    name = "P2"
+
+    def ending(self, effect: EndLaunch, body: Body | None) -> None:
+        if body is None or body.agent is None or not body.pane_is_open or not body.attached or self._is_asked(effect.launch):
+            return
+        self.demand(effect.unless_attended, f"the pane of {effect.launch.id} is closed while a person is in it")
+
+    def signalled(self, launch: Launch, body: Body, process: Process) -> None:
+        if process is not body.agent or self._is_asked(launch) or self._failed_to_start(launch):
+            return
+        self.demand(
+            not body.pane_is_open or (body.server and not body.server.alive), f"{launch.id} was ended by policy, and well"
+        )
+
+    def _is_asked(self, launch: Launch) -> bool:
+        """Say whether an operator wants it gone, on record."""
+        session = self.world.store.sessions.get(launch.session_id)
+        intents = self.world.store.intents.get(launch.id, ())
+        return (
+            session is None
+            or session.after is not None
+            or any(intent.cause is Cause.OPERATOR for intent in intents)
+            or (self.world.people.wants_anew(launch.session_id, self._born_at(launch)))
+        )
+
+    def _born_at(self, launch: Launch) -> float:
+        body = self.world.host.bodies.get(launch.id)
+        return 0.0 if body is None else body.born_at
+
+    def _failed_to_start(self, launch: Launch) -> bool:
+        death = self.world.store.deaths.get(launch.id)
+        return death is not None and death.cause is Cause.LAUNCH_FAILED
+
+
+class IntentFirst(Promise):
+    """A deliberate stop or restart is recorded before its first signal, so our own kills are never mistaken for crashes."""
+
+    name = "P8"
+
+    def signalled(self, launch: Launch, body: Body, process: Process) -> None:
+        if process is body.agent and launch.id not in self.world.store.deaths:
+            self.demand(self.world.store.intents.get(launch.id), f"{launch.id} is signalled without an intent on record")
+
+
+class OnlyOurs(Promise):
+    """Nothing is ever signalled but a process whose pid and start time were recorded for this very launch."""
+
+    name = "P9"
+
+    def signalled(self, launch: Launch, body: Body, process: Process) -> None:
+        self.demand(process.launch_id == launch.id == body.launch_id, f"{launch.id} signals a process of {process.launch_id}")
+
+    def decided(self, event: Event, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, EndLaunch):
+                for named in (effect.launch.process, effect.launch.found, effect.launch.root, effect.launch.server):
+                    found = self.world.host.find(named)
+                    ours = found is None or found.launch_id == effect.launch.id
+                    self.demand(ours, f"{effect.launch.id} names a process of another launch")
+
+
+class NothingLost(Promise):
+    """`kill -9` of the daemon loses nothing: the next start adopts every live session and respawns nothing that lives."""
+
+    name = "P10"
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._adopted: dict[str, str] = {}  # launches that lived when this daemon started, and nobody wanted otherwise
+
+    def started(self) -> None:
+        self._adopted = {}
+        for session in self.world.store.sessions.values():
+            body = self.world.host.bodies.get(session.launch.id) if session.launch else None
+            if body is not None and body.lives and body.pane_is_open and session.state in (State.RUNNING, State.STARTING):
+                self._adopted[session.id] = body.launch_id
+
+    def decided(self, event: Event, effects: list[Effect]) -> None:
+        if isinstance(event, Asked):
+            self._adopted.pop(event.session_id, None)
+        for effect in effects:
+            if isinstance(effect, Spawn):
+                kept = self._adopted.get(effect.session.id)
+                body = self.world.host.bodies.get(kept or "")
+                self.demand(body is None or not body.lives, f"{kept} lived when the daemon started, and is launched again")
+
+
+class CleanIdentity(Promise):
+    """Removing an identity removes all that is keyed by it and nothing else; a namesake is born clean."""
+
+    name = "P11"
+
+    def purged(self, session: Session) -> None:
+        world = self.world
+        left = [body for body in world.host.bodies.values() if body.session_id == session.id]
+        for body in left:
+            alive = [process for process in body.processes() if process.alive]
+            self.demand(not alive, f"{session.name} was removed, and {len(alive)} of its processes live")
+        files = [launch_id for launch_id in world.carriers.folders if launch_id.rpartition("-")[0] == session.id]
+        self.demand(not files, f"{session.name} was removed, and its files stay: {files}")
+
+    def written(self, change: Persist) -> None:
+        for session_id in change.removed:
+            self.demand(session_id not in self.world.store.sessions, f"{session_id} is stored again after its removal")
+            self.demand(
+                not any(i.session_id == session_id and i.resolved_at is None for i in self.world.store.incidents.values()),
+                f"{session_id} was removed, and an incident of it stays open",
+            )
+            for other in self.world.people.existing - {session_id}:
+                self.demand(other in self.world.store.sessions, f"{other} went with {session_id}")
+        for session in change.sessions:
+            if session.launches == 1 and session.launch and not session.launch.ended_at:
+                self.demand(not session.charges and session.last_death is None, f"{session.name} was not born clean")

@@ -1,0 +1,173 @@
+"""What humans are told: P6 and P12, and what an agent says it does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.sim.promises.base import Broken, Promise
+from vigil.core.activity import Hook
+from vigil.core.effects import Effect, Persist, Tell
+from vigil.core.escalate import Due
+from vigil.core.events import Event, Hooked
+from vigil.core.model import Axis, Cause, Incident, IncidentKind, Session, State
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+
+class OnTime(Promise):
+    """The escalation clock is never late by more than 1 s, whatever probes, runtimes, the disk or a notifier do."""
+
+    name = "P6"
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._told: dict[str, tuple[float, float]] = {}  # when this daemon knew of an incident, and how deaf it had been
+
+    def decided(self, event: Event, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Persist):
+                told = {e.incident.id for e in effects if isinstance(e, Tell)}
+                for incident in effect.incidents:
+                    if incident.id not in self._told and incident.resolved_at is None:
+                        self.demand(incident.id in told, f"nobody is told of {incident.key}")
+                        self._told[incident.id] = self._now()
+
+    def started(self) -> None:
+        self._told = dict.fromkeys(self._told, self._now())
+
+    def _now(self) -> tuple[float, float]:
+        now = self.world.engine.now
+        return now, self.world.deafness.by(now)
+
+    def handed_out(self, due: Due, now: float) -> None:
+        if due.event == "opened" and due.notice_id.endswith("/0/0"):
+            (now, deaf_s), (known_at, deaf_before_s) = self._now(), self._told.get(due.incident.id, self._now())
+            late_s = now - known_at - (deaf_s - deaf_before_s)
+            self.demand(late_s <= 1.0, f"{due.incident.key} is told {late_s:.1f} s late")
+
+
+class OneIncident(Promise):
+    """One incident per condition: one notice when it opens, reminders on their schedule, one when it resolves."""
+
+    name = "P12"
+    FOR_EVER_S = 1e9
+    URGENT = frozenset(
+        {
+            IncidentKind.SATURATED,
+            IncidentKind.STUCK,
+            IncidentKind.SERVER_DIED,
+            IncidentKind.MASS_DEATH,
+            IncidentKind.KEEPER_LOST,
+        }
+    )
+    ACTION = frozenset({IncidentKind.NEEDS_INPUT})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._open: dict[str, str] = {}
+        self._over: set[str] = set()
+        self._delivered: set[str] = set()
+        self._delivered_at: dict[str, float] = {}
+        self._slots: dict[tuple[str, str, int], str] = {}  # each place in the schedule of a route, and the notice it had
+        self._recorded: set[str] = set()
+
+    def written(self, change: Persist) -> None:
+        for incident in sorted(change.incidents, key=lambda found: found.resolved_at is None):
+            self._follow(incident)
+        for session in change.sessions:
+            self._check(session)
+
+    def _follow(self, incident: Incident) -> None:
+        self._recorded |= {notice.id for notice in incident.notices}
+        if incident.resolved_at is None:
+            self.demand(incident.id not in self._over, f"{incident.key} opens again under its old id")
+            self.demand(self._open.get(incident.key, incident.id) == incident.id, f"two incidents of {incident.key} are open")
+            self._open[incident.key] = incident.id
+        elif incident.id not in self._over:
+            self._over.add(incident.id)
+            if self._open.get(incident.key) == incident.id:
+                del self._open[incident.key]
+
+    def _check(self, session: Session) -> None:
+        """A session's incidents say what it is."""
+        activity = session.axes.get(Axis.ACTIVITY)
+        asks = activity is not None and activity.value == "waiting-human"
+        alive = session.state in (State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING)
+        saturated = session.hold is not None and session.hold.reason == "saturated"
+        self._matches(session, IncidentKind.STUCK, session.state is State.STUCK, folded=True)
+        self._matches(session, IncidentKind.SATURATED, saturated)
+        self._matches(session, IncidentKind.NEEDS_INPUT, alive and asks)
+
+    def _matches(self, session: Session, kind: IncidentKind, holds: bool, folded: bool = False) -> None:
+        is_open = f"{session.id}/{kind}" in self._open
+        if is_open != holds and not (folded and holds and f"host/{kind}" in self._open):
+            words = "is not told" if holds else "is still told"
+            raise Broken(self.name, f"{session.name} is {session.state} ({session.why}): {kind} {words}")
+
+    def handed_out(self, due: Due, now: float) -> None:
+        incident = due.incident
+        urgent, action = incident.kind in self.URGENT, incident.kind in self.ACTION
+        wanted = {"phone"} if urgent else {"desk", "phone"} if action else {"desk"}
+        self.demand(due.route in wanted, f"{incident.key} is told to {due.route}")
+        if due.event == "resolved":
+            self.demand(incident.resolved_at is not None, f"{incident.key} is called over, and is not")
+            slot = -1
+        else:
+            after_s, repeat_s = (0.0, 1800.0) if urgent else (900.0, 3600.0) if due.route == "phone" else (0.0, self.FOR_EVER_S)
+            slot = int((now - incident.opened_at - after_s + 0.001) // repeat_s)
+            self.demand(slot >= 0, f"{incident.key} is told to {due.route} early")
+        place = (incident.id, due.route, slot)
+        self.demand(place not in self._slots, f"{incident.key} is told to {due.route} out of turn")
+        self._slots[place] = due.notice_id
+
+    def delivered(self, due: Due) -> None:
+        self.demand(due.notice_id not in self._delivered, f"{due.notice_id} is told twice")
+        self._delivered.add(due.notice_id)
+        self._delivered_at[due.notice_id] = self.world.engine.now
+
+    def killed(self) -> None:
+        """What was delivered just now, or while nothing could be written, may come twice; all else is on record."""
+        now, world = self.world.engine.now, self.world
+        unsure = {
+            notice
+            for notice, at in self._delivered_at.items()
+            if notice not in self._recorded and (now - at < 2.0 or world.excuses.since(at, now))
+        }
+        handed = {notice for notice in self._slots.values() if notice not in self._delivered}
+        self._delivered -= unsure
+        self._slots = {place: notice for place, notice in self._slots.items() if notice not in unsure | handed}
+
+    def calm(self) -> None:
+        for kind in (IncidentKind.KEEPER_LOST, IncidentKind.LATE_DAEMON):
+            self.demand(not self.world.notifier.is_open(f"host/{kind}"), f"{kind} is over, and still told")
+        for session in self.world.store.sessions.values():
+            self._check(session)
+            death = session.last_death
+            down = session.state is State.FAILED and death is not None and death.cause is Cause.SERVER_DIED
+            if f"host/{IncidentKind.MASS_DEATH}" not in self._open:
+                self._matches(session, IncidentKind.SERVER_DIED, down)
+
+
+class Activity(Promise):
+    """What an agent said of itself last is what is shown (DESIGN 4.1)."""
+
+    name = "activity"
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._said: dict[str, tuple[float, str]] = {}
+
+    def hears(self, launch_id: str, said: list[tuple[Hook, str]]) -> None:
+        for hook, meant in said:
+            if meant and hook.at >= self._said.get(launch_id, (0.0, ""))[0]:
+                self._said[launch_id] = (hook.at, meant)
+
+    def decided(self, event: Event, effects: list[Effect]) -> None:
+        if not isinstance(event, Hooked):
+            return
+        session = self.world.daemon.machine.of_launch(event.launch_id)
+        meant = self._said.get(event.launch_id)
+        if session is not None and session.launch is not None and session.launch.ended_at is None and meant is not None:
+            shown = session.axes[Axis.ACTIVITY].value
+            self.demand(shown == meant[1], f"{session.name} shows {shown}, its agent said {meant[1]}")

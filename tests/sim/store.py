@@ -1,0 +1,60 @@
+"""The simulated store: what is durable, through the same JSON as the real one; it can be slow, and it can be full."""
+
+from __future__ import annotations
+
+from vigil.core.effects import Persist
+from vigil.core.model import Death, Incident, Intent, Session
+from vigil.store.store import INCIDENT, SESSION
+
+UNTOLD_KEPT = 200
+
+
+class Store:
+    """What survives a daemon."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.deaths: dict[str, Death] = {}  # by launch id
+        self.intents: dict[str, list[Intent]] = {}  # by launch id
+        self.incidents: dict[str, Incident] = {}
+        self.full = False
+        self.slow_s = 0.0
+
+    @property
+    def is_well(self) -> bool:
+        """Say whether a write takes no time worth simulating."""
+        return not self.full and not self.slow_s
+
+    def write(self, change: Persist) -> None:
+        """Make a change durable, all of it."""
+        for session_id in change.removed:  # in the store's order: what is removed and stored in one call is there again
+            self.sessions.pop(session_id, None)
+            self.deaths = {key: death for key, death in self.deaths.items() if death.session_id != session_id}
+            self.intents = {key: found for key, found in self.intents.items() if found[0].session_id != session_id}
+        for session in change.sessions:
+            self.sessions[session.id] = session
+        for death in change.deaths:
+            self.deaths[death.launch_id] = death
+        for intent in change.intents:
+            self.intents.setdefault(intent.launch_id, []).append(intent)
+        for incident in change.incidents:
+            self.incidents[incident.id] = incident
+
+    def read_sessions(self) -> list[Session]:
+        """Read every session as a new daemon does."""
+        return [SESSION.validate_json(SESSION.dump_json(session)) for session in self.sessions.values()]
+
+    def read_incidents(self) -> list[Incident]:
+        """Read the incidents that are open, or over and perhaps not told so."""
+        newest = list(self.incidents.values())
+        wanted = [i for i in newest if i.resolved_at is None] + [i for i in newest if i.resolved_at is not None][-UNTOLD_KEPT:]
+        return [INCIDENT.validate_json(INCIDENT.dump_json(incident)) for incident in wanted if not _is_told(incident)]
+
+
+def _is_told(incident: Incident) -> bool:
+    """Say whether everybody who was told of an incident was told that it is over."""
+    if incident.resolved_at is None:
+        return False
+    sent = [notice for notice in incident.notices if notice.state == "sent"]
+    cleared = {notice.route for notice in sent if "/resolved/" in notice.id}
+    return {notice.route for notice in sent} <= cleared
