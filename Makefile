@@ -1,5 +1,5 @@
 # Every target does its own set-up on a fresh machine; see scripts/setup.
-.PHONY: demo test lint unit live soak-live bench setup clean
+.PHONY: demo test lint soak soak-live bench clean
 
 BIN := .venv/bin
 
@@ -16,6 +16,12 @@ lint:
 	@$(BIN)/ruff check src tests bench
 	@$(BIN)/ruff format --check src tests bench
 	@$(BIN)/mypy
+
+HOURS ?= 1
+soak: ## every mutant of the core, then new simulated worlds for HOURS hours (docs/simulator.md)
+	@scripts/setup dev
+	@$(BIN)/python -m tests.sim --mutants
+	@$(BIN)/python -m tests.sim --hours $(HOURS)
 
 soak-live: ## every repeated live test as often as the promises say
 	@scripts/setup dev

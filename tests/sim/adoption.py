@@ -25,12 +25,12 @@ def adopt(world: World, session: Session) -> Event | None:
     body = world.host.bodies.get(launch.id)
     if body is None or body.agent is None:
         return None if session.state is State.ENDING else Interrupted(launch.id)
+    if body.agent.id.boot != world.host.boot:  # whatever was recorded before: a new boot is never a crash
+        return Exited(Exit(launch.id, world.daemon.clock(), "start-up", rebooted=True))
     if launch.process is None:
         world.senses.follow(body, session)
         return world.carriers.launched(body, session, adopted=True)
     agent = world.host.find(launch.agent)
-    if launch.process.boot != world.host.boot and not body.kept:
-        return Exited(Exit(launch.id, world.daemon.clock(), "start-up", rebooted=True))
     if agent is not None and agent.alive:
         world.senses.follow(body, session)
         return world.carriers.launched(body, session, adopted=True)

@@ -50,7 +50,7 @@ class Daemon:
         self._writing = False
         self._slow = False
         self._timers: dict[tuple[str, str], float] = {}
-        self._gap_s = 0.0
+        self._stood_since: float | None = None
         self.blocked_until = 0.0
         self.doom = None
 
@@ -62,6 +62,11 @@ class Daemon:
     def hears(self) -> bool:
         """Say whether it can take anything in now."""
         return self.runs and self.blocked_until <= self._world.engine.now
+
+    @property
+    def has_backlog(self) -> bool:
+        """Say whether something that was decided waits for the store."""
+        return bool(self._unwritten)
 
     def start(self) -> None:
         """Take over what the last one left."""
@@ -105,12 +110,12 @@ class Daemon:
         """Stop it for a while."""
         if self.runs:
             self.blocked_until = max(self.blocked_until, self._world.engine.now + for_s)
-            self.missed(for_s)
+            self.stands_still()
 
-    def missed(self, seconds: float) -> None:
-        """Nobody ran us for so long: that is said before anything else."""
-        if self.runs and seconds > GAP_S:
-            self._gap_s += seconds
+    def stands_still(self) -> None:
+        """Nobody runs us from now on: when somebody does, that is said before anything else."""
+        if self.runs and self._stood_since is None:
+            self._stood_since = self._world.engine.now
             self.later(0.0, self._handle_all)
 
     def later(self, delay_s: float, call: Callable[..., None], *args: Any) -> None:
@@ -151,12 +156,12 @@ class Daemon:
             return
         self._handling = True
         life = self.life
-        while life == self.life and (self._queue or self._gap_s):
-            if self._gap_s:
-                missed_s, self._gap_s = self._gap_s, 0.0
+        if self._stood_since is not None:
+            missed_s, self._stood_since = self._world.engine.now - self._stood_since, None
+            if missed_s > GAP_S:
                 self._handle(Gap(missed_s))
-            else:
-                self._handle(self._queue.popleft())
+        while life == self.life and self._queue:
+            self._handle(self._queue.popleft())
         if life == self.life:
             self._handling = False
 

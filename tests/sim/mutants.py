@@ -120,6 +120,8 @@ def _charges() -> Iterator[Mutant]:
         )
         for when in RestartWhen:
             back = restart.COMES_BACK[when]
+            if cause is Cause.EARLY_EXIT and when is not RestartWhen.ALWAYS:
+                continue  # under the others it is called finished
             row = f"{when} after {cause} is {'no' if cause in back else 'yes'}"
             yield Mutant("comes back", row, _set(restart.COMES_BACK, when, back ^ {cause}))
 

@@ -8,7 +8,7 @@ from random import Random
 from tests.sim.faults import FAULTS
 
 HOURS = 24
-RATE = 1.6  # faults drawn for each session and hour; a few find nothing to strike
+RATE = 1.3  # faults drawn for each session and hour; a few find nothing to strike
 LOOKS = 0.7  # how often somebody has a look at a session, an hour
 BASE = 0.15
 WEIGHTS = {"all servers are killed": 0.03, "all servers hang": 0.03, "host reboots": 0.05, "nobody can be read": 0.05}

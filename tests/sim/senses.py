@@ -34,10 +34,12 @@ class Senses:
         self._world = world
         self.trouble: dict[tuple[str, Axis], str] = {}  # how a session's axis is read at the moment: failed, unclear, …
         self.late_s: dict[str, float] = {}  # readings of a session come so late
+        self.late_until: dict[str, float] = {}  # and the last of them has come by then
         self._watched: dict[str, Body] = {}
         self._reported: set[str] = set()
         self._seen: dict[str, tuple[object, ...]] = {}
         self._passes = 0
+        self._calm_at = -1  # the moment of the last pass that had nothing to tell
 
     def begin(self) -> None:
         """A new daemon watches nothing yet."""
@@ -227,14 +229,18 @@ class Senses:
         world.daemon.later(SWEEP_S, self._sweep)
         self._passes += 1
         full = self._passes % FULL_EVERY == 0
+        if not full and self._calm_at == world.engine.moments - 1:
+            self._calm_at = world.engine.moments  # nothing has happened since the last pass, which found nothing
+            return
         doubtful: list[Observed] = []
-        looked_at = 0
+        looked_at = told = 0
         for launch_id, body in list(self._watched.items()):
             if launch_id in self._reported:
                 continue
             looked_at += 1
             if not full and self._is_as_told(body):
                 continue
+            told += 1
             seen = self._read(body)
             if seen is None:
                 continue
@@ -248,6 +254,8 @@ class Senses:
                 return
         if doubtful:
             world.daemon.feed(Swept(tuple(doubtful), looked_at))
+        if not told:
+            self._calm_at = world.engine.moments
 
     def _is_as_told(self, body: Body) -> bool:
         """Say whether a launch is plainly well, and was told so as it is."""

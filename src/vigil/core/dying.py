@@ -12,7 +12,7 @@ from vigil.core.events import Exited, LaunchFailed, Orphaned
 from vigil.core.intents import intend
 from vigil.core.launching import leaves_its_pane, spawn_over
 from vigil.core.liveness import Sign, runtime_sign
-from vigil.core.model import Axis, Cause, Death, Doubt, DoubtKind, Evidence, Exit, Fact, Session, State
+from vigil.core.model import Axis, Cause, Death, Doubt, DoubtKind, Evidence, Exit, Fact, Hold, Session, State
 from vigil.core.restart import COMES_BACK, COUNTED, charge, jitter_of
 
 LOOK_S = 5.0  # an orphan is looked at so often
@@ -25,8 +25,8 @@ def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:
     if session is None:
         return
     found = Exit(event.launch_id, event.at, "daemon", started=False, status_source="launch")
-    session, death = record_death(book, session, found, event.why)
-    after_death(book, session, death, now)
+    session, death, hold = record_death(book, session, found, event.why)
+    after_death(book, session, death, hold, now)
 
 
 def exited(book: Book, event: Exited, now: float) -> None:
@@ -34,12 +34,12 @@ def exited(book: Book, event: Exited, now: float) -> None:
     session = book.living(event.exit.launch_id)
     if session is None:
         return
-    session, death = record_death(book, session, event.exit)
-    after_death(book, session, death, now)
+    session, death, hold = record_death(book, session, event.exit)
+    after_death(book, session, death, hold, now)
 
 
-def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tuple[Session, Death]:
-    """Write the one record of a launch's death, with its cause and evidence."""
+def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tuple[Session, Death, Hold]:
+    """Write the one record of a launch's death, with its cause and evidence, and charge it; return what a restart waits for."""
     assert session.launch is not None
     launch = session.launch
     uptime_s = None if launch.started_at is None else max(0.0, found.at - launch.started_at)
@@ -66,9 +66,11 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     )
     if death.charged:
         incidents.count_death(book, found.at)
+    policy = session.spec.restart
+    count, hold = charge(death.cause, death.at, session.charges, death.uptime_s or 0.0, policy, jitter_of(launch.id))
     launch = replace(launch, ended_at=found.at)
     facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
-    session = book.read_axes(replace(session, launch=launch, last_death=death, doubt=None), facts)
+    session = book.read_axes(replace(session, launch=launch, last_death=death, charges=count, doubt=None), facts)
     book.change.launches.append(launch)
     book.change.deaths.append(death)
     book.log(
@@ -83,16 +85,14 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         observed_by=death.observed_by,
         why=why or evidence[0].text,
     )
-    return session, death
+    return session, death, hold
 
 
-def after_death(book: Book, session: Session, death: Death, now: float) -> None:
+def after_death(book: Book, session: Session, death: Death, hold: Hold, now: float) -> None:
     """Decide what becomes of a session that died; one that is being ended waits until that is verified."""
     launch = session.launch
     assert launch is not None
     policy = session.spec.restart
-    count, hold = charge(death.cause, death.at, session.charges, death.uptime_s or 0.0, policy, jitter_of(launch.id))
-    session = replace(session, charges=count)
     if session.after is not None:
         if session.state is State.STUCK:
             book.become(session, now, State.ENDING, "it died at last; the rest of it is ended")
@@ -157,8 +157,8 @@ def bury(book: Book, session: Session, now: float) -> Session:
     launch = session.launch
     if launch is None or launch.ended_at is not None:
         return session
-    session, death = record_death(book, session, Exit(launch.id, now, "daemon", started=launch.process is not None))
+    session, death, hold = record_death(book, session, Exit(launch.id, now, "daemon", started=launch.process is not None))
     if session.after is None:
-        after_death(book, session, death, now)
+        after_death(book, session, death, hold, now)
         return book.sessions[session.id]
     return book.keep(session)

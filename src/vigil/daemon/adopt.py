@@ -7,6 +7,8 @@ keeper, shim and kernel still know; what nobody saw says so.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 
 from vigil.core.events import Event, Exited, Interrupted
 from vigil.core.model import ALIVE, Axis, Exit, Launch, Session, State
@@ -59,9 +61,13 @@ class Adopter:
         begun = records.read_json(f"{folder}/launch.json") is not None
         while begun and asyncio.get_running_loop().time() < deadline:
             born = records.read_json(f"{folder}/born.json")
+            if born is not None and kernel.is_other_boot(str(born.get("boot", self._boot)), self._boot):
+                return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
             if born is not None:
                 event = self._carrier.born(launch, born, adopted=True, names=self._carrier.names_of(session))
                 self._carrier.follow(with_processes(launch, event))
                 return event
             await asyncio.sleep(0.05)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{folder}/launch.json")  # a keeper that hangs finds no order when it goes on: it is never born late (P1)
         return None if session.state is State.ENDING else Interrupted(launch.id)

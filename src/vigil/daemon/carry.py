@@ -295,7 +295,9 @@ class Carrier:
     def _find_agent(self, launch: Launch) -> ProcessId | None:
         """Look for an agent whose birth was not told to us."""
         born = records.read_json(str(self._home.launch(launch.id) / "born.json"))
-        return self.born(launch, born).process if born else None
+        if born is None or kernel.is_other_boot(str(born.get("boot", self._boot)), self._boot):
+            return None
+        return self.born(launch, born).process
 
     async def _exec_seen(self, pid: int) -> bool:
         """Wait for the shim to become the agent; say whether it was seen to."""

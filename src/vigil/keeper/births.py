@@ -192,6 +192,6 @@ class Births:
 
 
 def _born(folder: str, known: dict[str, Any], answer: Answer) -> None:
-    """Record who was born, then say so: a daemon that died meanwhile finds it here."""
-    records.record_json(os.path.join(folder, "born.json"), known)
+    """Record who was born, and in which boot, then say so: a daemon that died meanwhile finds it here."""
+    records.record_json(os.path.join(folder, "born.json"), {**known, "boot": kernel.read_boot()})
     answer({"ok": True, **known})

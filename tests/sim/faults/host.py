@@ -15,7 +15,7 @@ def host_sleeps(world: World, session_id: str, size: float) -> bool:
     for_s = between(size, 10.0, 7200.0)
     world.deafen(for_s)
     world.engine.suspend(for_s)
-    world.daemon.missed(for_s)
+    world.daemon.stands_still()
     return True
 
 

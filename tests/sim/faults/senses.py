@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 from tests.sim.faults.sizes import Strike, between, pick
@@ -18,7 +19,7 @@ def axis_cannot_be_read(trouble: str) -> Strike:
             axis = Axis.RUNTIME
         if trouble == "missing":
             axis = Axis.SERVER  # the others are always read, well or badly
-        return _trouble(world, session_id, (axis,), trouble, between(size, 5.0, 700.0))
+        return _trouble(world, session_id, (axis,), trouble, between(size, 5.0, 450.0))
 
     return strike
 
@@ -28,10 +29,13 @@ def everything_is_confused(world: World, session_id: str, size: float) -> bool:
     body = world.living(session_id)
     if body is None or body.agent is None:
         return False
-    kind, for_s = int(size * 7919), between(size, 20.0, 700.0)
+    kind, for_s = int(size * 7919), between(size, 20.0, 450.0)
     body.unseen, body.ignores_hup = True, True
     if kind % 2 and body.root is not None:
-        world.host.close_pane(body)
+        if size > 0.5:
+            world.host.close_pane(body)
+        else:
+            world.host.end(body, body.root, by_signal=signal.SIGHUP)  # its server stays
     if kind // 2 % 3 == 1:
         body.agent.stopped = True
         world.engine.after(for_s, setattr, body.agent, "stopped", False)
@@ -46,7 +50,7 @@ def everything_is_confused(world: World, session_id: str, size: float) -> bool:
 
 def nothing_can_be_read(world: World, session_id: str, size: float) -> bool:
     trouble = pick(size, "failed", "unknown")
-    return _trouble(world, session_id, tuple(Axis), trouble, between(size, 5.0, 700.0))
+    return _trouble(world, session_id, tuple(Axis), trouble, between(size, 5.0, 450.0))
 
 
 def nobody_can_be_read(world: World, session_id: str, size: float) -> bool:
@@ -67,6 +71,7 @@ def _trouble(world: World, session_id: str, axes: tuple[Axis, ...], trouble: str
 
 def probes_are_slow(world: World, session_id: str, size: float) -> bool:
     world.senses.late_s[session_id] = between(size, 1.0, 120.0)
+    world.senses.late_until[session_id] = world.engine.now + 800.0
     world.blindness_of(session_id).add(world.engine.now, 800.0)
     world.engine.after(600.0, world.senses.is_in_time_again, session_id)
     return True

@@ -37,7 +37,7 @@ def server_hangs(world: World, session_id: str, size: float) -> bool:
     if body is None or body.server is None or not body.server.alive or body.server.stopped:
         return False
     body.server.stopped = True
-    world.engine.after(between(size, 2.0, 900.0), go_on, body)
+    world.engine.after(between(size, 2.0, 600.0), go_on, body)
     return True
 
 

@@ -53,6 +53,8 @@ def store_is_full(world: World, session_id: str, size: float) -> bool:
     for_s = between(size, 1.0, 600.0)
     world.excuse(for_s + 1.0)
     world.store.full = True
+    if size > 0.5:
+        world.people.declare("extra")  # and just then somebody wants one more
     world.engine.after(for_s, setattr, world.store, "full", False)
     return True
 

@@ -24,6 +24,9 @@ class Converges(Promise):
             if session.state is State.RUNNING:
                 self.demand(session.doubt is None, f"{told}, and is still doubted: {session.doubt}")
             self._check_wanted(session, told)
+            if session.state is not State.RUNNING and session.launch is not None:
+                open_still = body is not None and body.pane_is_open  # a shell that a dead agent left, for people to see
+                self.demand(session.launch.closed or open_still, f"{told}, and nobody closed what it left")
 
     def _check_wanted(self, session: Session, told: str) -> None:
         policy, death = session.spec.restart, session.last_death

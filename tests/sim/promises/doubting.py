@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tests.sim.promises.base import Promise
+from tests.sim.promises.base import Broken, Promise
 from vigil.core.effects import Conclude, Effect, Persist, Spawn
 from vigil.core.events import Event, Gap, Observed, Orphaned, Swept
 from vigil.core.model import Axis, Session, State
@@ -19,7 +19,7 @@ class WayOut(Promise):
     name = "P5"
     BOUND_S: ClassVar = {
         State.PENDING: 90.0,
-        State.STARTING: 90.0,
+        State.STARTING: 120.0,
         State.SUSPECT: 330.0,
         State.ENDING: 75.0,
         State.CRASHED: 90.0,
@@ -81,9 +81,10 @@ class Shown(Promise):
     WELL = ("alive", "stopped")
     UNREAD = ("unknown", "failed")
     WEDGED_S, BLIND_S, UNREADABLE_S, EPISODE_S = 10.0, 60.0, 60.0, 300.0
+    LOOK_S = 11.0  # every 5 s; a server that hangs takes its deadline, and a pass may come in between
     OVER_S = 20.0  # what the kernel saw end is gathered and told within a pass or two
     TAKEN_UP_S = 5.0  # a new daemon may count one sample for the time it was away
-    SLACK_S = 35.0  # a pass every 15 s, a ping on every second one
+    SLACK_S = 45.0  # a pass every 15 s, a ping on every second one
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -92,6 +93,7 @@ class Shown(Promise):
         self._killed_at = 0.0
         self._late: set[str] = set()
         self._stuck: set[str] = set()
+        self._told_at: dict[str, float] = {}
         self._gone: dict[str, list[float]] = {}  # when a launch looked dead, by inference
 
     def decided(self, event: Event, effects: list[Effect]) -> None:
@@ -99,15 +101,17 @@ class Shown(Promise):
             self._shift(event.lasted_s)
         elif isinstance(event, Orphaned):
             self._note(event.launch_id, "ill", True)
+            self._check_orphan(event.launch_id)
         elif isinstance(event, Observed):
             self._take_in(event)
         elif isinstance(event, Swept):
             for seen in event.observed:
                 self._take_in(seen)
+        by_reading = isinstance(event, Observed | Swept)
         for effect in effects:
             if isinstance(effect, Persist):
                 for session in effect.sessions:
-                    self._check(session, isinstance(event, Observed | Swept))
+                    self._check(session, by_reading)
             elif isinstance(effect, Conclude):
                 self._check_conclusion(effect.launch.id)
         for seen in (event,) if isinstance(event, Observed) else event.observed if isinstance(event, Swept) else ():
@@ -121,8 +125,18 @@ class Shown(Promise):
         stored = [session for session in self.world.store.sessions.values() if session.launch is not None]
         self._stuck = {session.launch.id for session in stored if session.launch and session.state is State.STUCK}
         for session in stored:
-            if session.doubt is None and session.launch is not None:  # what was not durable is met anew
-                self._forget(session.launch.id)
+            self._take_up(session)
+
+    def _take_up(self, session: Session) -> None:
+        """A new daemon knows of a doubt what was durable of it, and nothing else."""
+        launch_id = session.launch.id if session.launch else ""
+        if session.doubt is None:
+            self._forget(launch_id)
+            return
+        since = self.world.engine.now - (session.doubt.sampled_at - session.doubt.since) - self.TAKEN_UP_S
+        for what in ("ill", "wedged", "hung", "unreadable"):
+            if (launch_id, what) in self._since:
+                self._since[launch_id, what] = max(since, self._since[launch_id, what])
 
     def _shift(self, by_s: float) -> None:
         """While nobody looked no doubt grew older."""
@@ -132,6 +146,7 @@ class Shown(Promise):
         launch_id, now = seen.launch_id, self.world.daemon.clock()
         if any(now - fact.observed_at > 2.0 for fact in seen.facts):
             self._late.add(launch_id)  # nobody can say since when
+        self._check_looked_at(launch_id)
         read = self._read.setdefault(launch_id, {})
         for fact in seen.facts:
             if not (fact.value == "dead" and fact.conclusive):
@@ -152,6 +167,19 @@ class Shown(Promise):
             self._gone.pop(launch_id, None)
         else:
             self._gone.setdefault(launch_id, []).append(self.world.engine.now)
+
+    def _check_looked_at(self, launch_id: str) -> None:
+        """What is in doubt is looked at every few seconds, not only on every pass."""
+        now, before = self.world.engine.now, self._told_at.get(launch_id)
+        session = self.world.daemon.known.get(launch_id.rpartition("-")[0])
+        doubted = (
+            session is not None and session.state is State.SUSPECT and now > self.world.senses.late_until.get(session.id, 0.0)
+        )
+        if before is not None and doubted and session is not None and launch_id not in self._late:
+            doubted_s = self.world.daemon.clock() - session.state_since
+            unseen_s = min(now - before, doubted_s) - self.world.excuses.since(before, now)
+            self.demand(unseen_s <= self.LOOK_S, f"{session.name} is in doubt, and was not looked at for {unseen_s:.0f} s")
+        self._told_at[launch_id] = now
 
     def _note(self, launch_id: str, what: str, holds: bool) -> None:
         if not holds:
@@ -190,18 +218,28 @@ class Shown(Promise):
         if session is None or session.launch is None or session.launch.id != launch_id or session.launch.ended_at is not None:
             return
         over_s = self._lasted_s(launch_id, "over")
-        excused_s = self.world.excuses.since(self.world.engine.now - over_s, self.world.engine.now)
-        self.demand(
-            over_s - excused_s <= self.OVER_S, f"{session.name} is {session.state}, and its end was read {over_s:.0f} s ago"
-        )
-        if session.state in (State.ENDING, State.STUCK) or launch_id in self._late or over_s:
+        if over_s > self.OVER_S:
+            over_s -= self.world.excuses.since(self.world.engine.now - over_s, self.world.engine.now)
+            words = f"{session.name} is {session.state}, and its end was read {over_s:.0f} s ago"
+            self.demand(over_s <= self.OVER_S, words)
+        if session.state in (State.ENDING, State.STUCK) or launch_id in self._late or (launch_id, "over") in self._since:
             return
         ill_s = self._lasted_s(launch_id, "ill")
         worst_s = max(self._lasted_s(launch_id, "wedged"), self._lasted_s(launch_id, "unreadable"))
-        told = f"{session.name} is {session.state} after {ill_s:.0f} s of {self._read[launch_id]}"
-        self.demand(session.state is State.SUSPECT or ill_s <= self.BLIND_S + self.SLACK_S, f"{told}: not shown")
-        self.demand(worst_s <= self.UNREADABLE_S + self.SLACK_S, f"{told}: needs a human by now")
-        self.demand(ill_s <= self.EPISODE_S + self.SLACK_S, f"{told}: needs a human by now")
+        shown = session.state is State.SUSPECT or ill_s <= self.BLIND_S + self.SLACK_S
+        in_time = worst_s <= self.UNREADABLE_S + self.SLACK_S and ill_s <= self.EPISODE_S + self.SLACK_S
+        if not shown or not in_time:
+            what = "needs a human by now" if shown else "not shown"
+            raise Broken(self.name, f"{session.name} is {session.state} after {ill_s:.0f} s of {self._read[launch_id]}: {what}")
+
+    def _check_orphan(self, launch_id: str) -> None:
+        """An agent without its pane is shown as soon as anybody knows."""
+        session = self.world.daemon.known.get(launch_id.rpartition("-")[0])
+        body = self.world.host.bodies.get(launch_id)
+        current = session is not None and session.launch is not None and session.launch.id == launch_id
+        if current and session is not None and body is not None and body.lives:
+            well = session.state in (State.STARTING, State.RUNNING)
+            self.demand(not well, f"{session.name} is {session.state}, and its pane is known to be gone")
 
     def _check_conclusion(self, launch_id: str) -> None:
         """What lives is called dead only by equal samples, never by what could not be read; the kernel then says otherwise."""

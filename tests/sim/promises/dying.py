@@ -65,7 +65,7 @@ class OneDeath(Promise):
         agent = body.agent
         assert agent is not None
         intents = [intent for intent in self._intents[death.launch_id] if intent.cause is Cause.OPERATOR]
-        if not body.known and agent.id.boot != self.world.host.boot:
+        if agent.id.boot != self.world.host.boot:
             return {Cause.HOST_REBOOTED}
         own = self._own_causes(body)
         if intents and death.cause is Cause.OPERATOR:
@@ -75,7 +75,8 @@ class OneDeath(Promise):
             return {Cause.OPERATOR}
         if body.ended_by == "vigil":
             return {Cause.SERVER_DIED}  # the one thing policy ends by itself, so far: an orphan
-        return own
+        replaced = any(intent.cause is Cause.SERVER_DIED for intent in self._intents[death.launch_id])
+        return own | ({Cause.SERVER_DIED} if replaced else set())
 
     def _own_causes(self, body: Body) -> set[Cause]:
         agent, server = body.agent, body.server
@@ -181,6 +182,8 @@ class Backoff(Promise):
             self._count[session.id] = 0
         if death.cause in self.COUNTED:
             self._count[session.id] += 1
+        count = self._count[session.id]
+        self.demand(session.charges == count, f"{session.name} has {session.charges} charges after {count} charged deaths")
         if session.after is None and death.cause is not Cause.OPERATOR:  # else what follows is somebody's wish
             self._forbid(death, session)
 
@@ -221,7 +224,8 @@ class Backoff(Promise):
         for session in change.sessions:
             before = self._charges.get(session.id, 0)
             more = session.charges - before
-            self.demand(more <= (1 if session.id in died else 0), f"{session.name} is charged {more} without a death")
+            if more > 0:
+                self.demand(more == 1 and session.id in died, f"{session.name} is charged {more} without a death")
             if session.charges == 0 < before and session.launch is not None and session.launch.started_at is not None:
                 up_s = self.world.daemon.clock() - session.launch.started_at
                 if up_s >= session.spec.restart.reset_after_s and session.launch.ended_at is None:

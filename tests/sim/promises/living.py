@@ -36,7 +36,9 @@ class NoHarm(Promise):
     name = "P2"
 
     def ending(self, effect: EndLaunch, body: Body | None) -> None:
-        if body is None or body.agent is None or not body.pane_is_open or not body.attached or self._is_asked(effect.launch):
+        if body is None or body.agent is None or not body.pane_is_open or not body.attached:
+            return
+        if self._is_asked(effect.launch) or self._failed_to_start(effect.launch):
             return
         self.demand(effect.unless_attended, f"the pane of {effect.launch.id} is closed while a person is in it")
 

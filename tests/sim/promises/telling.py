@@ -66,7 +66,9 @@ class OneIncident(Promise):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._open: dict[str, str] = {}
+        self._opened_at: dict[str, float] = {}
         self._over: set[str] = set()
+        self._told: set[tuple[str, str]] = set()  # incidents, and routes that were tried
         self._delivered: set[str] = set()
         self._delivered_at: dict[str, float] = {}
         self._slots: dict[tuple[str, str, int], str] = {}  # each place in the schedule of a route, and the notice it had
@@ -84,10 +86,21 @@ class OneIncident(Promise):
             self.demand(incident.id not in self._over, f"{incident.key} opens again under its old id")
             self.demand(self._open.get(incident.key, incident.id) == incident.id, f"two incidents of {incident.key} are open")
             self._open[incident.key] = incident.id
+            self._opened_at.setdefault(incident.id, self.world.engine.now)
         elif incident.id not in self._over:
             self._over.add(incident.id)
+            self._check_escalated(incident)
             if self._open.get(incident.key) == incident.id:
                 del self._open[incident.key]
+
+    def _check_escalated(self, incident: Incident) -> None:
+        """What waited for somebody long enough was told on the phone."""
+        now = self.world.engine.now
+        lasted_s = now - self._opened_at.get(incident.id, now)
+        heard_s = lasted_s - self.world.deafness.since(now - lasted_s, now)
+        told = (incident.id, "phone") in self._told
+        waited = incident.kind in self.ACTION and heard_s > 960.0
+        self.demand(told or not waited, f"{incident.key} waited {heard_s:.0f} s, and nobody was called")
 
     def _check(self, session: Session) -> None:
         """A session's incidents say what it is."""
@@ -120,6 +133,7 @@ class OneIncident(Promise):
         place = (incident.id, due.route, slot)
         self.demand(place not in self._slots, f"{incident.key} is told to {due.route} out of turn")
         self._slots[place] = due.notice_id
+        self._told.add((incident.id, due.route))
 
     def delivered(self, due: Due) -> None:
         self.demand(due.notice_id not in self._delivered, f"{due.notice_id} is told twice")
@@ -132,7 +146,7 @@ class OneIncident(Promise):
         unsure = {
             notice
             for notice, at in self._delivered_at.items()
-            if notice not in self._recorded and (now - at < 2.0 or world.excuses.since(at, now))
+            if notice not in self._recorded and (now - at < 2.0 or world.daemon.has_backlog)
         }
         handed = {notice for notice in self._slots.values() if notice not in self._delivered}
         self._delivered -= unsure

@@ -1,0 +1,106 @@
+"""Simulated worlds: a fixed set of seeds, and what the simulator promises of itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from tests.sim.faults import FAULTS
+from tests.sim.mutants import Mutant, hunt, mutants
+from tests.sim.run import live_through, shrink, tell_story
+from tests.sim.scenarios import SCENARIOS, draw_plan
+from tests.sim.totals import Totals
+
+SEEDS_OF_EACH = 8
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_promise_holds_on_every_kind_of_bad_day(scenario: str) -> None:
+    totals = Totals()
+    for seed in range(SEEDS_OF_EACH):
+        totals.add(live_through(draw_plan(seed, scenario)))
+
+    assert totals.failures == []
+    assert totals.faults >= totals.session_days * 24, "at least one fault for each session and hour"
+
+
+def test_the_same_seed_is_the_same_world_in_any_process() -> None:
+    command = [sys.executable, "-m", "tests.sim", "--seed", "7", "--steps", "3000", "--all"]
+    stories = [
+        subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": "src:."})
+        for seed in ("1", "2")
+    ]
+
+    first, second = (story.stdout.splitlines()[:-1] for story in stories)  # the last line has a rate, which is its own
+    assert len(first) > 1000
+    assert first == second
+
+
+def test_every_fault_strikes() -> None:
+    struck: set[str] = set()
+    for seed, scenario in enumerate(SCENARIOS):
+        struck |= live_through(draw_plan(seed, scenario)).tally.struck.keys()
+
+    assert struck == FAULTS.keys()
+
+
+def test_a_failure_is_shrunk_to_what_it_needs_and_told() -> None:
+    mutant = find_mutant("verbs: stop does nothing")
+    with mutant.change():
+        failure = live_through(draw_plan(0, "people"))
+        small = shrink(failure)
+        story = tell_story(small)
+
+    assert failure.broken
+    assert small.broken == failure.broken
+    assert len(small.plan.faults) <= 3
+    assert any("Asked stop" in line for line in story)
+    assert "--seed 0 --scenario people" in small.command
+
+
+def test_a_world_that_nothing_befalls_is_calm() -> None:
+    plan = draw_plan(1, "everything")
+
+    outcome = live_through(replace(plan, faults=()))
+
+    assert outcome.broken == ""
+    assert outcome.tally.faults == 0
+
+
+def test_the_last_line_tells_rate_events_and_faults() -> None:
+    command = [sys.executable, "-m", "tests.sim", "--seeds", "0-4", "--jobs", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    last = done.stdout.replace("\r", "\n").splitlines()[-1]
+    assert last.startswith("4 seeds, 20 session-days, ")
+    assert "a minute" in last and "events" in last and "faults" in last and last.endswith("0 failed")
+
+
+def find_mutant(name: str) -> Mutant:
+    return next(mutant for mutant in mutants() if mutant.name == name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "liveness: alive/dead is live",
+        "liveness: failed/failed is dead",
+        "verdicts: stuck is live",
+        "patience: wedged is hasty",
+        "doubts: UNREADABLE is blind",
+        "causes: server-died (2) is dropped",
+        "charges: crash is free",
+        "comes back: never after crash is yes",
+        "incidents: stuck is dropped",
+        "severity: needs-input is warning",
+        "events: Exited is not heard",
+        "verbs: rm does nothing",
+        "timers: hold does nothing",
+        "hooks: PermissionRequest is a sign of life",
+    ],
+)
+def test_a_changed_row_is_noticed(name: str) -> None:
+    assert hunt(find_mutant(name)) is not None
