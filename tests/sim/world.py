@@ -211,8 +211,10 @@ class World:
         self.promises.born(body)
         self.agents.born(body)
         if self.dies_young.get(body.session_id, 0.0) > self.engine.now and body.agent is not None:
-            delay_s = self.chances(body.session_id).uniform(0.01, YOUNG_S)
-            self.engine.after(delay_s, self.host.end, body, body.agent, 1, None, "itself")
+            chances = self.chances(body.session_id)
+            self.engine.after(
+                chances.uniform(0.01, YOUNG_S), self.host.end, body, body.agent, chances.choice((0, 1, 1)), None, "itself"
+            )
 
     def _ended(self, body: Body, process: Process) -> None:
         self.say("host", body.launch_id, process.role, "ends", process.exit_code, process.signal)

@@ -32,7 +32,7 @@ def everything_is_confused(world: World, session_id: str, size: float) -> bool:
     kind, for_s = int(size * 7919), between(size, 20.0, 450.0)
     body.unseen, body.ignores_hup = True, True
     if kind % 2 and body.root is not None:
-        if size > 0.5:
+        if kind // 96 % 2:
             world.host.close_pane(body)
         else:
             world.host.end(body, body.root, by_signal=signal.SIGHUP)  # its server stays

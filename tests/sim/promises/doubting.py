@@ -149,10 +149,10 @@ class Shown(Promise):
         self._check_looked_at(launch_id)
         read = self._read.setdefault(launch_id, {})
         for fact in seen.facts:
-            if not (fact.value == "dead" and fact.conclusive):
-                read[fact.axis] = fact.value
-            else:
+            if fact.value == "dead" and fact.conclusive:
                 read[fact.axis] = "ended"
+            elif read.get(fact.axis) != "ended":  # what the kernel saw end does not come back
+                read[fact.axis] = fact.value
         if not seen.facts:
             return
         process, runtime = read.get(Axis.PROCESS, "unknown"), read.get(Axis.RUNTIME, "unknown")

@@ -148,9 +148,19 @@ class Backoff(Promise):
                 self._spawned(effect)
             elif isinstance(effect, Persist):
                 sessions = {session.id: session for session in effect.sessions}
+                for session in effect.sessions:
+                    self._forgive(session)
                 for death in effect.deaths:
                     if death.session_id in sessions:  # else it is removed with this
                         self._died(death, sessions[death.session_id])
+
+    def _forgive(self, session: Session) -> None:
+        """A launch that was up long enough, as far as anybody could see, clears the count."""
+        launch = session.launch
+        lives = launch is not None and launch.ended_at is None
+        up_s = self.world.daemon.clock() - launch.started_at if launch is not None and launch.started_at is not None else 0.0
+        if session.charges == 0 and lives and up_s >= session.spec.restart.reset_after_s:
+            self._count[session.id] = 0
 
     def started(self) -> None:
         """What was decided and not durable never was: it is told again."""
@@ -226,10 +236,6 @@ class Backoff(Promise):
             more = session.charges - before
             if more > 0:
                 self.demand(more == 1 and session.id in died, f"{session.name} is charged {more} without a death")
-            if session.charges == 0 < before and session.launch is not None and session.launch.started_at is not None:
-                up_s = self.world.daemon.clock() - session.launch.started_at
-                if up_s >= session.spec.restart.reset_after_s and session.launch.ended_at is None:
-                    self._count[session.id] = 0  # it was up long enough, as far as anybody could see
             self._charges[session.id] = session.charges
 
     def calm(self) -> None:

@@ -96,7 +96,8 @@ class OneIncident(Promise):
     def _check_escalated(self, incident: Incident) -> None:
         """What waited for somebody long enough was told on the phone."""
         now = self.world.engine.now
-        lasted_s = now - self._opened_at.get(incident.id, now)
+        waited_s = (incident.resolved_at or 0.0) - incident.opened_at  # unless the clock was set meanwhile
+        lasted_s = min(waited_s, now - self._opened_at.get(incident.id, now))
         heard_s = lasted_s - self.world.deafness.since(now - lasted_s, now)
         told = (incident.id, "phone") in self._told
         waited = incident.kind in self.ACTION and heard_s > 960.0
