@@ -82,6 +82,17 @@ def test_an_intent_always_names_the_cause(cause: Cause) -> None:
         assert classify(case) is cause, case
 
 
+def test_an_intent_that_came_after_the_end_explains_nothing() -> None:
+    case = make_case(make_intent(at=1100.5), at=1100.0, exit_code=3)
+
+    assert classify(case) is Cause.CRASH
+    assert "it had ended before this was asked for: stop by alice" in [line.text for line in evidence_of(case)]
+
+
+def test_a_shims_time_is_too_coarse_to_say_what_came_first() -> None:
+    assert classify(make_case(make_intent(at=1100.5), at=1100.0, exit_code=143, observed_by="shim")) is Cause.OPERATOR
+
+
 def test_a_reboot_beats_an_intent_and_everything_else() -> None:
     for intent, code, number, server_ended, started in product(INTENTS, CODES, SIGNALS, (False, True), (False, True)):
         case = make_case(intent, exit_code=code, signal=number, server_ended=server_ended, started=started, rebooted=True)

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from tests.unit.builders import ALWAYS, Stage, fleet, kinds, make_exit, make_observed, running
+from tests.unit.builders import (
+    ALWAYS,
+    SITUATIONS,
+    Stage,
+    crashed_and_coming_back,
+    fleet,
+    kinds,
+    make_exit,
+    make_launched,
+    make_observed,
+    only_timer,
+    running,
+)
 from vigil.core.effects import Effect
-from vigil.core.events import Exited, Gap, Notified, Observed
+from vigil.core.events import Exited, Gap, Notified, Observed, TimerFired
 from vigil.core.model import Notice
 
 
@@ -201,3 +214,67 @@ def test_who_waits_for_a_human_says_for_what() -> None:
 
     (incident,) = stage.machine.incidents.values()
     assert incident.why.startswith("waits for a human: ")
+
+
+def test_what_samples_call_dead_and_the_kernel_does_not_needs_a_human_after_five_minutes() -> None:
+    stage = running()
+
+    asked = see_often(stage, 29, process="dead")
+    assert "Conclude" in kinds(asked)
+    assert stage.state() == "suspect"
+    see_often(stage, 2, process="dead")
+
+    assert stage.state() == "stuck"
+
+
+def test_what_is_called_dead_by_samples_is_a_doubt_that_the_next_daemon_takes_up() -> None:
+    stage = running()
+    see_often(stage, 20, process="dead")
+    stage.restart()
+
+    see_often(stage, 12, process="dead")
+
+    assert stage.state() == "stuck"
+
+
+def test_a_socket_that_is_lost_while_its_server_hangs_is_made_anew_when_it_goes_on() -> None:
+    stage = running()
+    see_often(stage, 10, server="wedged")
+    assert stage.state() == "stuck"
+
+    lost = replace(make_observed("s1-1", stage.now, server="unknown"), socket_lost=True)
+
+    assert "RepairSocket" in kinds(stage.tell(lost))
+    assert "RepairSocket" not in kinds(stage.tell(lost)), "once for each sample"
+
+
+def test_an_end_that_only_a_look_can_tell_ends_what_could_not_be_ended() -> None:
+    stage = SITUATIONS["stuck"]()
+
+    asked = stage.see(process="ended")
+
+    assert "Conclude" in kinds(asked)
+    assert stage.state() == "stuck", "its death is told first"
+
+
+def test_charges_are_forgiven_when_the_doubt_about_a_long_life_is_over() -> None:
+    stage = crashed_and_back()
+    stage.now += 595.0
+    see_often(stage, 2, server="wedged", step_s=12.0)
+    assert stage.state() == "suspect"
+
+    timer = only_timer(stage.tell(TimerFired("s1", "stable")))
+    assert stage.session().charges == 1
+    stage.see()
+    stage.now = timer.at
+    stage.tell(TimerFired("s1", "stable"))
+
+    assert stage.session().charges == 0
+
+
+def crashed_and_back() -> Stage:
+    stage = crashed_and_coming_back()
+    stage.end()
+    stage.tell(make_launched(stage.launch().id, stage.now))
+    assert (stage.state(), stage.session().charges) == ("running", 1)
+    return stage

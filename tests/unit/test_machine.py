@@ -990,6 +990,39 @@ def test_a_new_daemon_takes_up_what_was_under_way(situation: str) -> None:
     assert stage.deaths == []
 
 
+def test_a_wait_is_no_longer_than_its_policy_though_the_clock_was_set_back() -> None:
+    stage = resumed(crashed())
+    stage.now -= 86400.0
+
+    timer = only_timer(stage.tell(Resumed()))
+
+    longest_s = ALWAYS.cap_s * (1 + ALWAYS.jitter)
+    assert timer.at == stage.now + longest_s
+    hold = stage.session().hold
+    assert hold is not None and hold.until == timer.at
+
+
+def test_who_asks_again_goes_on_with_what_was_begun() -> None:
+    stage = running()
+    stage.ask("restart")
+    stage.now += 30.0
+    stage.ask("stop")
+
+    assert [(intent.verb, intent.at) for intent in stage.intents] == [("restart", stage.now - 30.0), ("stop", stage.now - 30.0)]
+
+
+def test_a_crash_that_somebody_was_about_to_end_is_charged_all_the_same() -> None:
+    stage = running(ALWAYS)
+    ended_at = stage.now
+    stage.now += 0.2
+    stage.ask("restart")
+
+    stage.tell(Exited(make_exit("s1-1", ended_at, exit_code=3)))
+
+    assert stage.deaths[-1].cause is Cause.CRASH
+    assert stage.session().charges == 1
+
+
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_a_new_daemon_charges_nobody_and_spawns_nothing_that_lives(situation: str) -> None:
     before = SITUATIONS[situation]()

@@ -590,6 +590,16 @@ def test_what_an_agent_says_of_itself_is_taken_in_and_its_newest_word_counts() -
     assert stage.durable["s1"] == stage.session()
 
 
+def test_a_word_that_comes_late_does_not_replace_a_newer_one() -> None:
+    stage = running()
+    stage.tell(Hooked("s1-1", (make_hook("idle", 1095.0), make_hook("tool", 1090.0))))
+    assert stage.session().axes[Axis.ACTIVITY].value == "idle"
+
+    stage.tell(Hooked("s1-1", (make_hook("waiting-human", 1094.0),)))
+
+    assert stage.session().axes[Axis.ACTIVITY].value == "idle"
+
+
 def test_a_word_that_says_nothing_more_is_a_sign_of_life() -> None:
     stage = running()
     stage.hear("tool")
