@@ -17,8 +17,6 @@ def adopt(world: World, session: Session) -> Event | None:
     if launch is None:
         return None
     if session.state not in ALIVE or launch.ended_at is not None:
-        if launch.found is not None:
-            world.senses.watch_rest(launch)
         return None
     if launch.process is None:
         world.carriers.finish_order(launch.id)  # the keeper had it under way

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.sim.adoption import adopt
 from vigil.core.effects import Effect, Persist, SetTimer, Tell
-from vigil.core.events import Condition, Declared, Event, Gap, Resumed, TimerFired, Withdrawn
+from vigil.core.events import Condition, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
 from vigil.core.incidents import host_incident
 from vigil.core.machine import Machine
 from vigil.core.model import IncidentKind, Session
@@ -87,7 +87,12 @@ class Daemon:
         world.carriers.begin()
         world.senses.begin()
         self._queue.append(Resumed())
-        self._queue.extend(event for session in stored if (event := adopt(world, session)) is not None)
+        for session in stored:
+            event = adopt(world, session)
+            if event is not None:
+                self._queue.append(event)
+            if session.launch is not None and session.launch.found is not None and not isinstance(event, Launched):
+                world.senses.watch_rest(session.launch)  # a dead agent may have left its pane open
         world.promises.started()
         self._handle_all()
         self.over(IncidentKind.LATE_DAEMON, "a new daemon has started")

@@ -123,8 +123,9 @@ class Senses:
                 self._world.daemon.feed(RuntimeEnded(body.launch_id))
 
     def describe(self, body: Body, observer: str, seen_at: float | None = None) -> Exit:
-        """Put together what anybody knows of how an agent ended."""
-        world, agent, server = self._world, body.agent, body.server
+        """Put together what anybody knows of how an agent ended, or the shell that stood for one nobody found."""
+        world, server = self._world, body.server
+        agent = body.agent if self._is_found(body) else body.command
         assert agent is not None
         body.known = frozenset(body.kept)
         at = world.daemon.offset + agent.ended_at if seen_at is None else seen_at

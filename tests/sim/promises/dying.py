@@ -46,6 +46,8 @@ class OneDeath(Promise):
             )
             return
         self.demand(not body.lives, f"P7 too: {death.launch_id} is recorded dead ({death.cause}) and lives")
+        if not self._was_told_of(body):
+            return
         self._check_late(death, body)
         allowed = self._causes(death, body)
         self.demand(death.cause in allowed, f"{death.launch_id}: {death.cause}, though it was {sorted(allowed)} ({_how(body)})")
@@ -53,8 +55,6 @@ class OneDeath(Promise):
     def _check_late(self, death: Death, body: Body) -> None:
         """What could be seen is recorded soon."""
         assert body.agent is not None
-        if not self._was_told_of(body):
-            return
         now, ended_at = self.world.engine.now, body.agent.ended_at
         could_not_s = self.world.excuses.since(ended_at, now) + self.world.blindness_of(body.session_id).since(ended_at, now)
         late_s = now - ended_at - could_not_s - self.WITHIN_S

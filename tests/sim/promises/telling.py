@@ -67,12 +67,18 @@ class OneIncident(Promise):
         super().__init__(world)
         self._open: dict[str, str] = {}
         self._opened_at: dict[str, float] = {}
+        self._over_at: dict[str, float] = {}
         self._over: set[str] = set()
         self._told: set[tuple[str, str]] = set()  # incidents, and routes that were tried
         self._delivered: set[str] = set()
         self._delivered_at: dict[str, float] = {}
         self._slots: dict[tuple[str, str, int], str] = {}  # each place in the schedule of a route, and the notice it had
         self._recorded: set[str] = set()
+
+    def decided(self, event: Event, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Tell) and effect.incident.resolved_at is not None:
+                self._over_at.setdefault(effect.incident.id, self.world.engine.now)
 
     def written(self, change: Persist) -> None:
         for incident in sorted(change.incidents, key=lambda found: found.resolved_at is None):
@@ -96,9 +102,9 @@ class OneIncident(Promise):
     def _check_escalated(self, incident: Incident) -> None:
         """What waited for somebody long enough was told on the phone."""
         now = self.world.engine.now
-        waited_s = (incident.resolved_at or 0.0) - incident.opened_at  # unless the clock was set meanwhile
-        lasted_s = min(waited_s, now - self._opened_at.get(incident.id, now))
-        heard_s = lasted_s - self.world.deafness.since(now - lasted_s, now)
+        opened_at = self._opened_at.get(incident.id, now)
+        over_at = self._over_at.get(incident.id, now)  # it may have been known before it could be written
+        heard_s = over_at - opened_at - self.world.deafness.since(opened_at, over_at)
         told = (incident.id, "phone") in self._told
         waited = incident.kind in self.ACTION and heard_s > 960.0
         self.demand(told or not waited, f"{incident.key} waited {heard_s:.0f} s, and nobody was called")
