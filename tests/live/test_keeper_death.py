@@ -150,6 +150,26 @@ def test_a_launch_that_was_given_up_is_never_born_late(vigil: Instance) -> None:
     assert agents == [vigil.get("t")["pid"]]
 
 
+def test_a_launch_whose_daemon_died_while_the_keeper_hung_is_never_born_late(vigil: Instance) -> None:
+    """The next daemon waits a while for that birth, then makes another launch; the first order must be void by then."""
+    session = vigil.run("t", "sleep", "1000", restart="always", backoff_base_s=0.2)
+    keeper = vigil.keeper_pid
+    os.kill(keeper, signal.SIGSTOP)
+    os.kill(session["pid"], signal.SIGKILL)
+    second = vigil.home.launch(session["launch"].removesuffix("-1") + "-2")
+    wait_for(lambda: (second / "launch.json").exists(), 15, "the order of the second launch")
+
+    vigil.kill_daemon()
+    vigil.start()
+    assert not (second / "launch.json").exists()
+    os.kill(keeper, signal.SIGCONT)
+
+    vigil.wait_state("t", "running", within_s=40)
+    agents = [pid for pid in vigil.processes() if is_of_session(pid, "t") and command_of(pid) == b"sleep\x001000\x00"]
+    assert agents == [vigil.get("t")["pid"]]
+    assert vigil.get("t")["launch"] != second.name
+
+
 def test_an_older_keeper_is_replaced_in_place_and_keeps_its_children(vigil: Instance) -> None:
     session = vigil.run("h", "sleep", "1000", runtime="headless")
     keeper = vigil.keeper_pid

@@ -56,6 +56,8 @@ def _word(word: Any) -> str:
         return f"EndLaunch {word.launch.id}{' unless attended' if word.unless_attended else ''}"
     if isinstance(word, Tell):
         return f"Tell {_incident(word.incident)}"
+    if isinstance(word, tuple) and word and isinstance(word[0], Fact):
+        return _facts(word)
     if isinstance(word, Launch | Session):
         return word.id
     if hasattr(word, "__dataclass_fields__"):

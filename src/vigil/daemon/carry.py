@@ -144,7 +144,7 @@ class Carrier:
         pane = born.get("pane")
         return Launched(
             launch.id,
-            launch.started_at or min(at, self._clock.at(known["agent"].start_ticks / TICKS_A_SECOND)),
+            launch.started_at or self._started_at(launch, known["agent"], at),
             known["agent"],
             known.get("root"),
             known.get("server"),
@@ -153,6 +153,10 @@ class Carrier:
             adopted,
             names,
         )
+
+    def _started_at(self, launch: Launch, agent: ProcessId, at: float) -> float:
+        """Return when an agent began, as the kernel has it: we may hear of a birth long after it."""
+        return min(at, max(launch.created_at, self._clock.at(agent.start_ticks / TICKS_A_SECOND)))
 
     def _read_found(self, launch: Launch, names: tuple[str, ...], at: float) -> Fact:
         if launch.found is not None:

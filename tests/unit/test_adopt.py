@@ -1,0 +1,52 @@
+"""Adoption of a launch whose birth nobody was told of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.unit.builders import make_launch, make_session
+from vigil.core.events import Exited, Interrupted
+from vigil.core.model import State
+from vigil.daemon import adopt
+from vigil.daemon.adopt import Adopter
+from vigil.daemon.clock import Clock
+from vigil.home import home_at, make_home
+from vigil.keeper.records import record_json
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    home = home_at(tmp_path)
+    make_home(home)
+    home.launch("s1-1").mkdir()
+    record_json(str(home.launch("s1-1") / "launch.json"), {})
+    return home.launch("s1-1")
+
+
+def make_adopter(folder: Path) -> Adopter:
+    carrier: Any = SimpleNamespace(knows=lambda _launch, _kind: None)  # a launch that is not followed needs no more of it
+    return Adopter(home_at(folder.parent.parent), Clock(), carrier)
+
+
+async def test_a_birth_of_another_boot_is_a_reboot_and_nothing_of_it_is_taken_for_alive(folder: Path) -> None:
+    record_json(str(folder / "born.json"), {"agent": [1, 7], "boot": "another-boot:1"})
+
+    event = await make_adopter(folder).adopt(make_session(State.STARTING, launch=make_launch()))
+
+    assert isinstance(event, Exited)
+    assert event.exit.rebooted
+
+
+async def test_an_order_that_nobody_carried_out_is_void_before_another_launch_is_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adopt, "BIRTH_S", 0.1)
+
+    event = await make_adopter(folder).adopt(make_session(State.STARTING, launch=make_launch()))
+
+    assert event == Interrupted("s1-1")
+    assert not (folder / "launch.json").exists()
