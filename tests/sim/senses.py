@@ -113,11 +113,15 @@ class Senses:
             wait_s += SETTLE_S
         if not body.kept & {"kernel", "keeper"}:
             wait_s += KEEPER_S
-        world.daemon.later(wait_s, self._report, body, world.daemon.clock())
+        seen_at = world.daemon.clock()
+        if "keeper" in body.kept and self._is_found(body):  # which wrote down when, perhaps long ago
+            seen_at = world.daemon.offset + agent.ended_at
+        world.daemon.later(wait_s, self._report, body, seen_at)
 
     def _report(self, body: Body, seen_at: float) -> None:
         if body.launch_id in self._watched and body.launch_id not in self._reported:
             self._reported.add(body.launch_id)
+            body.unseen = False  # one word gets lost, not all
             self._world.daemon.feed(Exited(self.describe(body, "daemon", seen_at)))
             if body.named and not body.pane_is_open:
                 self._world.daemon.feed(RuntimeEnded(body.launch_id))

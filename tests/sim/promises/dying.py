@@ -41,9 +41,8 @@ class OneDeath(Promise):
     def _check_cause(self, death: Death) -> None:
         body = self.world.host.bodies.get(death.launch_id)
         if body is None or body.agent is None or death.uptime_s is None:  # nobody was told of its birth
-            self.demand(
-                death.cause in (Cause.LAUNCH_FAILED, Cause.OPERATOR), f"{death.id} of an agent never born: {death.cause}"
-            )
+            unborn = (Cause.LAUNCH_FAILED, Cause.OPERATOR, Cause.HOST_REBOOTED)
+            self.demand(death.cause in unborn, f"{death.id} of an agent never born: {death.cause}")
             return
         self.demand(not body.lives, f"P7 too: {death.launch_id} is recorded dead ({death.cause}) and lives")
         if not self._was_told_of(body):
