@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tests.sim.world import World
 
 EPOCH = 1_000_000.0
+START_S = 0.01
 TELL_S = 0.5
 RETRY_S = 0.5
 SLOW_S = 5.0
@@ -73,6 +74,7 @@ class Daemon:
         if self.runs:
             return
         world = self._world
+        world.engine.now += START_S
         world.say("daemon", "starts")
         self._begin()
         self.life += 1

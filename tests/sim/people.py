@@ -64,7 +64,8 @@ class People:
         """Somebody was told of a session that is stuck: what cannot heal by itself is asked for again."""
         kind = session.doubt.kind if session.doubt is not None else None
         unfound = session.launch is not None and bool(session.launch.names) and session.launch.found is None
-        if kind in (None, DoubtKind.ORPHANED) or unfound:
+        orphaned = kind is DoubtKind.ORPHANED or "orphaned" in session.why
+        if kind is None or orphaned or unfound:
             self.ask("stop" if self.stopped(session.id) else "restart", session.id)
 
     def heard(self, event: Event) -> None:

@@ -166,7 +166,7 @@ class World:
                 if process.doomed:
                     self.host.end(body, process, by_signal=9, why="vigil")
         self.daemon.start()
-        for delay_s in (30.0, 120.0, 420.0):
+        for delay_s in (30.0, 120.0, 420.0, 800.0):
             self.engine.after(delay_s, self._look_after)
 
     def _look_after(self) -> None:

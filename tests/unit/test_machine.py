@@ -74,7 +74,7 @@ VERB_TABLE = {
     "waiting_for_its_turn":          ("stopped", "-",              "-",              "removed Purge", "-"),
     "running":                       (END,       "-",              END,              END,             "-"),
     "suspect":                       (END,       "-",              END,              END,             "-"),
-    "stuck":                         (END,       "-",              END,              END,             "-"),
+    "stuck":                         (END,       END,              END,              END,             "-"),
     "being_stopped":                 ("ending",  "ending",         "ending",         "ending",        "-"),
     "being_stopped_while_it_starts": ("ending",  "ending",         "ending",         "ending",        "-"),
     "being_restarted":               ("ending",  "ending",         "ending",         "ending",        "-"),
@@ -1009,6 +1009,27 @@ def test_who_asks_again_goes_on_with_what_was_begun() -> None:
     stage.ask("stop")
 
     assert [(intent.verb, intent.at) for intent in stage.intents] == [("restart", stage.now - 30.0), ("stop", stage.now - 30.0)]
+
+
+def test_a_start_of_what_could_not_be_stopped_is_obeyed_when_it_is_gone() -> None:
+    stage = SITUATIONS["stuck"]()
+
+    stage.ask("start")
+    stage.exit(signal=9)
+
+    assert kinds(stage.end()) == ["Spawn"]
+
+
+def test_a_start_changes_nothing_of_a_session_that_is_stuck_and_alive() -> None:
+    stage = running()
+    for _ in range(10):
+        stage.see(server="wedged")
+        stage.now += 10.0
+    assert stage.state() == "stuck"
+
+    assert stage.ask("start") == []
+
+    assert stage.state() == "stuck"
 
 
 def test_a_crash_that_somebody_was_about_to_end_is_charged_all_the_same() -> None:

@@ -49,8 +49,8 @@ def stop(book: Book, session: Session, event: Asked, now: float) -> None:
 
 
 def start(book: Book, session: Session, event: Asked, now: float) -> None:
-    """Launch what is not alive; its count starts anew."""
-    if session.state is State.ENDING:
+    """Launch what is not alive; its count starts anew. What is being ended, or could not be, comes back after that."""
+    if session.state is State.ENDING or (session.state is State.STUCK and session.after is not None):
         end(book, session, event, After.RELAUNCH, now)
     elif session.state not in ALIVE:
         relaunch(book, replace(session, charges=0), now)

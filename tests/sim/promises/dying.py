@@ -171,7 +171,10 @@ class Backoff(Promise):
                 session.state in (State.FAILED, State.SUCCEEDED) or (hold and hold.reason == "backoff")
             )
             if waits and death is not None:
+                before = self._not_before.get(session.id)
                 self._forbid(death, session)
+                if before is not None:
+                    self._not_before[session.id] = min(before, self._not_before[session.id])
 
     def _asked(self, event: Asked) -> None:
         if event.verb in ("start", "restart", "reset"):

@@ -1,0 +1,48 @@
+"""Bugs of the core that the simulator found, each by the world it was found in, or by the few faults that were left of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim.faults.sizes import between
+from tests.sim.run import live_through
+from tests.sim.scenarios import Fault, Plan, draw_plan
+
+WORLDS = {
+    "a death that the kernel denies needs a human after five minutes": (0, "blind"),
+    "what looks dead without its pane and lives is shown and needs a human": (6, "blind"),
+    "an older word that comes late does not replace a newer one": (1, "disk"),
+    "a crash before an operator's word is still a crash": (296, "people"),
+    "a backoff ends in time though the clock was set back": (35, "host"),
+    "an end that nobody saw ends what could not be ended": (5, "killed"),
+    "every death is charged also while somebody ends it": (1, "killed"),
+    "charges are forgiven also after a doubt": (30, "tmux"),
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_what_broke_once_holds(name: str) -> None:
+    seed, scenario = WORLDS[name]
+
+    assert live_through(draw_plan(seed, scenario)).words == ""
+
+
+def test_a_socket_that_is_lost_while_its_server_hangs_is_repaired() -> None:
+    hangs = Fault(3600.0, "server hangs", 0, 0.87)
+    lost = Fault(3750.0, "socket is lost", 0, 0.5)  # the session is stuck by then, and its server still stopped
+
+    assert live_through(few_faults(40, hangs, lost)).words == ""
+
+
+def test_who_asks_again_goes_on_with_what_was_begun() -> None:
+    size = 0.87
+    sleeps = Fault(3600.0, "agent cannot be killed", 0, size)  # and is asked to end
+    ends_at = 3600.0 + between(size, 5.0, 900.0)
+    asked = Fault(ends_at + 0.003, "somebody has a look", 0, 0.5)  # its end has happened, and was not told yet
+
+    assert live_through(few_faults(40, sleeps, asked)).words == ""
+
+
+def few_faults(seed: int, *faults: Fault) -> Plan:
+    """Return a world in which almost nothing goes wrong."""
+    return Plan(seed, "tmux", sessions=5, hours=2.0, faults=faults)
