@@ -17,6 +17,7 @@ WORLDS = {
     "an end that nobody saw ends what could not be ended": (5, "killed"),
     "every death is charged also while somebody ends it": (1, "killed"),
     "charges are forgiven also after a doubt": (30, "tmux"),
+    "a start of what could not be ended is obeyed when it is gone": (305516, "people"),
 }
 
 

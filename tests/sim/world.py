@@ -10,6 +10,7 @@ from tests.sim.agents import Agents
 from tests.sim.carriers import Carriers
 from tests.sim.daemon import EPOCH, Daemon
 from tests.sim.engine import Engine
+from tests.sim.excuses import Excuse
 from tests.sim.faults import FAULTS
 from tests.sim.faults.servers import go_on
 from tests.sim.host import Body, Host, Process
@@ -28,36 +29,6 @@ from vigil.core.model import State
 
 CALM_S = 1500.0  # after the last fault: the longest backoff, the longest doubt, and a little
 YOUNG_S = 3.0
-
-
-@dataclass
-class Excuse:
-    """How long something could not be done, in all: overlapping reasons count once."""
-
-    total_s: float = 0.0
-    until: float = 0.0
-    spans: list[tuple[float, float]] = field(default_factory=list)
-
-    def add(self, now: float, for_s: float) -> None:
-        """From now on, for so long."""
-        start, end = max(now, self.until), now + for_s
-        if end > start:
-            self.total_s += end - start
-            self.until = end
-            self.spans.append((start, end))
-
-    def since(self, earlier: float, now: float) -> float:
-        """Return how long, between two moments."""
-        found = 0.0
-        for start, end in reversed(self.spans):
-            if end <= earlier:
-                break
-            found += max(0.0, min(end, now) - max(start, earlier))
-        return found
-
-    def by(self, now: float) -> float:
-        """Return how long, up to a moment."""
-        return self.total_s - max(0.0, self.until - now)
 
 
 @dataclass

@@ -202,7 +202,7 @@ class Promises(RuleBasedStateMachine):
         session = _pick(sorted(self.machine.sessions.values(), key=lambda found: found.id), pick)
         if verb in ("stop", "rm"):
             self.unwanted.add(session.id)
-        elif verb == "restart" or (verb == "start" and (session.state not in ALIVE or session.state is State.ENDING)):
+        elif verb == "restart" or (verb == "start" and (session.state not in ALIVE or session.after is not None)):
             self.unwanted.discard(session.id)
         self.tell(Asked(verb, session.id, "alice"))
 
