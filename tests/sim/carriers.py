@@ -220,9 +220,8 @@ class Carriers:
             self._end_children(launch, body)
 
     def _end_children(self, launch: Launch, body: Body) -> None:
-        living = [child for child in body.children if child.alive]
-        if body.agent is not None and body.agent.alive and launch.process is None:
-            living.append(body.agent)
+        left = [*body.children, body.agent, body.command]  # found by the launch they carry, also an agent nobody had found
+        living = [process for process in left if process is not None and process.alive]
         self._terminate(body, launch, living, SURVIVOR_GRACE_S, lambda: self._end_server(launch, body, self._verified))
 
     def _end_server(self, launch: Launch, body: Body, then: Callable[[Launch, Body], None]) -> None:

@@ -22,7 +22,9 @@ class Spool:
     def __init__(self, world: World) -> None:
         self._world = world
         self._waiting: list[Said] = []
-        self._taken: dict[int, list[Said]] = {}
+        self._taken: dict[
+            int, tuple[Event, list[Said]]
+        ] = {}  # until it is durable; the event keeps its number from being used again
         self._life = 0
         self._held: Said | None = None
         self.trouble = ""  # lost, doubled, reordered
@@ -52,7 +54,7 @@ class Spool:
         world = self._world
         if self._life != world.daemon.life:
             self._life = world.daemon.life
-            self._waiting = [said for taken in self._taken.values() for said in taken] + self._waiting
+            self._waiting = [said for _, taken in self._taken.values() for said in taken] + self._waiting
             self._taken = {}
         waiting, self._waiting = self._waiting, []
         by_launch: dict[str, list[Said]] = {}
@@ -62,7 +64,7 @@ class Spool:
         for launch_id, theirs in by_launch.items():
             if launch_id in current:
                 event = Hooked(launch_id, tuple(hook for hook, _ in theirs))
-                self._taken[id(event)] = theirs
+                self._taken[id(event)] = (event, theirs)
                 world.promises.hears(launch_id, theirs)
                 world.daemon.feed(event)
 

@@ -28,7 +28,7 @@ def test_every_promise_holds_on_every_kind_of_bad_day(scenario: str) -> None:
 
 
 def test_the_same_seed_is_the_same_world_in_any_process() -> None:
-    command = [sys.executable, "-m", "tests.sim", "--seed", "7", "--steps", "3000", "--all"]
+    command = [sys.executable, "-m", "tests.sim", "--seed", "7", "--steps", "9000", "--all"]
     stories = [
         subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": "src:."})
         for seed in ("1", "2")

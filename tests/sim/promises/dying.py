@@ -44,9 +44,9 @@ class OneDeath(Promise):
             unborn = (Cause.LAUNCH_FAILED, Cause.OPERATOR, Cause.HOST_REBOOTED)
             self.demand(death.cause in unborn, f"{death.id} of an agent never born: {death.cause}")
             return
-        self.demand(not body.lives, f"P7 too: {death.launch_id} is recorded dead ({death.cause}) and lives")
         if not self._was_told_of(body):
             return
+        self.demand(not body.lives, f"P7 too: {death.launch_id} is recorded dead ({death.cause}) and lives")
         self._check_late(death, body)
         allowed = self._causes(death, body)
         self.demand(death.cause in allowed, f"{death.launch_id}: {death.cause}, though it was {sorted(allowed)} ({_how(body)})")
@@ -137,7 +137,6 @@ class Backoff(Promise):
         self._not_before: dict[str, float] = {}
         self._why_not: dict[str, str] = {}
         self._charges: dict[str, int] = {}
-        self._born: set[str] = set()
 
     def decided(self, event: Event, effects: list[Effect]) -> None:
         if isinstance(event, Asked):

@@ -53,12 +53,8 @@ class NoHarm(Promise):
         """Say whether an operator wants it gone, on record."""
         session = self.world.store.sessions.get(launch.session_id)
         intents = self.world.store.intents.get(launch.id, ())
-        return (
-            session is None
-            or session.after is not None
-            or any(intent.cause is Cause.OPERATOR for intent in intents)
-            or (self.world.people.wants_anew(launch.session_id, self._born_at(launch)))
-        )
+        asked = self.world.people.wants_anew(launch.session_id, self._born_at(launch))
+        return session is None or asked or any(intent.cause is Cause.OPERATOR for intent in intents)
 
     def _born_at(self, launch: Launch) -> float:
         body = self.world.host.bodies.get(launch.id)
