@@ -134,8 +134,8 @@ class Shown(Promise):
             self._forget(launch_id)
             return
         since = self.world.engine.now - (session.doubt.sampled_at - session.doubt.since) - self.TAKEN_UP_S
-        self._since.setdefault((launch_id, "ill"), since)  # it may have been over, and that was not durable
-        for what in ("ill", "wedged", "hung", "unreadable"):
+        self._since[launch_id, "ill"] = since
+        for what in ("wedged", "hung", "unreadable"):
             if (launch_id, what) in self._since:
                 self._since[launch_id, what] = max(since, self._since[launch_id, what])
 
