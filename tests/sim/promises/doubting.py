@@ -101,6 +101,7 @@ class Shown(Promise):
             self._shift(event.lasted_s)
         elif isinstance(event, Orphaned):
             self._note(event.launch_id, "ill", True)
+            self._read.setdefault(event.launch_id, {})[Axis.RUNTIME] = "ended"
             self._check_orphan(event.launch_id)
         elif isinstance(event, Observed):
             self._take_in(event)
