@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--scenario", choices=SCENARIOS, help="the kind of bad day; without it each seed chooses one")
     parser.add_argument("--steps", type=int, help="stop after so many moments of the one seed, and tell its story so far")
     parser.add_argument("--all", action="store_true", help="tell the whole story, of every session")
-    parser.add_argument("--seeds", metavar="A-B", help="live through all of these, B not included")
+    parser.add_argument("--seeds", metavar="A-B", type=_seeds, help="live through all of these, B not included")
     parser.add_argument("--hours", type=float, help="live through new seeds for so many hours")
     parser.add_argument("--mutants", action="store_true", help="change every row of every decision table; each must be noticed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
@@ -37,12 +37,19 @@ def main() -> int:
     if asked.seed is not None:
         return _one(asked.seed, asked.scenario, asked.steps, asked.all)
     if asked.seeds is not None:
-        first, _, last = asked.seeds.partition("-")
-        return _many(iter(range(int(first), int(last))), asked.scenario, asked.jobs)
+        return _many(iter(asked.seeds), asked.scenario, asked.jobs)
     if asked.hours is not None:
         return _many(count(SystemRandom().randrange(10**9, 10**12)), asked.scenario, asked.jobs, asked.hours * 3600)
     parser.print_help()
     return 2
+
+
+def _seeds(text: str) -> range:
+    """Return the seeds from A up to B."""
+    first, dash, last = text.partition("-")
+    if not dash or not first.isdigit() or not last.isdigit() or int(first) >= int(last):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form A-B, such as 0-1000")
+    return range(int(first), int(last))
 
 
 def _one(seed: int, scenario: str | None, steps: int | None, everything: bool) -> int:
@@ -127,4 +134,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit("\nstopped; nothing failed so far")
+        sys.exit("\nstopped")

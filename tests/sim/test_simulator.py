@@ -79,6 +79,14 @@ def test_the_last_line_tells_rate_events_and_faults() -> None:
     assert "a minute" in last and "events" in last and "faults" in last and last.endswith("0 failed")
 
 
+@pytest.mark.parametrize("seeds", ["5", "x-y", "9-3", ""])
+def test_seeds_that_are_no_range_are_refused_with_a_line(seeds: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "tests.sim", f"--seeds={seeds}"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "is not of the form A-B" in done.stderr
+
+
 def find_mutant(name: str) -> Mutant:
     return next(mutant for mutant in mutants() if mutant.name == name)
 
