@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tests.sim.promises.base import Broken, Promise
 from vigil.core.effects import Conclude, Effect, Persist, Spawn
 from vigil.core.events import Event, Gap, Observed, Orphaned, Swept
-from vigil.core.model import Axis, Session, State
+from vigil.core.model import Axis, Fact, Reading, Session, State
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -129,8 +129,9 @@ class Shown(Promise):
             self._take_up(session)
 
     def _take_up(self, session: Session) -> None:
-        """A new daemon knows of a doubt what was durable of it, and nothing else."""
+        """A new daemon knows of a doubt what was durable of it, and of what was read, and nothing else."""
         launch_id = session.launch.id if session.launch else ""
+        self._read[launch_id] = {axis: self._value(reading) for axis, reading in session.axes.items()}
         if session.doubt is None:
             self._forget(launch_id)
             return
@@ -139,6 +140,10 @@ class Shown(Promise):
         for what in ("wedged", "hung", "unreadable"):
             if (launch_id, what) in self._since:
                 self._since[launch_id, what] = max(since, self._since[launch_id, what])
+
+    @staticmethod
+    def _value(read: Fact | Reading) -> str:
+        return "ended" if read.value == "dead" and read.conclusive else read.value
 
     def _shift(self, by_s: float) -> None:
         """While nobody looked no doubt grew older."""
@@ -151,10 +156,8 @@ class Shown(Promise):
         self._check_looked_at(launch_id)
         read = self._read.setdefault(launch_id, {})
         for fact in seen.facts:
-            if fact.value == "dead" and fact.conclusive:
-                read[fact.axis] = "ended"
-            elif read.get(fact.axis) != "ended":  # what the kernel saw end does not come back
-                read[fact.axis] = fact.value
+            if read.get(fact.axis) != "ended":  # what the kernel saw end does not come back
+                read[fact.axis] = self._value(fact)
         if not seen.facts:
             return
         process, runtime = read.get(Axis.PROCESS, "unknown"), read.get(Axis.RUNTIME, "unknown")
