@@ -7,7 +7,7 @@ from typing import Any
 
 from vigil.core.activity import Hook
 from vigil.core.death import Case
-from vigil.core.effects import Effect, LogEntry, Persist, SetTimer, Spawn, Tell
+from vigil.core.effects import Effect, Examine, LogEntry, Persist, SetTimer, Spawn, Tell
 from vigil.core.events import (
     Asked,
     Declared,
@@ -168,16 +168,19 @@ class Stage:
         self.incidents: dict[str, Incident] = {}  # as they were last made durable, by id
 
     def tell(self, *events: Event) -> list[Effect]:
-        """Tell the machine what happened; return what it asks for, without what is to be made durable."""
+        """Tell the machine what happened; return what it asks for, without what is made durable and what is examined then."""
         asked: list[Effect] = []
         for event in events:
+            recorded = len(self.deaths)
             effects = self.machine.handle(event, self.now)
             for number, effect in enumerate(effects):
                 if isinstance(effect, Persist):
                     assert number == 0, "what must be durable comes first, and once"
                     self._persist(effect)
-                else:
+                elif not isinstance(effect, Examine):
                     asked.append(effect)
+            examined = [effect.death for effect in effects if isinstance(effect, Examine)]
+            assert examined == self.deaths[recorded:], "what is recorded as dead is examined, and nothing else"
         return asked
 
     def _persist(self, change: Persist) -> None:

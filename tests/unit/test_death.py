@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import signal
 import unicodedata
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
 
 from tests.unit.builders import make_case, make_exit, make_intent
-from vigil.core.death import CRASH_SIGNALS, EARLY_S, RULES, Case, classify, describe_status, evidence_of
-from vigil.core.model import Cause, Intent, RestartWhen
+from vigil.core.death import CRASH_SIGNALS, EARLY_S, RULES, Case, classify, confidence_of, describe_status, evidence_of
+from vigil.core.model import Cause, Confidence, Intent, Oom, RestartWhen, Words
 
 ALWAYS, NEVER = RestartWhen.ALWAYS, RestartWhen.NEVER
 
@@ -19,9 +20,12 @@ ALWAYS, NEVER = RestartWhen.ALWAYS, RestartWhen.NEVER
 DECIDED = (
     (Cause.HOST_REBOOTED, make_case(rebooted=True, exit_code=0, started=False, server_ended=True)),
     (Cause.LAUNCH_FAILED, make_case(started=False, server_ended=True, signal=11)),
+    (Cause.OOM, make_case(signal=9, oom=Oom(named=True), server_ended=True)),
     (Cause.SERVER_DIED, make_case(server_ended=True, signal=11)),
     (Cause.CRASH, make_case(signal=11)),
     (Cause.KILLED_BY_UNKNOWN, make_case(signal=9)),
+    (Cause.LIMIT, make_case(exit_code=0, uptime_s=1.0, when=ALWAYS, words=Words(Cause.LIMIT, "usage limit reached"))),
+    (Cause.AUTH, make_case(exit_code=1, words=Words(Cause.AUTH, "please log in"))),
     (Cause.EARLY_EXIT, make_case(exit_code=0, uptime_s=1.0, when=ALWAYS)),
     (Cause.FINISHED, make_case(exit_code=0)),
     (Cause.CRASH, make_case(exit_code=1)),
@@ -202,3 +206,89 @@ def test_every_intent_is_told_in_the_evidence(intent: Intent | None) -> None:
     said = [line for line in evidence_of(make_case(intent, exit_code=0)) if line.source == "intent"]
 
     assert bool(said) == (intent is not None)
+
+
+# What the kernel's log says, by how much the counters grew (cgroup, host), and whether that is a death for want of memory.
+MEMORY = (
+    (True, None, None, True),
+    (True, 0, 0, True),  # what it wrote down is what it did
+    (False, None, 1, False),
+    (False, 1, 1, False),  # it ended somebody else beside it
+    (None, 1, 1, True),
+    (None, 0, 1, False),  # that was in another cgroup
+    (None, None, 1, True),
+    (None, None, 0, False),
+    (None, None, None, False),
+)
+
+
+@pytest.mark.parametrize(("named", "cgroup_kills", "host_kills", "expected"), MEMORY)
+def test_the_kernels_log_decides_and_unread_the_nearest_counter(
+    named: bool | None, cgroup_kills: int | None, host_kills: int | None, expected: bool
+) -> None:
+    case = make_case(signal=9, oom=Oom(named, "/agents", cgroup_kills, host_kills))
+
+    assert classify(case) is (Cause.OOM if expected else Cause.KILLED_BY_UNKNOWN)
+
+
+@pytest.mark.parametrize("number", [None, 1, 6, 11, 15])
+def test_the_kernel_ends_for_want_of_memory_by_sigkill_alone(number: int | None) -> None:
+    assert classify(make_case(signal=number, oom=Oom(named=True))) is not Cause.OOM
+
+
+def test_our_own_kill_is_no_want_of_memory_whatever_the_counters_say() -> None:
+    case = make_case(make_intent(Cause.POLICY), signal=9, oom=Oom(True, "/agents", 1, 1))
+
+    assert classify(case) is Cause.POLICY
+    assert "want of memory (" not in evidence_of(case)[0].text
+
+
+def test_the_evidence_of_memory_names_log_and_counters() -> None:
+    texts = [line.text for line in evidence_of(make_case(signal=9, oom=Oom(None, "/agents", 2, 3)))]
+
+    assert texts[0] == "the agent was ended for want of memory (SIGKILL by the kernel)"
+    assert "the counter of the cgroup /agents grew by 2" in texts
+    assert "the counter of the host grew by 3" in texts
+
+
+def test_a_sigkill_by_hand_says_what_speaks_against_memory() -> None:
+    texts = [line.text for line in evidence_of(make_case(signal=9, oom=Oom(False, "/agents", 0, 0)))]
+
+    assert "does not name it as ended for want of memory" in texts
+
+
+@pytest.mark.parametrize(
+    ("case", "confidence"),
+    [
+        (make_case(signal=11), Confidence.CERTAIN),
+        (make_case(exit_code=0), Confidence.CERTAIN),
+        (make_case(signal=9, oom=Oom(named=True)), Confidence.CERTAIN),
+        (make_case(signal=9, oom=Oom(host_kills=1)), Confidence.LIKELY),
+        (make_case(exit_code=1, words=Words(Cause.LIMIT, "429")), Confidence.LIKELY),
+        (make_case(exit_code=143), Confidence.LIKELY),
+        (make_case(exit_code=137, ambiguous=True), Confidence.LIKELY),
+        (make_case(exit_code=137, ambiguous=True, server_ended=True), Confidence.CERTAIN),
+        (make_case(), Confidence.UNKNOWN),
+        (make_case(make_intent()), Confidence.CERTAIN),
+        (make_case(make_intent(), exit_code=137, ambiguous=True), Confidence.CERTAIN),
+        (make_case(rebooted=True), Confidence.CERTAIN),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Confidence) else "",
+)
+def test_a_cause_says_how_sure_it_is(case: Case, confidence: Confidence) -> None:
+    assert confidence_of(case, classify(case)) is confidence
+
+
+def test_a_core_a_full_disk_and_last_words_are_in_the_evidence() -> None:
+    words = Words(Cause.LIMIT, "limit reached, resets at 3am")
+    texts = [line.text for line in evidence_of(make_case(signal=11, core=True, full_disk="/work", words=words))]
+
+    assert texts[0] == "the agent was ended by SIGSEGV (11) and left a core"
+    assert "nothing more can be written to /work: it is full" in texts
+    assert "limit reached, resets at 3am" in texts
+
+
+def test_who_else_ended_in_the_same_second_is_named() -> None:
+    case = replace(make_case(signal=9), beside=tuple("abcdefg"))
+
+    assert "ended within the same second: a, b, c, d, e and 2 more" in [line.text for line in evidence_of(case)]

@@ -18,7 +18,7 @@ from tests.unit.builders import (
     make_spec,
 )
 from vigil.core.explain import explain
-from vigil.core.model import ALIVE, Axis, Cause, Evidence, Hold, Reading, RestartPolicy, State
+from vigil.core.model import ALIVE, Axis, Cause, Confidence, Evidence, Hold, Reading, RestartPolicy, State
 
 HOLDS = (
     None,
@@ -91,22 +91,24 @@ def test_a_death_and_an_intent_are_evidence_too() -> None:
 
     found = {proof.fact: proof.value for proof in explain(session).evidence}
 
-    assert found == {"last death": "crash (signal 9)", "intent": "stop by alice"}
+    assert found["intent"] == "stop by alice"
+    assert found["last death"] == "crash (signal 9); vigil death d-s1-1 tells all of it"
 
 
 @pytest.mark.parametrize(
-    ("state", "process", "cause", "confidence"),
+    ("state", "process", "sure", "confidence"),
     [
         (State.RUNNING, make_reading("alive"), None, "certain"),
         (State.RUNNING, make_reading("alive", conclusive=False), None, "likely"),
         (State.RUNNING, None, None, "likely"),
-        (State.FAILED, None, Cause.UNOBSERVED, "unknown"),
-        (State.FAILED, None, Cause.CRASH, "certain"),
+        (State.FAILED, None, Confidence.UNKNOWN, "unknown"),
+        (State.FAILED, None, Confidence.LIKELY, "likely"),
+        (State.FAILED, None, Confidence.CERTAIN, "certain"),
     ],
 )
-def test_it_is_as_sure_as_its_facts(state: State, process: Reading | None, cause: Cause | None, confidence: str) -> None:
+def test_it_is_as_sure_as_its_facts(state: State, process: Reading | None, sure: Confidence | None, confidence: str) -> None:
     axes = {} if process is None else {Axis.PROCESS: process}
-    death = None if cause is None else make_death(cause)
+    death = None if sure is None else make_death(confidence=sure)
 
     assert explain(make_session(state, axes=axes, last_death=death)).confidence == confidence
 

@@ -1221,7 +1221,7 @@ def test_a_restarted_launch_leaves_its_death_also_when_its_exit_is_told_late(pol
 def test_a_removed_session_leaves_its_death_and_nothing_else_when_its_exit_is_told_late() -> None:
     stage = being_removed()
 
-    (persist, purge) = stage.machine.handle(Ended("s1-1", ok=True), stage.now)
+    (persist, _examine, purge) = stage.machine.handle(Ended("s1-1", ok=True), stage.now)
 
     assert isinstance(persist, Persist)
     assert isinstance(purge, Purge)
@@ -1269,4 +1269,4 @@ def test_what_could_not_be_ended_and_dies_at_last_becomes_what_was_asked(policy:
 def test_a_hold_that_waits_for_a_person_is_not_ended_by_a_new_daemon() -> None:
     held = make_session(State.PENDING, hold=Hold("limit", None), launch=make_launch(ended_at=1100.0, closed=True), launches=1)
 
-    assert Stage([held]).tell(Resumed()) == []
+    assert kinds(Stage([held]).tell(Resumed())) == []

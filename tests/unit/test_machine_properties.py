@@ -23,6 +23,7 @@ from vigil.core.effects import (
     Conclude,
     Effect,
     EndLaunch,
+    Examine,
     Look,
     Persist,
     Purge,
@@ -87,7 +88,7 @@ class World:
             elif isinstance(effect, Spawn):
                 self.bodies[effect.launch.id] = Body(effect.launch.id, effect.session.id)
                 self.tasks.append(effect)
-            elif not isinstance(effect, Persist | Tell | RepairSocket):
+            elif not isinstance(effect, Persist | Tell | RepairSocket | Examine):
                 self.tasks.append(effect)
 
     def carry_out(self, task: Effect, well: bool, half: bool, now: float) -> None:

@@ -700,6 +700,17 @@ def test_a_word_of_the_agent_does_not_end_what_is_stuck_because_its_server_hangs
     assert told(asked) == []
 
 
+def test_a_word_of_the_agent_does_not_bring_back_its_pane() -> None:
+    stage = running()
+    list(in_doubt(stage, 400.0, server="ended", runtime="ended"))
+    assert (stage.state(), stage.session().why.split(":")[0]) == ("stuck", "orphaned")
+
+    asked = stage.hear("working")
+
+    assert stage.state() == "stuck"
+    assert told(asked) == []
+
+
 def test_a_word_of_the_agent_does_not_end_what_could_not_be_ended() -> None:
     stage = SITUATIONS["stuck"]()
 

@@ -111,11 +111,16 @@ def test_an_uncharged_death_costs_nothing_and_still_waits_the_base(cause: Cause)
 
 
 @pytest.mark.parametrize("cause", sorted(HELD))
-def test_a_limit_holds_until_it_resets_and_costs_nothing(cause: Cause) -> None:
+def test_a_wall_holds_until_it_is_gone_and_costs_nothing(cause: Cause) -> None:
     policy = RestartPolicy(max_restarts=1)
 
     assert charge(cause, 1000.0, 1, 0.0, policy, 0.0, resets_at=5000.0) == (1, Hold(cause.value, 5000.0))
-    assert charge(cause, 1000.0, 1, 0.0, policy, 0.0) == (1, Hold(cause.value, None))
+    assert charge(cause, 1000.0, 1, 0.0, policy, 0.0, resets_at=900.0) == (1, Hold(cause.value, 1005.0))  # no tight loop
+
+
+def test_without_a_moment_a_limit_is_tried_again_and_a_login_waits_for_a_person() -> None:
+    assert charge(Cause.LIMIT, 1000.0, 1, 0.0, RestartPolicy(), 0.0) == (1, Hold("limit", 4600.0))
+    assert charge(Cause.AUTH, 1000.0, 1, 0.0, RestartPolicy(), 0.0) == (1, Hold("auth", None))
 
 
 @pytest.mark.parametrize("allowed", [1, 2, 5])

@@ -11,6 +11,8 @@ from vigil.core.events import Asked, Declared, Withdrawn
 from vigil.core.launching import launch_when_paced, relaunch
 from vigil.core.model import ALIVE, After, Session, State
 
+ENDED_BY_RESET = ("backoff", "limit", "auth")
+
 
 def declared(book: Book, event: Declared, now: float) -> None:
     """A session is born; it launches when its turn comes."""
@@ -77,7 +79,7 @@ def rm(book: Book, session: Session, event: Asked, now: float) -> None:
 
 def reset(book: Book, session: Session, event: Asked, now: float) -> None:
     """Forget its charges; a backoff is over, and what had failed is tried again."""
-    waiting = session.state is State.FAILED or (session.hold is not None and session.hold.reason == "backoff")
+    waiting = session.state is State.FAILED or (session.hold is not None and session.hold.reason in ENDED_BY_RESET)
     session = book.keep(replace(session, charges=0))
     if waiting and session.state not in ALIVE:
         book.log(now, session, "session.reset", actor=event.actor)

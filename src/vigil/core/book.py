@@ -18,6 +18,8 @@ GRACE_S = 10.0  # between TERM and KILL
 DOUBTED = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK})  # what is anything else has no doubt left
 DOUBTFUL = frozenset({State.SUSPECT, State.STUCK})
 DEATHS_KEPT = 1000
+DEATHS_TOGETHER = 100
+SAME_S = 1.0
 RESOLVED_KEPT = 200  # incidents that are over, for the fate of their last notices
 
 
@@ -30,6 +32,7 @@ class Book:
         self.resolved: dict[str, Incident] = {}  # those that are over, by id, the newest last
         self.wedged: set[str] = set()  # sessions whose server has not answered for a while
         self.deaths_at: deque[float] = deque(maxlen=DEATHS_KEPT)
+        self.last_deaths: deque[tuple[float, str]] = deque(maxlen=DEATHS_TOGETHER)  # when, and whose
         self.activity_stored: dict[str, float] = {}  # when each session was active last, as far as that is durable
         self.void_before = 0.0  # what was read earlier says nothing, unless it is conclusive
         self.by_name: dict[str, str] = {}
@@ -81,6 +84,12 @@ class Book:
             since = before.since if before is not None and before.value == fact.value else fact.observed_at
             axes[fact.axis] = Reading(fact.value, fact.source, fact.conclusive, fact.observed_at, since, fact.why)
         return replace(session, axes=axes, **changes)
+
+    def died_with(self, session: Session, at: float) -> tuple[str, ...]:
+        """Take note of a death; return whose other deaths fell into the same second, as far as they are known."""
+        with_it = tuple(name for when, name in self.last_deaths if abs(when - at) < SAME_S and name != session.name)
+        self.last_deaths.append((at, session.name))
+        return with_it
 
     def keep(self, session: Session, durable: bool = True) -> Session:
         """Remember a session; what is not durable is only shown."""

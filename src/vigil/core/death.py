@@ -1,16 +1,16 @@
-"""Death: from the facts of an exit to its cause, with the evidence that speaks for it (DESIGN 4.4).
+"""Death: from the facts of an exit to its cause, how sure that is, and the evidence that speaks for it (DESIGN 4.4).
 
-Pure, and a table: the first row that holds decides. An intent stands first, so our own kills are never mistaken for crashes
+Pure, and tables: the first row that holds decides. An intent stands first, so our own kills are never mistaken for crashes
 (P8); the server stands before the agent's own status, because a hangup kills the agent by a signal that explains nothing.
 """
 
 from __future__ import annotations
 
 import signal as signals
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from vigil.core.model import Cause, Evidence, Exit, Intent, RestartWhen
+from vigil.core.model import Cause, Confidence, Evidence, Exit, Intent, RestartWhen
 
 CRASH_SIGNALS = frozenset(
     {signals.SIGSEGV, signals.SIGBUS, signals.SIGILL, signals.SIGFPE, signals.SIGABRT, signals.SIGSYS, signals.SIGTRAP}
@@ -18,6 +18,7 @@ CRASH_SIGNALS = frozenset(
 EARLY_S = 10.0
 # A shell, and an agent that handles the signal, answer these with 128+n: without an intent they count as that signal.
 SIGNAL_EXITS = {128 + n: n for n in (signals.SIGHUP, signals.SIGINT, signals.SIGTERM)}
+NAMED = 5  # others that ended in the same second are named up to here, then counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Case:
     intent: Intent | None
     uptime_s: float | None
     when: RestartWhen
+    beside: tuple[str, ...] = ()  # sessions that ended within the second before
 
     @property
     def signal(self) -> int | None:
@@ -49,6 +51,19 @@ class Case:
         """It ended within its first seconds."""
         return self.uptime_s is not None and self.uptime_s < EARLY_S
 
+    @property
+    def out_of_memory(self) -> bool:
+        """The kernel ended it for want of memory: its log decides; unread, the counter nearest to the agent does."""
+        oom = self.exit.oom
+        if oom is None or self.exit.signal != signals.SIGKILL:
+            return False
+        kills = oom.host_kills if oom.cgroup_kills is None else oom.cgroup_kills
+        return (kills or 0) > 0 if oom.named is None else oom.named
+
+    def said(self, cause: Cause) -> bool:
+        """Its own last words name this cause."""
+        return self.exit.words is not None and self.exit.words.cause is cause
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -61,13 +76,34 @@ class Rule:
 RULES = (
     Rule(Cause.HOST_REBOOTED, lambda c: c.exit.rebooted),
     Rule(Cause.LAUNCH_FAILED, lambda c: not c.exit.started),
+    Rule(Cause.OOM, lambda c: c.out_of_memory),
     Rule(Cause.SERVER_DIED, lambda c: c.exit.server_ended),
     Rule(Cause.CRASH, lambda c: c.signal in CRASH_SIGNALS),
     Rule(Cause.KILLED_BY_UNKNOWN, lambda c: c.signal is not None),
+    Rule(Cause.LIMIT, lambda c: c.said(Cause.LIMIT)),
+    Rule(Cause.AUTH, lambda c: c.said(Cause.AUTH)),
     Rule(Cause.EARLY_EXIT, lambda c: c.exit.exit_code == 0 and c.early and c.when is RestartWhen.ALWAYS),
     Rule(Cause.FINISHED, lambda c: c.exit.exit_code == 0),
     Rule(Cause.CRASH, lambda c: c.exit.exit_code is not None),
     Rule(Cause.UNOBSERVED, lambda _: True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """One row: how sure a cause is, and of which deaths that is said."""
+
+    confidence: Confidence
+    holds: Callable[[Case, Cause], bool]
+
+
+RESERVES = (  # The first row that holds decides; what none holds of is certain.
+    Reserve(Confidence.CERTAIN, lambda case, _: case.intended is not None),
+    Reserve(Confidence.UNKNOWN, lambda _, cause: cause is Cause.UNOBSERVED),
+    Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.OOM and not (case.exit.oom and case.exit.oom.named)),
+    Reserve(Confidence.LIKELY, lambda _, cause: cause in (Cause.LIMIT, Cause.AUTH)),  # by its words alone
+    Reserve(Confidence.LIKELY, lambda case, cause: case.exit.ambiguous and cause is not Cause.SERVER_DIED),
+    Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.KILLED_BY_UNKNOWN and case.exit.signal is None),
 )
 
 
@@ -78,27 +114,63 @@ def classify(case: Case) -> Cause:
     return next(rule.cause for rule in RULES if rule.holds(case))
 
 
+def confidence_of(case: Case, cause: Cause) -> Confidence:
+    """Return how sure a cause is."""
+    return next((row.confidence for row in RESERVES if row.holds(case, cause)), Confidence.CERTAIN)
+
+
 def evidence_of(case: Case) -> tuple[Evidence, ...]:
-    """Return what the cause rests on, each line with the one who said it."""
+    """Return what the cause rests on, each line with the one who said it; the first says it in one sentence."""
     found = case.exit
-    lines = [Evidence(found.status_source or found.observed_by, describe_status(found))]
-    if found.server_ended:  # first: the agent's own status only says that it was hung up
+    status = describe_status(found) + (" and left a core" if found.core else "")
+    own = Evidence(found.status_source or found.observed_by, status)
+    first: tuple[Evidence, ...] = (own,)
+    if case.out_of_memory and case.intended is None:
+        first = (Evidence("kernel", "the agent was ended for want of memory (SIGKILL by the kernel)"), own)
+    elif found.server_ended:  # before the agent's own status, which only says that it was hung up
         status = _status(found.server_exit_code, found.server_signal)
-        lines.insert(0, Evidence("keeper", f"its tmux server {status}, without an intent"))
-    elif found.root_signal is not None:
-        lines.append(Evidence("pidfd", f"the pane's root {_status(None, found.root_signal)} first: the pane was closed"))
+        first = (Evidence("keeper", f"its tmux server {status}{_claim(case)}"), own)
+    return (*first, *_circumstances(case))
+
+
+def _circumstances(case: Case) -> Iterator[Evidence]:
+    found = case.exit
+    if found.root_signal is not None and not found.server_ended:
+        yield Evidence("pidfd", f"the pane's root {_status(None, found.root_signal)} first: the pane was closed")
     if found.rebooted:
-        lines.append(Evidence("boot-id", "the host was booted anew since the launch"))
+        yield Evidence("boot-id", "the host was booted anew since the launch")
+    yield from _memory(case)
+    if found.words is not None:
+        yield Evidence("last words", found.words.text)
+    if found.full_disk:
+        yield Evidence("disk", f"nothing more can be written to {found.full_disk}: it is full")
     if case.intent is not None:
-        intent = case.intent
-        words = f"{intent.verb} by {intent.actor}" + (f": {intent.reason}" if intent.reason else "")
+        words = f"{case.intent.verb} by {case.intent.actor}" + (f": {case.intent.reason}" if case.intent.reason else "")
         late = case.intended is None and not found.rebooted
-        lines.append(Evidence("intent", f"it had ended before this was asked for: {words}" if late else words))
-    elif found.signal is not None or case.signal is not None:
-        lines.append(Evidence("intent", "nobody recorded an intent to end it"))
+        yield Evidence("intent", f"it had ended before this was asked for: {words}" if late else words)
+    elif case.signal is not None:
+        yield Evidence("intent", "nobody recorded an intent to end it")
     if case.uptime_s is not None:
-        lines.append(Evidence("launch", f"it had been up {case.uptime_s:.1f} s"))
-    return tuple(lines)
+        yield Evidence("launch", f"it had been up {case.uptime_s:.1f} s")
+    if case.beside:
+        more = f" and {len(case.beside) - NAMED} more" if len(case.beside) > NAMED else ""
+        yield Evidence("others", f"ended within the same second: {', '.join(case.beside[:NAMED])}{more}")
+
+
+def _memory(case: Case) -> Iterator[Evidence]:
+    """Say what the kernel's counters and its log say, for and against."""
+    oom = case.exit.oom
+    if oom is None:
+        return
+    if oom.named is not None:
+        yield Evidence("kernel log", f"{'names' if oom.named else 'does not name'} it as ended for want of memory")
+    for counter, kills in ((f"cgroup {oom.cgroup}", oom.cgroup_kills), ("host", oom.host_kills)):
+        if kills is not None:
+            yield Evidence("oom_kill", f"the counter of the {counter} grew by {kills}")
+
+
+def _claim(case: Case) -> str:
+    return "" if case.intended is not None else ", without an intent"
 
 
 def describe_status(found: Exit) -> str:

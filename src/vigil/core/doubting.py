@@ -14,6 +14,7 @@ from vigil.core.model import Axis, Doubt, DoubtKind, Session, State
 
 ATTEMPTS_LOGGED = 5
 REPAIRED_S = 0.2  # a server makes its socket at once
+UNMOVED = frozenset({DoubtKind.WEDGED, DoubtKind.ORPHANED})  # what an agent says does not change these
 
 
 def weigh(book: Book, session: Session, now: float) -> None:
@@ -141,11 +142,11 @@ def repair(book: Book, before: Session, after: Session, now: float) -> None:
 def is_news(session: Session) -> bool:
     """Say whether a word of the agent's ends what is stuck.
 
-    Not while its server hangs: only that server's answer does. Nor if the agent spoke all along: then its word is no news,
-    and stuck would come and go with it.
+    Not while its server hangs: only that server's answer does; nor without its pane, which no word brings back. Nor if the
+    agent spoke all along: then its word is no news, and stuck would come and go with it.
     """
     doubt, active_at = session.doubt, session.last_activity_at
-    if session.state is not State.STUCK or doubt is None or doubt.kind is DoubtKind.WEDGED:
+    if session.state is not State.STUCK or doubt is None or doubt.kind in UNMOVED:
         return False
     return active_at is None or active_at <= session.state_since - QUIET_S
 

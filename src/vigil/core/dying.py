@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from vigil.core import death as deaths
 from vigil.core import incidents
 from vigil.core.book import DOUBTED, Book
-from vigil.core.effects import CloseLaunch, SetTimer
+from vigil.core.effects import CloseLaunch, Examine, SetTimer
 from vigil.core.events import Exited, LaunchFailed, Orphaned
 from vigil.core.intents import intend
 from vigil.core.launching import leaves_its_pane, spawn_over
@@ -43,7 +44,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     assert session.launch is not None
     launch = session.launch
     uptime_s = None if launch.started_at is None else max(0.0, found.at - launch.started_at)
-    case = deaths.Case(found, session.intent, uptime_s, session.spec.restart.when)
+    case = deaths.Case(found, session.intent, uptime_s, session.spec.restart.when, book.died_with(session, found.at))
     cause = deaths.classify(case)
     of_server = cause is Cause.SERVER_DIED and found.server_ended
     evidence = deaths.evidence_of(case)
@@ -63,29 +64,58 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         intent=session.intent,
         uptime_s=uptime_s,
         evidence=evidence,
+        confidence=deaths.confidence_of(case, cause),
+        activity=_doing(session),
+        pid=launch.agent.pid if launch.agent is not None else None,
+        server_pid=launch.server.pid if launch.server is not None else None,
     )
     if death.charged:
         incidents.count_death(book, found.at)
-    policy = session.spec.restart
-    count, hold = charge(death.cause, death.at, session.charges, death.uptime_s or 0.0, policy, jitter_of(launch.id))
+    policy, jitter = session.spec.restart, jitter_of(launch.id)
+    resets_at = found.words.resets_at if found.words is not None else None
+    count, hold = charge(cause, found.at, session.charges, uptime_s or 0.0, policy, jitter, resets_at)
+    if of_server and not _server_was_told(session):
+        book.log(found.at, session, "server.died", **_told_of(death))
     launch = replace(launch, ended_at=found.at)
     facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
     session = book.read_axes(replace(session, launch=launch, last_death=death, charges=count, doubt=None), facts)
     book.change.launches.append(launch)
     book.change.deaths.append(death)
-    book.log(
-        found.at,
-        session,
-        "session.died",
-        death=death.id,
-        cause=cause.value,
-        exit_code=death.exit_code,
-        signal=death.signal,
-        charged=death.charged,
-        observed_by=death.observed_by,
-        why=why or evidence[0].text,
-    )
+    book.log(found.at, session, "session.died", **_told_of(death))
+    book.do(Examine(death, launch))
     return session, death, hold
+
+
+def _doing(session: Session) -> str:
+    """Return what an agent was doing, by its own words; nothing if it said nothing."""
+    activity = session.axes.get(Axis.ACTIVITY)
+    if activity is None or activity.value == "unknown":
+        return ""
+    return f"{activity.value}: {activity.why}" if activity.why else activity.value
+
+
+def _told_of(death: Death) -> dict[str, Any]:
+    """Return what the event log says of a death."""
+    return {
+        "death": death.id,
+        "cause": death.cause.value,
+        "confidence": death.confidence.value,
+        "pid": death.pid,
+        "server_pid": death.server_pid,
+        "exit_code": death.exit_code,
+        "signal": death.signal,
+        "charged": death.charged,
+        "observed_by": death.observed_by,
+        "intent": None if death.intent is None else f"{death.intent.verb} by {death.intent.actor}",
+        "uptime_s": None if death.uptime_s is None else round(death.uptime_s, 3),
+        "why": death.evidence[0].text,
+    }
+
+
+def _server_was_told(session: Session) -> bool:
+    """Say whether the end of a session's server was logged when its agent outlived it."""
+    server = session.axes.get(Axis.SERVER)
+    return server is not None and server.value == "dead" and server.conclusive
 
 
 def after_death(book: Book, session: Session, death: Death, hold: Hold, now: float) -> None:
@@ -128,6 +158,10 @@ def orphaned(book: Book, event: Orphaned, now: float) -> None:
     facts = [Fact(Axis.RUNTIME, "dead", "pidfd", event.at, conclusive=True)]
     if event.what == "server":
         facts.append(Fact(Axis.SERVER, "dead", "keeper", event.at, conclusive=True))
+        if not _server_was_told(session):
+            server = session.launch.server if session.launch is not None else None
+            status = {"server_pid": server.pid if server else None, "exit_code": event.exit_code, "signal": event.signal}
+            book.log(event.at, session, "server.died", **status, why="its tmux server ended, and its agent lives on")
     orphan(book, book.read_axes(session, tuple(facts)), event.what, now, event.exit_code, event.signal)
 
 

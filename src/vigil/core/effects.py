@@ -92,6 +92,14 @@ class Conclude:
 
 
 @dataclass(frozen=True, slots=True)
+class Examine:
+    """A death was recorded: gather what is left of the launch into its bundle."""
+
+    death: Death
+    launch: Launch
+
+
+@dataclass(frozen=True, slots=True)
 class RepairSocket:
     """Have a living tmux server make its socket anew; the next look tells whether it did."""
 
@@ -105,4 +113,4 @@ class Tell:
     incident: Incident
 
 
-Effect = Persist | Spawn | EndLaunch | CloseLaunch | SetTimer | Purge | Look | Conclude | RepairSocket | Tell
+Effect = Persist | Spawn | EndLaunch | CloseLaunch | SetTimer | Purge | Look | Conclude | Examine | RepairSocket | Tell

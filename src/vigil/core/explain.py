@@ -86,9 +86,7 @@ def _confidence(session: Session) -> str:
     if session.state in ALIVE:
         process = session.axes.get(Axis.PROCESS)
         return "certain" if process is not None and process.conclusive else "likely"
-    if session.last_death is not None and session.last_death.cause is Cause.UNOBSERVED:
-        return "unknown"
-    return "certain"
+    return session.last_death.confidence.value if session.last_death is not None else "certain"
 
 
 def _proofs(session: Session) -> list[Proof]:
@@ -104,7 +102,8 @@ def _proofs(session: Session) -> list[Proof]:
     ]
     if session.last_death is not None:
         death = session.last_death
-        proofs.append(Proof("last death", f"{death.cause} ({_status(death)})", death.observed_by, death.at))
+        words = f"{death.cause} ({_status(death)}); vigil death {death.id} tells all of it"
+        proofs.append(Proof("last death", words, death.observed_by, death.at))
     if session.doubt is not None:
         doubt = session.doubt
         proofs.append(Proof("doubt", f"{doubt.kind}, {doubt.attempts} samples: {doubt.evidence}", "liveness", doubt.since))

@@ -60,6 +60,8 @@ def _waits_for_a_human(session: Session) -> bool:
 RULES = (
     Rule(IncidentKind.STUCK, lambda s: s.state is State.STUCK, folded_into=IncidentKind.STUCK),
     Rule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated"),
+    Rule(IncidentKind.LIMIT, lambda s: s.hold is not None and s.hold.reason == "limit"),
+    Rule(IncidentKind.AUTH, lambda s: s.hold is not None and s.hold.reason == "auth"),
     Rule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
     Rule(IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.axes[Axis.ACTIVITY].why}"),
 )

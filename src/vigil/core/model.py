@@ -46,6 +46,14 @@ class Cause(StrEnum):
     AUTH = "auth"
 
 
+class Confidence(StrEnum):
+    """How sure a conclusion is."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    UNKNOWN = "unknown"
+
+
 class Axis(StrEnum):
     """What is observed apart and never folded (DESIGN 4.1)."""
 
@@ -184,6 +192,25 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Oom:
+    """What the kernel says of processes it ended for want of memory, just before a death by SIGKILL."""
+
+    named: bool | None = None  # its log names the process; None: nobody may read it
+    cgroup: str = ""
+    cgroup_kills: int | None = None  # by how much the counter of its cgroup has grown
+    host_kills: int | None = None  # and the host's
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What an agent said last, where that is why it ended: a limit, or that nobody let it in."""
+
+    cause: Cause
+    text: str
+    resets_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     """All that is known of how one launch ended, gathered before anything is concluded from it."""
 
@@ -200,6 +227,10 @@ class Exit:
     root_signal: int | None = None  # the pane's root ended first, by this signal
     rebooted: bool = False
     started: bool = True
+    core: bool = False  # the kernel dumped its memory
+    oom: Oom | None = None  # asked for only where a SIGKILL ended it
+    words: Words | None = None
+    full_disk: str = ""  # a place where nothing can be written any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +250,10 @@ class Death:
     intent: Intent | None
     uptime_s: float | None
     evidence: tuple[Evidence, ...]
+    confidence: Confidence = Confidence.CERTAIN
+    activity: str = ""  # what it was doing
+    pid: int | None = None  # the agent's; a later process may have the same
+    server_pid: int | None = None
 
 
 class After(StrEnum):

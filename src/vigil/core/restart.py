@@ -24,6 +24,7 @@ COUNTED = frozenset(
     }
 )
 HELD = frozenset({Cause.LIMIT, Cause.AUTH})  # a launch now would only meet the same wall
+LIMIT_S = 3600.0  # a limit that does not say when it ends is tried again after so long
 
 COMES_BACK: dict[RestartWhen, frozenset[Cause]] = {
     RestartWhen.ALWAYS: frozenset(Cause),
@@ -42,7 +43,7 @@ def charge(
     if stable_s >= policy.reset_after_s:
         count = 0
     if cause in HELD:
-        return count, Hold(cause.value, until=resets_at)
+        return count, Hold(cause.value, until=_lifted_at(cause, at, resets_at, policy))
     if cause in FREE:
         return count, Hold("backoff", until=at + policy.base_s)  # uncharged, and still no tight loop
     assert cause in COUNTED
@@ -50,6 +51,13 @@ def charge(
     if 0 < policy.max_restarts < count:  # 0 means no limit
         return count, Hold("saturated", until=None)
     return count, Hold("backoff", until=at + delay_s(count, policy, jitter))
+
+
+def _lifted_at(cause: Cause, at: float, resets_at: float | None, policy: RestartPolicy) -> float | None:
+    """Return when a wall is gone; None if a person must act. A moment that has passed still makes no tight loop."""
+    if resets_at is None:
+        return None if cause is Cause.AUTH else at + LIMIT_S
+    return max(resets_at, at + policy.base_s)
 
 
 def delay_s(count: int, policy: RestartPolicy, jitter: float) -> float:
