@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vigil.keeper import kernel, records
+from vigil.keeper.samples import Sample, Samples
 from vigil.keeper.spawn import Program, spawn
 from vigil.keeper.watch import Watch, Watcher
 
@@ -35,14 +36,16 @@ class Birth:
     output: bytes = b""
     status: int | None = None
     agent: tuple[int, int] | None = None
+    armed: Sample | None = None
 
 
 class Births:
     """All launches under way in one keeper."""
 
-    def __init__(self, epoll: select.epoll, watcher: Watcher, nofile: tuple[int, int]) -> None:
+    def __init__(self, epoll: select.epoll, watcher: Watcher, samples: Samples, nofile: tuple[int, int]) -> None:
         self._epoll = epoll
         self._watcher = watcher
+        self._samples = samples
         self._nofile = nofile
         self._by_fd: dict[int, Birth] = {}
         self._by_client: dict[int, Birth] = {}
@@ -101,7 +104,7 @@ class Births:
         start_ticks = kernel.read_start_ticks(pid) or 0  # our child: it cannot be gone before we reap it
         with open(os.path.join(folder, "pid"), "w", encoding="ascii") as file:
             file.write(f"{pid}\n")
-        _born(folder, {"agent": [pid, start_ticks]}, answer)
+        _born(folder, {"agent": [pid, start_ticks]}, self._samples.arm(launch, folder, pid), answer)
         self._watcher.watch(Watch(launch, folder, "agent", pid, start_ticks))
 
     def _open_stdin(self, launch: str, folder: str, kind: str) -> int:
@@ -142,6 +145,7 @@ class Births:
         start_ticks = kernel.read_start_ticks(pid)
         if start_ticks is not None:
             birth.agent = (pid, start_ticks)
+            birth.armed = self._samples.arm(birth.launch, birth.folder, pid)
             self._watcher.watch(Watch(birth.launch, birth.folder, "agent", pid, start_ticks))
         os.write(birth.go_fd, b"go\n")  # it has its end open: what we write stays until it reads
         self._close(birth, "go_fd")
@@ -160,7 +164,7 @@ class Births:
         elif birth.agent is not None:
             known = {"agent": birth.agent, "pane": words[2], **self._watch_runtime(birth, words)}
             self._finish(birth)
-            _born(birth.folder, known, birth.answer)
+            _born(birth.folder, known, birth.armed, birth.answer)
 
     def _watch_runtime(self, birth: Birth, words: list[str]) -> dict[str, Any]:
         known = {}
@@ -191,7 +195,7 @@ class Births:
         setattr(birth, name, -1)
 
 
-def _born(folder: str, known: dict[str, Any], answer: Answer) -> None:
-    """Record who was born, and in which boot, then say so: a daemon that died meanwhile finds it here."""
-    records.record_json(os.path.join(folder, "born.json"), {**known, "boot": kernel.read_boot()})
+def _born(folder: str, known: dict[str, Any], armed: Sample | None, answer: Answer) -> None:
+    """Record who was born, in which boot and on what host, then say so: a daemon that died meanwhile finds it here."""
+    records.record_json(os.path.join(folder, "born.json"), {**known, "boot": kernel.read_boot(), "armed": armed})
     answer({"ok": True, **known})

@@ -17,6 +17,8 @@ PIDFD_GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11  # _IOWR(0xFF, 11, 64
 PIDFD_INFO_EXIT = 1 << 3  # Linux 6.15 and up; set once the process was reaped
 EXIT_CODE_AT = 60
 UNKNOWN_BOOT = "unknown"
+PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Stat(NamedTuple):
@@ -30,6 +32,7 @@ class Stat(NamedTuple):
     threads: int
     start_ticks: int
     wait_status: int
+    rss_kb: int = 0
 
 
 def read_stat(pid: int) -> Stat | None:
@@ -47,7 +50,15 @@ def read_stat(pid: int) -> Stat | None:
     field = rest.split()
     name = head.partition(b"(")[2].decode("utf-8", "replace")
     return Stat(
-        name, field[0].decode(), int(field[1]), int(field[2]), int(field[3]), int(field[17]), int(field[19]), int(field[49])
+        name,
+        field[0].decode(),
+        int(field[1]),
+        int(field[2]),
+        int(field[3]),
+        int(field[17]),
+        int(field[19]),
+        int(field[49]),
+        int(field[21]) * PAGE_KB,
     )
 
 
@@ -82,6 +93,15 @@ def is_alive(pid: int, start_ticks: int) -> bool:
     if stat is None or stat.start_ticks != start_ticks or stat.state == "X":
         return False
     return stat.state != "Z" or stat.threads > 1
+
+
+def has_left(pid: int) -> bool:
+    """Say whether a pid is nobody's or a zombie's: what /proc said of its surroundings may not be true."""
+    try:
+        stat = read_stat(pid)
+    except OSError:  # /proc mounted with hidepid
+        return False
+    return stat is None or stat.state in "ZX"
 
 
 def open_pidfd(pid: int, start_ticks: int) -> int | None:

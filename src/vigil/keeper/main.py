@@ -22,7 +22,13 @@ from collections.abc import Callable
 from typing import Any
 
 from vigil.keeper.births import Births
+from vigil.keeper.cgroups import Cgroups
+from vigil.keeper.host import Host
+from vigil.keeper.kernel_log import KernelLog
+from vigil.keeper.kills import Kills
 from vigil.keeper.protocol import VERSION, Lines, Message, encode
+from vigil.keeper.samples import Samples
+from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.watch import Watch, Watcher
 
 LINGER_S = 10.0
@@ -52,8 +58,12 @@ class Keeper:
         self._nofile = nofile
         self._epoll = select.epoll()
         self._peers: dict[int, Peer] = {}
-        self._watcher = Watcher(self._epoll, self._broadcast, lambda: bool(self._peers))
-        self._births = Births(self._epoll, self._watcher, nofile)
+        host, cgroups, log_ = Host(), Cgroups(), KernelLog()
+        kills = Kills(log_, cgroups)
+        self._samples = Samples(host, cgroups, log_, kills)
+        self._snapshots = Snapshots(self._samples, host, cgroups, log_, self._broadcast)
+        self._watcher = Watcher(self._epoll, self._broadcast, lambda: bool(self._peers), self._samples, kills, self._snapshots)
+        self._births = Births(self._epoll, self._watcher, self._samples, nofile)
         self._idle_since: float | None = time.monotonic()
         self._quit = False
 
@@ -71,8 +81,10 @@ class Keeper:
         while not self._done():
             for fd, _ in self._epoll.poll(self._wait_s()):
                 self._guard(self._dispatch, fd, wake_read)
-            self._guard(self._watcher.catch_up)
+            for part in (self._watcher, self._samples, self._snapshots):
+                self._guard(part.catch_up)
             self._note_idle()
+        self._guard(self._snapshots.finish)
 
     def _guard(self, work: Callable[..., None], *about: int) -> None:
         """Do something that may fail: one bad event never ends the watch over all others."""
@@ -85,7 +97,8 @@ class Keeper:
 
     def _wait_s(self) -> float | None:
         lingers = None if self._idle_since is None else max(0.0, self._idle_since + LINGER_S - time.monotonic())
-        return min((s for s in (lingers, self._watcher.wait_s()) if s is not None), default=None)
+        parts = (part.wait_s() for part in (self._watcher, self._samples, self._snapshots))
+        return min((s for s in (lingers, *parts) if s is not None), default=None)
 
     def _dispatch(self, fd: int, wake_read: int) -> None:
         if self._watcher.owns(fd):
@@ -106,7 +119,7 @@ class Keeper:
         return self._quit or lingered
 
     def _note_idle(self) -> None:
-        idle = not self._peers and not len(self._watcher)
+        idle = not self._peers and not len(self._watcher) and not len(self._snapshots)
         if not idle:
             self._idle_since = None
         elif self._idle_since is None:
@@ -163,6 +176,8 @@ class Keeper:
     def _forget(self, message: Message, answer: Any) -> None:
         self._births.abandon(message["launch"])
         self._watcher.forget(message["launch"])
+        if message.get("removing"):
+            self._snapshots.cancel(message["launch"])
         answer({"ok": True})
 
     def _leave(self, message: Message, answer: Any) -> None:  # noqa: ARG002
@@ -171,6 +186,7 @@ class Keeper:
 
     def _upgrade(self, message: Message, answer: Any) -> None:  # noqa: ARG002
         """Exec the keeper that is installed now, in place: same pid, same children, same lock, same socket."""
+        self._guard(self._snapshots.finish)
         state = os.memfd_create("keeper-state", 0)
         os.write(state, json.dumps({"watches": self._watcher.state()}).encode())
         os.lseek(state, 0, os.SEEK_SET)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-VERSION = 2  # a keeper of a lower version is asked to exec itself anew
+VERSION = 3  # a keeper of a lower version is asked to exec itself anew
 LINE_BYTES = 1 << 20
 
 Message = dict[str, Any]

@@ -14,7 +14,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vigil.keeper import kernel, records
+from vigil.keeper.kills import Kills
+from vigil.keeper.samples import Samples
+from vigil.keeper.snapshot import Snapshots
 
+CORE_DUMPED = 0x80
+SIGNAL = 0x7F
+KILLED = 9
+EXPLAINED = ("agent", "inner", "server")  # whose end is worth a snapshot; a root only follows one of them
 YIELD_S = 0.005
 LOST_CHILDREN = 4096  # statuses of children nobody had asked for yet: a server may die before it can be watched
 
@@ -34,11 +41,20 @@ class Watcher:
     """All processes one keeper watches."""
 
     def __init__(
-        self, epoll: select.epoll, tell: Callable[[dict[str, Any]], None], is_heard: Callable[[], bool] = lambda: False
+        self,
+        epoll: select.epoll,
+        tell: Callable[[dict[str, Any]], None],
+        is_heard: Callable[[], bool],
+        samples: Samples,
+        kills: Kills,
+        snapshots: Snapshots,
     ) -> None:
         self._epoll = epoll
         self._tell = tell
         self._is_heard = is_heard
+        self._samples = samples
+        self._kills = kills
+        self._snapshots = snapshots
         self._put_off: dict[int, tuple[float, float]] = {}  # pidfd: when it ended, until when its record waits
         self._by_fd: dict[int, Watch] = {}
         self._fd_of_pid: dict[int, int] = {}
@@ -52,16 +68,17 @@ class Watcher:
         if self._by_fd.get(self._fd_of_pid.get(watch.pid, -1)) == watch:
             return
         pidfd = kernel.open_pidfd(watch.pid, watch.start_ticks)
+        if pidfd is not None:
+            self._by_fd[pidfd] = watch
+            self._fd_of_pid[watch.pid] = pidfd
+            self._epoll.register(pidfd, select.EPOLLIN)
+        self._samples.follow(watch.launch, watch.folder, watch.role, watch.pid, watch.start_ticks)
         if pidfd is None:
             lost = self._lost.pop(watch.pid, None)
             if lost is not None and lost[0] == watch.start_ticks:
                 self._record(watch, lost[1], "wait", lost[2])
             else:
                 self._record_unseen(watch)
-            return
-        self._by_fd[pidfd] = watch
-        self._fd_of_pid[watch.pid] = pidfd
-        self._epoll.register(pidfd, select.EPOLLIN)
 
     def owns(self, fd: int) -> bool:
         """Say whether an epoll event is about a watched process."""
@@ -133,6 +150,7 @@ class Watcher:
         """Watch nothing of a launch any more."""
         for fd in [fd for fd, watch in self._by_fd.items() if watch.launch == launch]:
             self._drop(fd)
+        self._samples.forget(launch)
 
     def state(self) -> list[dict[str, Any]]:
         """Return what is watched, for a successor."""
@@ -155,11 +173,12 @@ class Watcher:
         known = records.read_exits(watch.folder).get(watch.role)
         if known is not None and known.get("pid") == watch.pid:
             self._tell({"ev": "exit", **known})
+            self._look_back(watch, time.clock_gettime(time.CLOCK_BOOTTIME))
         else:
             self._record(watch, None, "", time.time())
 
     def _record(self, watch: Watch, status: int | None, source: str, at: float) -> None:
-        exit_ = {
+        exit_: dict[str, Any] = {
             "launch": watch.launch,
             "role": watch.role,
             "pid": watch.pid,
@@ -169,11 +188,31 @@ class Watcher:
             "at": at,
             "boot_s": time.clock_gettime(time.CLOCK_BOOTTIME) - (time.time() - at),  # a clock that does not jump
         }
+        if status is not None and status & CORE_DUMPED and os.WIFSIGNALED(status):
+            exit_["core"] = True
+        if status is not None and status & SIGNAL == KILLED and watch.role in EXPLAINED:
+            exit_["oom"] = self._read_oom(watch)
         try:
             records.record_exit(watch.folder, exit_)
         except OSError as error:  # a full disk or a removed folder: the daemon is told all the same
             exit_["unrecorded"] = str(error)
         self._tell({"ev": "exit", **exit_})
+        self._look_back(watch, exit_["boot_s"])
+
+    def _read_oom(self, watch: Watch) -> dict[str, Any] | None:
+        track = self._samples.track(watch.launch)
+        cgroup, armed = (None, None) if track is None else (track.cgroup, track.armed)
+        try:
+            return self._kills.account(watch.pid, watch.start_ticks, cgroup, armed)
+        except Exception:  # whatever /proc says one day: a death is recorded without its reasons rather than not at all
+            return None
+
+    def _look_back(self, watch: Watch, boot_s: float) -> None:
+        """Have a snapshot taken of what is left of a launch, and sample this process no more."""
+        track = self._samples.track(watch.launch)
+        if track is not None and watch.role in EXPLAINED:
+            self._snapshots.ask(track, boot_s)
+        self._samples.ended(watch.launch, watch.role)
 
     def _drop(self, fd: int) -> None:
         watch = self._by_fd.pop(fd)

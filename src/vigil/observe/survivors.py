@@ -6,14 +6,11 @@ be signalled later (P9).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vigil.core.model import Launch, ProcessId
-from vigil.keeper import kernel
-
-TOKEN = b"VIGIL_LAUNCH="
+from vigil.keeper.processes import scan_processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +24,11 @@ class Seen:
 
 def read_processes(boot: str) -> list[Seen]:
     """Read every living process of our user; what ends meanwhile, or may not be read, is left out."""
-    mine = os.getuid()
-    found = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            if os.stat(f"/proc/{name}").st_uid != mine:
-                continue
-            stat = kernel.read_stat(int(name))
-            if stat is not None and stat.state not in "ZX":
-                found.append(Seen(ProcessId(int(name), stat.start_ticks, boot), stat.sid, _read_launch(name)))
-        except OSError:
-            continue
-    return found
+    return [
+        Seen(ProcessId(found.pid, found.stat.start_ticks, boot), found.stat.sid, found.launch)
+        for found in scan_processes(mine_only=True)
+        if found is not None
+    ]
 
 
 def survivors_of(launch: Launch, spare: Iterable[ProcessId], seen: list[Seen], ended_ticks: float | None) -> list[ProcessId]:
@@ -73,11 +61,3 @@ def _own_session(launch: Launch, seen: list[Seen]) -> int | None:
         return None
     now = next((found.process for found in seen if found.process.pid == leader.pid), leader)
     return leader.pid if now == leader else None
-
-
-def _read_launch(pid: str) -> str | None:
-    with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-        for entry in file.read(1 << 20).split(b"\0"):
-            if entry.startswith(TOKEN):
-                return entry.removeprefix(TOKEN).decode("ascii", "replace")
-    return None

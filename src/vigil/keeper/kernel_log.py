@@ -1,0 +1,113 @@
+"""The kernel's log, as far as it names our processes: who was killed for want of memory, who broke.
+
+Reads only /dev/kmsg, from where it ends now, and keeps only what the kernel itself said: anybody privileged may write there
+too. Whether it can be read at all is said, never guessed. Standard library only.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+RECORD_BYTES = 8192  # the kernel makes none that is longer
+LINES = 500
+LINE_CHARACTERS = 400
+RECORDS_A_DRAIN = 5000  # a log that is written faster than we read does not hold us
+RECORD = re.compile(r"(\d+),\d+,(\d+),[^;]*;(.*)")
+USER_FACILITY = 8  # below it the kernel speaks
+FIRST_PID_NAMESPACE = 0xEFFFFFFC  # the number that the kernel gives to the one it starts with
+DRIFT_S = 600.0  # the log's clock is not set by anybody: it is minutes off after months
+
+
+class Line(NamedTuple):
+    """One line: when the kernel says it was written, when we had read it, and its text."""
+
+    stamp_s: float
+    heard_s: float
+    text: str
+
+
+def _boot_s() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class KernelLog:
+    """What the kernel has said since this was made."""
+
+    def __init__(self, path: str | None = None, clock: Callable[[], float] = _boot_s) -> None:
+        self._clock = clock
+        self._lines: deque[Line] = deque(maxlen=LINES)
+        self._fd = -1
+        try:
+            self._fd = os.open(path or _find_log(), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.lseek(self._fd, 0, os.SEEK_END)
+        except OSError:
+            self.close()
+        self.readable = self._fd >= 0
+
+    def close(self) -> None:
+        """Let go of the log; what was kept stays."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    def drain(self) -> None:
+        """Take in what came since the last time."""
+        if self._fd < 0:
+            return
+        heard_s = self._clock()
+        for _ in range(RECORDS_A_DRAIN):
+            try:
+                record = os.read(self._fd, RECORD_BYTES)
+            except BlockingIOError:
+                return
+            except BrokenPipeError:
+                continue  # overwritten before we read it: the next one is there
+            except OSError:
+                self.readable = False
+                return
+            if not record:
+                return
+            self._lines += parse(record, heard_s)
+
+    def lines_about(self, pid: int, *, since_s: float = 0.0) -> list[str]:
+        """Return the lines that name a process which began at `since_s` after boot; older ones speak of another."""
+        named = re.compile(rf"(?:process |pid=|PID: |\[){pid}(?!\d)")
+        suspended_s = self._clock() - time.monotonic()  # the log's clock stands still meanwhile
+        eldest_s = since_s - max(0.0, suspended_s) - DRIFT_S
+        return [
+            line.text
+            for line in self._lines
+            if line.heard_s >= since_s and line.stamp_s >= eldest_s and named.search(line.text) is not None
+        ]
+
+    def line_of_kill(self, pid: int, *, since_s: float = 0.0) -> str | None:
+        """Return the line that says the kernel killed a process for want of memory."""
+        says = f"Killed process {pid} "
+        return next((line for line in self.lines_about(pid, since_s=since_s) if says in line), None)
+
+    def killed(self, pid: int, *, since_s: float = 0.0) -> bool | None:
+        """Say whether the kernel says it killed a process; None if its log cannot be read."""
+        return self.line_of_kill(pid, since_s=since_s) is not None if self.readable else None
+
+
+def _find_log() -> str:
+    """Return where the log is; an error where its pids are not ours, as in a container."""
+    if os.stat("/proc/self/ns/pid").st_ino != FIRST_PID_NAMESPACE:
+        raise FileNotFoundError(errno.ENOENT, "the kernel's log numbers processes in another way")
+    return "/dev/kmsg"
+
+
+def parse(record: bytes, heard_s: float) -> list[Line]:
+    """Return the kernel's own lines of a record; what follows them, indented, are keys that we do not need."""
+    lines = []
+    for text in record.decode("utf-8", "replace").splitlines():
+        found = RECORD.match(text)
+        if found is not None and int(found[1]) < USER_FACILITY:
+            lines.append(Line(int(found[2]) / 1e6, heard_s, found[3][:LINE_CHARACTERS]))
+    return lines

@@ -1,0 +1,120 @@
+"""Kills for want of memory: what the kernel's counters and its log say of a process that ended by SIGKILL.
+
+Facts only; whether it was such a kill is for the core to say. A counter that grew is told to one death alone, so that a kill by
+hand just after is not taken for one of the kernel's. Standard library only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from vigil.keeper import kernel
+from vigil.keeper.cgroups import Cgroups
+from vigil.keeper.host import read_oom_kills
+from vigil.keeper.kernel_log import KernelLog
+
+SETTLE_S = 2.0  # the kernel counts first, and a large process takes a while to end: a count this young may be its own
+LINE_S = 0.02  # the log's line follows the count and the signal
+STEP_S = 0.002
+CGROUPS = 64
+
+
+class Counter:
+    """A counter of the kernel's, and how far it had come when it was last accounted for."""
+
+    def __init__(self) -> None:
+        self._settled: int | None = None
+        self._fresh: tuple[float, int] | None = None
+
+    def note(self, value: int | None, now: float) -> None:
+        """Remember a sample of it."""
+        if value is None:
+            return
+        if self._fresh is None:
+            self._fresh = (now, value)
+        elif now - self._fresh[0] >= SETTLE_S:
+            self._settled, self._fresh = self._fresh[1], (now, value)
+
+    def grown(self, value: int | None, now: float) -> int | None:
+        """Return by how much it grew, and account for that; None if nothing is known to compare with."""
+        before = self._settled
+        if self._fresh is not None and (before is None or now - self._fresh[0] >= SETTLE_S):
+            before = self._fresh[1]
+        if value is not None:
+            self._settled, self._fresh = value, None
+        return None if value is None or before is None else max(0, value - before)
+
+
+class Kills:
+    """The counters of the host and of the cgroups in use."""
+
+    def __init__(
+        self, log: KernelLog, cgroups: Cgroups, proc: str = "/proc", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._log = log
+        self._groups = cgroups
+        self._proc = proc
+        self._clock = clock
+        self._host = Counter()
+        self._counters: dict[str, Counter] = {}
+
+    def note_host(self, kills: int | None) -> None:
+        """Remember a sample of the host's counter."""
+        self._host.note(kills, self._clock())
+
+    def note_cgroup(self, path: str | None, kills: int | None) -> None:
+        """Remember a sample of a cgroup's counter, for as many cgroups as we can afford to."""
+        if path is not None and (path in self._counters or len(self._counters) < CGROUPS):
+            self._counters.setdefault(path, Counter()).note(kills, self._clock())
+
+    def sample(self, paths: Iterable[str]) -> None:
+        """Read the counters of the cgroups in use; those that nobody is in any more are forgotten."""
+        used = list(dict.fromkeys(paths))[:CGROUPS]
+        self._counters = {path: self._counters[path] for path in used if path in self._counters}
+        for path in used:
+            self.note_cgroup(path, self._groups.read_kills(path))
+
+    def account(self, pid: int, start_ticks: int, cgroup: str | None, armed: dict[str, Any] | None) -> dict[str, Any]:
+        """Return what is known of a process that ended by SIGKILL; `cgroup` is the last one it was seen in."""
+        if self._groups.version == 2:
+            cgroup = self._groups.path_of(pid) or cgroup  # there a zombie still says where it was
+        now = self._clock()
+        host_kills = self._host.grown(read_oom_kills(self._proc), now)
+        cgroup_kills = self._grown_in(cgroup, armed, now)
+        line = self._await_line(pid, start_ticks / kernel.TICKS_A_SECOND, bool(host_kills))
+        return {
+            "named": line is not None if self._log.readable else None,
+            "line": line,
+            "cgroup": cgroup,
+            "cgroup_kills": cgroup_kills,
+            "host_kills": host_kills,
+        }
+
+    def _grown_in(self, path: str | None, armed: dict[str, Any] | None, now: float) -> int | None:
+        if path is None:
+            return None
+        kills = self._groups.read_kills(path)
+        counter = self._counters.get(path)
+        if counter is None:
+            self.note_cgroup(path, kills)
+            before = _armed_kills(armed, path)
+            return None if kills is None or before is None else max(0, kills - before)
+        return counter.grown(kills, now)
+
+    def _await_line(self, pid: int, since_s: float, is_expected: bool) -> str | None:
+        """Return the line that says so; one that is on its way is waited for."""
+        until = time.monotonic() + (LINE_S if is_expected and self._log.readable else 0)
+        while True:
+            self._log.drain()
+            line = self._log.line_of_kill(pid, since_s=since_s)
+            if line is not None or time.monotonic() >= until:
+                return line
+            time.sleep(STEP_S)
+
+
+def _armed_kills(armed: dict[str, Any] | None, path: str) -> int | None:
+    cgroup = (armed or {}).get("cgroup")
+    kills = cgroup.get("oom_kills") if isinstance(cgroup, dict) and cgroup.get("path") == path else None
+    return kills if isinstance(kills, int) else None

@@ -1,0 +1,89 @@
+"""Processes as /proc shows them: all of the host, those of one launch, those below one process.
+
+Reads only; what ends meanwhile, or may not be read, is left out. Programs are known by their short names: arguments are never
+read, and of an environment only the launch it names. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from vigil.keeper import kernel
+
+TOKEN = b"VIGIL_LAUNCH="
+ENVIRON_BYTES = 1 << 20
+
+
+class Seen(NamedTuple):
+    """One living process: who it is, and which launch it says it belongs to."""
+
+    pid: int
+    stat: kernel.Stat
+    launch: str | None
+    mine: bool
+
+
+def scan_processes(mine_only: bool = False) -> Iterator[Seen | None]:
+    """Go through all processes, a step each, so that a reader may pause; None is one that was left out."""
+    uid = os.getuid()
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            yield _read_seen(name, uid, mine_only)
+
+
+def _read_seen(name: str, uid: int, mine_only: bool) -> Seen | None:
+    try:
+        mine = os.stat(f"/proc/{name}").st_uid == uid
+        if mine_only and not mine:
+            return None
+        stat = kernel.read_stat(int(name))
+        if stat is None or stat.state in "ZX":
+            return None
+        return Seen(int(name), stat, _read_launch(name) if mine else None, mine)
+    except OSError:
+        return None
+
+
+def _read_launch(name: str) -> str | None:
+    fd = os.open(f"/proc/{name}/environ", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        environ = os.read(fd, ENVIRON_BYTES)
+    finally:
+        os.close(fd)
+    _, found, rest = (b"\0" + environ).partition(b"\0" + TOKEN)
+    return rest.partition(b"\0")[0].decode("ascii", "replace") if found else None
+
+
+def read_tree(pid: int, start_ticks: int, most: int) -> list[tuple[int, kernel.Stat]]:
+    """Read a process and those below it, nearest first; nothing if it is gone."""
+    found: list[tuple[int, kernel.Stat]] = []
+    below = deque([pid])
+    while below and len(found) < most:
+        next_ = below.popleft()
+        try:
+            stat = kernel.read_stat(next_)
+            if stat is None or (next_ == pid and stat.start_ticks != start_ticks):
+                continue
+            found.append((next_, stat))
+            below += _read_children(next_, stat.threads)
+        except OSError:
+            continue
+    return found
+
+
+def _read_children(pid: int, threads: int) -> list[int]:
+    """Read the children of all threads of a process; most have one thread, which need not be looked for."""
+    found: list[int] = []
+    for thread in [str(pid)] if threads == 1 else os.listdir(f"/proc/{pid}/task"):
+        try:
+            fd = os.open(f"/proc/{pid}/task/{thread}/children", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue  # this thread ended
+        try:
+            found += map(int, os.read(fd, 65536).split())
+        finally:
+            os.close(fd)
+    return found

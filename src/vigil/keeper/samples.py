@@ -1,0 +1,178 @@
+"""Samples: what was known of the host and of every launch before anything died.
+
+A ring of cheap readings, one every 10 s while anything is watched, and a baseline at each birth. What a death leaves behind is
+compared with these. It reads and remembers and never concludes. Standard library only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+from vigil.keeper import kernel, records
+from vigil.keeper.cgroups import Cgroups
+from vigil.keeper.host import Host
+from vigil.keeper.kernel_log import KernelLog
+from vigil.keeper.kills import Kills
+from vigil.keeper.processes import read_tree
+
+EVERY_S = 10.0
+HOST_SAMPLES = 30
+AGENT_SAMPLES = 6
+AGENTS_A_TIME = 50  # of more launches each waits for its turn
+BUDGET_S = 0.002  # of processor time for them: some trees are large, and to watch must cost next to nothing
+TREE = 32
+AGENT_ROLES = ("inner", "agent")  # the first that is known is the agent itself
+
+Sample = dict[str, Any]
+
+
+@dataclass
+class Track:
+    """What is remembered of one launch; whoever holds it keeps it after the launch was forgotten."""
+
+    launch: str
+    folder: str
+    armed: Sample | None = None
+    cgroup: str | None = None
+    processes: dict[str, tuple[int, int]] = field(default_factory=dict)  # role: pid, start ticks
+    living: set[str] = field(default_factory=set)
+    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=AGENT_SAMPLES))
+    tree: Sample | None = None
+
+
+class Samples:
+    """All launches that a keeper watches, and the host they run on."""
+
+    def __init__(
+        self,
+        host: Host,
+        cgroups: Cgroups,
+        log: KernelLog,
+        kills: Kills,
+        clock: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._host = host
+        self._cgroups = cgroups
+        self._log = log
+        self._kills = kills
+        self._clock = clock
+        self._spent = spent
+        self._tracks: dict[str, Track] = {}
+        self._held: WeakValueDictionary[str, Track] = WeakValueDictionary()  # those that a snapshot still needs, too
+        self._next_at: float | None = None
+        self.ring: deque[Sample] = deque(maxlen=HOST_SAMPLES)
+
+    def arm(self, launch: str, folder: str, pid: int) -> Sample:
+        """Take the baseline of a launch that is being born."""
+        track = self._begin(launch, folder, pid)
+        track.armed = self._baseline(track)
+        return track.armed
+
+    def follow(self, launch: str, folder: str, role: str, pid: int, start_ticks: int) -> None:
+        """Sample a process from now on; a launch that was born under another keeper has its baseline in its folder."""
+        track = self._tracks.get(launch)
+        if track is None and (track := self._held.get(launch)) is not None:
+            self._tracks[launch] = track
+        if track is None:
+            track = self._begin(launch, folder, pid)
+            recorded = (records.read_json(f"{folder}/born.json") or {}).get("armed")
+            track.armed = recorded if isinstance(recorded, dict) else self._baseline(track)
+        track.processes[role] = (pid, start_ticks)
+        track.living.add(role)
+        if self._next_at is None:
+            self._next_at = self._clock() + EVERY_S
+
+    def track(self, launch: str) -> Track | None:
+        """Return what is remembered of a launch."""
+        return self._tracks.get(launch)
+
+    def ended(self, launch: str, role: str) -> None:
+        """Sample a process no more; a launch of which nothing lives is forgotten."""
+        track = self._tracks.get(launch)
+        if track is not None:
+            track.living.discard(role)
+            if not track.living:
+                self.forget(launch)
+
+    def forget(self, launch: str) -> None:
+        """Remember nothing of a launch."""
+        self._tracks.pop(launch, None)
+        if not self._tracks:
+            self._next_at = None
+
+    def wait_s(self) -> float | None:
+        """Return how long it is until the next sample; None if nothing is watched."""
+        return None if self._next_at is None else max(0.0, self._next_at - self._clock())
+
+    def catch_up(self) -> None:
+        """Take a sample if it is time."""
+        now = self._clock()
+        if self._next_at is None or now < self._next_at:
+            return
+        self._next_at = now + EVERY_S
+        self.take()
+
+    def take(self) -> None:
+        """Take a sample of the host, of the cgroups in use and of some of the launches."""
+        facts = self._host.read()
+        self.ring.append({**moment(), **facts})
+        self._log.drain()
+        self._kills.note_host(_whole(facts["oom_kills"]))
+        until = self._spent() + BUDGET_S
+        for launch in list(self._tracks)[:AGENTS_A_TIME]:
+            track = self._tracks[launch] = self._tracks.pop(launch)  # to the end of the row
+            self._sample(track)
+            if self._spent() > until:
+                break
+        self._kills.sample(track.cgroup for track in self._tracks.values() if track.cgroup is not None)
+
+    def _sample(self, track: Track) -> None:
+        role = next((role for role in AGENT_ROLES if role in track.living), None)
+        if role is None:
+            return
+        pid, start_ticks = track.processes[role]
+        cgroup = self._cgroups.path_of(pid)
+        tree = read_tree(pid, start_ticks, TREE)
+        if not tree or tree[0][1].state in "ZX":  # its end is on its way to us: what we know is of when it lived
+            return
+        at = moment()
+        track.cgroup = cgroup or track.cgroup
+        track.samples.append({**at, "pid": pid, "rss_kb": tree[0][1].rss_kb, "cgroup": track.cgroup})
+        track.tree = {
+            **at,
+            "processes": [
+                {"pid": pid, "ppid": stat.ppid, "name": stat.name, "state": stat.state, "rss_kb": stat.rss_kb}
+                for pid, stat in tree
+            ],
+        }
+
+    def _begin(self, launch: str, folder: str, pid: int) -> Track:
+        track = self._tracks[launch] = self._held[launch] = Track(launch, folder)
+        self._note(track, pid)
+        return track
+
+    def _note(self, track: Track, pid: int) -> None:
+        """Learn where a process is accounted for, and how far the counters have come."""
+        cgroup = self._cgroups.path_of(pid)
+        track.cgroup = cgroup = None if kernel.has_left(pid) else cgroup  # asked after: it was there when we read
+        self._kills.note_host(_whole(self._host.read()["oom_kills"]))
+        if cgroup is not None:
+            self._kills.note_cgroup(cgroup, self._cgroups.read_kills(cgroup))
+
+    def _baseline(self, track: Track) -> Sample:
+        return {**moment(), **self._host.read(), "cgroup": self._cgroups.read_counters(track.cgroup)}
+
+
+def moment() -> dict[str, float]:
+    """Return now, on the wall's clock and on the one that does not jump."""
+    return {"at": round(time.time(), 3), "boot_s": round(time.clock_gettime(time.CLOCK_BOOTTIME), 3)}
+
+
+def _whole(value: float | None) -> int | None:
+    return value if isinstance(value, int) else None

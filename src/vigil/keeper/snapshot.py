@@ -1,0 +1,277 @@
+"""Snapshots: what the host and a launch's processes look like half a second after the launch's first end.
+
+Written beside the exit records, also while there is no daemon. One reading of /proc serves all who died in the same second; it
+goes on in small steps, so that the keeper sees the next death meanwhile. Program names only: no arguments, no environment.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from vigil.keeper import kernel, records
+from vigil.keeper.cgroups import Cgroups
+from vigil.keeper.host import Host, number, read_bytes
+from vigil.keeper.kernel_log import KernelLog
+from vigil.keeper.processes import Seen, scan_processes
+from vigil.keeper.samples import Samples, Track, moment
+
+FILE = "snapshot.json"
+AFTER_S = 0.5  # what follows an end shows itself: children go or stay, the kernel's lines are written
+LEAST_S = 0.2  # an end this young is taken along by a reading for others
+READING_EVERY_S = 1.0
+STEP_S = 0.01
+BYTES = 64 << 10
+TOP = 25
+SURVIVORS = 100
+KERNEL_LINES = 50
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Pending:
+    """A launch whose snapshot is to be taken."""
+
+    track: Track
+    ended_at: float
+    ended_ticks: float
+
+
+@dataclass
+class Reading:
+    """One reading of /proc: under way while `rest` is there."""
+
+    began_at: float
+    rest: Iterator[Seen | None] | None
+    seen: list[Seen] = field(default_factory=list)
+    by_pid: dict[int, Seen] = field(default_factory=dict)
+    by_launch: dict[str, list[Seen]] = field(default_factory=lambda: defaultdict(list))
+    by_sid: dict[int, list[Seen]] = field(default_factory=lambda: defaultdict(list))
+    top: list[Json] = field(default_factory=list)
+
+
+class Snapshots:
+    """The snapshots that one keeper still has to take."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        host: Host,
+        cgroups: Cgroups,
+        log: KernelLog,
+        tell: Callable[[Json], None],
+        clock: Callable[[], float] = time.monotonic,
+        scan: Callable[[], Iterator[Seen | None]] = scan_processes,
+    ) -> None:
+        self._samples = samples
+        self._host = host
+        self._cgroups = cgroups
+        self._log = log
+        self._tell = tell
+        self._clock = clock
+        self._scan = scan
+        self._pending: dict[str, Pending] = {}
+        self._ready: deque[Pending] = deque()
+        self._reading: Reading | None = None
+        self._last_at = -READING_EVERY_S
+
+    def __len__(self) -> int:
+        return len(self._pending) + len(self._ready)
+
+    def ask(self, track: Track, boot_s: float) -> None:
+        """Take a snapshot of a launch of which something ended, unless that was done."""
+        if track.launch in self._pending or any(one.track.launch == track.launch for one in self._ready):
+            return
+        if os.path.exists(os.path.join(track.folder, FILE)):
+            return
+        self._pending[track.launch] = Pending(track, self._clock(), (boot_s + 0.01) * kernel.TICKS_A_SECOND)
+
+    def cancel(self, launch: str) -> None:
+        """Write nothing into a folder that is about to be removed."""
+        self._pending.pop(launch, None)
+        self._ready = deque(one for one in self._ready if one.track.launch != launch)
+
+    def wait_s(self) -> float | None:
+        """Return how long it is until there is something to do; None if nothing is asked for."""
+        if self._reading is not None or self._ready:
+            return 0.0
+        if not self._pending:
+            return None
+        return max(0.0, self._due_at() - self._clock())
+
+    def catch_up(self) -> None:
+        """Do a step of what is due."""
+        until = time.monotonic() + STEP_S
+        if self._reading is None and not self._ready and self._pending and self._clock() >= self._due_at():
+            self._begin()
+        while time.monotonic() < until and self._step():
+            pass
+
+    def finish(self) -> None:
+        """Take every snapshot now: there is no later."""
+        while self._reading is not None or self._ready or self._pending:
+            if self._reading is None and not self._ready:
+                self._begin()
+            self._step(least_s=0.0)
+
+    def _due_at(self) -> float:
+        first_at = min(one.ended_at for one in self._pending.values())
+        return max(first_at + AFTER_S, self._last_at + READING_EVERY_S)
+
+    def _begin(self) -> None:
+        self._last_at = self._clock()
+        self._reading = Reading(self._last_at, self._scan())
+
+    def _step(self, least_s: float = LEAST_S) -> bool:
+        """Read one process more, or write one snapshot; say whether there is more to do."""
+        if self._reading is not None and self._reading.rest is not None:
+            self._read_on(self._reading)
+            return True
+        if self._reading is not None and not self._ready:
+            self._choose(self._reading, least_s)
+        if self._ready:
+            self._take(self._ready.popleft())
+        if not self._ready:
+            self._reading = None
+        return self._reading is not None
+
+    def _read_on(self, reading: Reading) -> None:
+        assert reading.rest is not None
+        try:
+            seen = next(reading.rest)
+        except (StopIteration, OSError):
+            reading.rest = None
+            self._log.drain()
+            largest = sorted(reading.seen, key=lambda seen: seen.stat.rss_kb, reverse=True)[:TOP]
+            reading.top = [_describe_top(seen) for seen in largest]
+            return
+        if seen is not None:
+            reading.seen.append(seen)
+            reading.by_pid[seen.pid] = seen
+            if seen.launch is not None:
+                reading.by_launch[seen.launch].append(seen)
+            elif seen.mine:
+                reading.by_sid[seen.stat.sid].append(seen)
+
+    def _choose(self, reading: Reading, least_s: float) -> None:
+        """Choose whom this reading serves: whoever ended well before it began."""
+        for launch, pending in list(self._pending.items()):
+            if pending.ended_at <= reading.began_at - least_s:
+                self._ready.append(self._pending.pop(launch))
+
+    def _take(self, pending: Pending) -> None:
+        assert self._reading is not None
+        track = pending.track
+        data = fit(self._describe(pending, self._reading))
+        try:
+            records.write_whole(os.path.join(track.folder, FILE), data)
+        except OSError:
+            return  # its folder was removed, or the disk is full: then there is none, and nobody is told of one
+        # The pid that is nobody's: a daemon that knows only exits takes it for that of a stranger.
+        self._tell({"ev": "snapshot", "launch": track.launch, "role": "", "pid": 0})
+
+    def _describe(self, pending: Pending, reading: Reading) -> Json:
+        track = pending.track
+        host = self._host.read()
+        cgroup = self._cgroups.read_counters(track.cgroup)
+        missing = {
+            "armed": track.armed is None,
+            "cgroup": cgroup is None,
+            "kernel": not self._log.readable,
+            "processes": not reading.seen,
+        }
+        return {
+            "launch": track.launch,
+            **moment(),
+            "host": host,
+            "armed": track.armed,
+            "samples": list(self._samples.ring),
+            "agent_samples": list(track.samples),
+            "tree": track.tree,
+            "survivors": [_describe_survivor(seen) for seen in survivors_of(pending, reading)[:SURVIVORS]],
+            "top": reading.top,
+            "kernel": {"readable": self._log.readable, "lines": self._lines(track)},
+            "cgroup": cgroup,
+            "unknown": [name for name, value in host.items() if value is None] + [name for name in missing if missing[name]],
+        }
+
+    def _lines(self, track: Track) -> list[str]:
+        """Return what the kernel said of the launch's processes, those last seen below the agent too."""
+        since_s = min((ticks for _, ticks in track.processes.values()), default=0) / kernel.TICKS_A_SECOND
+        pids = [pid for pid, _ in track.processes.values()]
+        pids += [process["pid"] for process in (track.tree or {}).get("processes", [])]
+        found = [line for pid in dict.fromkeys(pids) for line in self._log.lines_about(pid, since_s=since_s)]
+        return list(dict.fromkeys(found))[-KERNEL_LINES:]
+
+
+def survivors_of(pending: Pending, reading: Reading) -> list[Seen]:
+    """Return the living processes of a launch: by its token, or by its terminal session if they began before the end."""
+    known = pending.track.processes
+    spared = {known[role] for role in ("server", "root") if role in known}
+    found = list(reading.by_launch.get(pending.track.launch, ()))
+    leader = known.get("root") or known.get("agent")
+    if leader is not None:
+        now = reading.by_pid.get(leader[0])
+        if now is None or now.stat.start_ticks == leader[1]:  # else the number was given to another session since
+            same = reading.by_sid.get(leader[0], ())
+            found += [seen for seen in same if seen.stat.start_ticks <= pending.ended_ticks]
+    return [seen for seen in found if (seen.pid, seen.stat.start_ticks) not in spared]
+
+
+def fit(body: Json) -> bytes:
+    """Return a snapshot as it is written; one that is too long loses the older half of its longest list, again and again."""
+    while len(data := json.dumps(body).encode() + b"\n") > BYTES:
+        lists = {"kernel": body["kernel"]["lines"]} | {key: value for key, value in body.items() if isinstance(value, list)}
+        if body["tree"] is not None:
+            lists["tree"] = body["tree"]["processes"]
+        longest = max(lists, key=lambda key: len(json.dumps(lists[key])))
+        if not lists[longest]:
+            break
+        kept = lists[longest]
+        half = kept[(len(kept) + 1) // 2 :] if longest in ("samples", "agent_samples", "kernel") else kept[: len(kept) // 2]
+        if longest == "kernel":
+            body = body | {"kernel": body["kernel"] | {"lines": half}}
+        elif longest == "tree":
+            body = body | {"tree": body["tree"] | {"processes": half}}
+        else:
+            body = body | {longest: half}
+        body["cut"] = sorted({*body.get("cut", ()), longest})
+    return data
+
+
+def _describe_survivor(seen: Seen) -> Json:
+    stat = seen.stat
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks / kernel.TICKS_A_SECOND
+    return {
+        "pid": seen.pid,
+        "start_ticks": stat.start_ticks,
+        "ppid": stat.ppid,
+        "name": stat.name,
+        "state": stat.state,
+        "rss_kb": stat.rss_kb,
+        "age_s": round(max(0.0, age_s), 2),
+    }
+
+
+def _describe_top(seen: Seen) -> Json:
+    return {
+        "pid": seen.pid,
+        "name": seen.stat.name,
+        "rss_kb": seen.stat.rss_kb,
+        "swap_kb": _read_swap(seen.pid),
+        "oom_score": number(read_bytes(f"/proc/{seen.pid}/oom_score")),
+        "launch": seen.launch,
+    }
+
+
+def _read_swap(pid: int) -> int | None:
+    _, found, rest = read_bytes(f"/proc/{pid}/status").partition(b"\nVmSwap:")
+    fields = rest.split(None, 1)
+    return number(fields[0]) if found and fields else None
