@@ -16,6 +16,7 @@ from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, Fact, Session
 from vigil.daemon.log import log
 from vigil.daemon.looking import Looker
+from vigil.daemon.screens import Screens
 
 EVERY_S = 15.0
 THOROUGH = 2  # every second pass pings also the servers that seem to be well
@@ -41,9 +42,10 @@ class Passes:
 class Sweep:
     """Reads all axes of all launches, a slice at a time."""
 
-    def __init__(self, machine: Machine, looker: Looker, feed: Callable[[Event], None]) -> None:
+    def __init__(self, machine: Machine, looker: Looker, screens: Screens, feed: Callable[[Event], None]) -> None:
         self._machine = machine
         self._looker = looker
+        self._screens = screens
         self._feed = feed
         self.passes = Passes()
 
@@ -53,6 +55,7 @@ class Sweep:
             await asyncio.sleep(EVERY_S)
             try:
                 await self.sweep()
+                await self._screens.keep(filter(is_looked_at, self._machine.sessions.values()))
             except Exception:  # a sensor that fails is no reason to stop watching: deaths come by events
                 log.exception("a sweep failed", next_sweep_s=EVERY_S)
 

@@ -58,6 +58,12 @@ class Runtime(Protocol):
     def follow_output(self, launch: Launch, lines: int) -> AsyncIterator[bytes]:
         """Read the last lines, then whatever comes, until the launch is over."""
 
+    async def read_screen(self, launch: Launch) -> bytes | None:
+        """Read what the terminal shows now, with the lines above it; None where there is none, or it cannot be had."""
+
+    def needs_command(self, launch: Launch) -> bool:
+        """Say whether reading a launch's screen starts a process."""
+
     async def keep_screen(self, launch: Launch) -> None:
         """Put the last screen into the launch's folder before its server goes."""
 

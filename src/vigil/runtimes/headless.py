@@ -81,6 +81,14 @@ class Headless:
             if not data:
                 await asyncio.sleep(FOLLOW_S)
 
+    async def read_screen(self, launch: Launch) -> bytes | None:  # noqa: ARG002
+        """There is no terminal."""
+        return None
+
+    def needs_command(self, launch: Launch) -> bool:  # noqa: ARG002
+        """Nothing is read."""
+        return False
+
     async def keep_screen(self, launch: Launch) -> None:
         """The files stay."""
 

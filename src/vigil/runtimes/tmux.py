@@ -20,12 +20,14 @@ from vigil.keeper.records import record_json
 from vigil.runtimes.calls import Calls
 from vigil.runtimes.contract import Answer, Order, agent_env
 from vigil.runtimes.ping import Pinger, Pong
+from vigil.runtimes.screen import NotSpoken, ScreenRefused, capture, capture_words
 
 SHIM = Path(__file__).parent.parent / "keeper" / "shim.sh"
 PING_S = 1.0
 CALL_S = 3.0
 FOLLOW_S = 1.0
 HISTORY_LINES = 5000
+SCREEN_LINES = 200  # above the screen
 
 CONFIGURATION = """\
 set -g remain-on-exit on
@@ -54,6 +56,9 @@ class Tmux:
         self._home = home
         self._calls = Calls(CALL_S, on_health)
         self._early: dict[str, Pong | None] = {}  # what was clear when it was asked
+        self._foreign: set[str] = set()  # servers whose screens only a command can read
+        self._reading: set[str] = set()  # launches whose screen is being read
+        self._closing: set[str] = set()  # launches whose last screen is kept: nothing replaces it
         self.pinger = Pinger(lambda path: on_late_answer(Path(path).stem))
 
     def why_unusable(self) -> str | None:
@@ -113,11 +118,16 @@ class Tmux:
 
     def probes(self) -> tuple[int, int]:
         """Return the pings and commands under way, and those given up."""
-        return self.pinger.in_flight + self._calls.in_flight, self.pinger.abandoned + self._calls.abandoned
+        under_way = self.pinger.in_flight + self._calls.in_flight + len(self._reading)
+        return under_way, self.pinger.abandoned + self._calls.abandoned
 
     def forget(self, launch: Launch) -> None:
-        """Drop the open ping."""
-        self.pinger.forget(self._socket(launch))
+        """Drop the open ping, and whatever is known of the server."""
+        path = self._socket(launch)
+        self.pinger.forget(path)
+        self._foreign.discard(path)
+        self._reading.discard(launch.id)
+        self._closing.discard(launch.id)
 
     async def read_output(self, launch: Launch, lines: int) -> bytes:
         """Read the last lines of pane and history; of a launch that is over, what was kept of its screen."""
@@ -140,12 +150,42 @@ class Tmux:
             yield new_part(before.splitlines(keepends=True), now.splitlines(keepends=True))
             before = now
 
+    async def read_screen(self, launch: Launch) -> bytes | None:
+        """Read screen and recent history without a process; who does not understand us is asked by a command from then on."""
+        if launch.pane is None or launch.id in self._closing or self._hangs(launch):
+            return None
+        self._reading.add(launch.id)
+        try:
+            found = await self._read_screen(launch, launch.pane)
+            return found if launch.id in self._reading else None  # it was closed meanwhile
+        finally:
+            self._reading.discard(launch.id)
+
+    async def _read_screen(self, launch: Launch, pane: str) -> bytes | None:
+        path = self._socket(launch)
+        if path in self._foreign:
+            return await self._call(launch, *capture_words(pane, SCREEN_LINES))
+        try:
+            return await capture(path, pane, SCREEN_LINES)
+        except NotSpoken:
+            if launch.id in self._reading:  # else it hung up because it is gone, and was forgotten
+                self._foreign.add(path)
+        except (ScreenRefused, TimeoutError, OSError):
+            pass  # it is asked again
+        return None
+
+    def needs_command(self, launch: Launch) -> bool:
+        """Say whether the launch's server has shown that it does not speak our protocol."""
+        return self._socket(launch) in self._foreign
+
     async def keep_screen(self, launch: Launch) -> None:
         """Put the last screen and history beside the launch's other records."""
         if launch.pane is None:
             return
-        if self.pinger.waited_s(self._socket(launch)) >= PING_S:
-            return  # it hangs: nothing can be had of it
+        self._closing.add(launch.id)
+        self._reading.discard(launch.id)
+        if self._hangs(launch):
+            return  # nothing can be had of it
         text = await self._capture(launch, HISTORY_LINES)
         folder = self._home.launch(launch.id)
         if text is not None and folder.exists():
@@ -161,6 +201,9 @@ class Tmux:
 
     def _socket(self, launch: Launch) -> str:
         return self._home.server_path(launch.id)
+
+    def _hangs(self, launch: Launch) -> bool:
+        return self.pinger.waited_s(self._socket(launch)) >= PING_S
 
     async def _capture(self, launch: Launch, lines: int) -> bytes | None:
         assert launch.pane is not None
