@@ -92,7 +92,7 @@ def environment(extra: tuple[str, ...]) -> dict[str, str]:
     for pair in extra:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise UsageError(f"--env {pair!r} is not K=V")
+            raise UsageError("--env takes K=V: what was given has no name, or no =")
         found[key] = _utf8(value, f"--env {key}")
     return found
 

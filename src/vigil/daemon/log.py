@@ -7,7 +7,11 @@ from pathlib import Path
 
 import structlog
 
+from vigil.redact import Redactor
+
 LOG_BYTES = 4 << 20
+
+REDACTOR = Redactor()  # what looks like a secret is in no log
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -45,6 +49,7 @@ def log_to(path: Path) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            lambda _logger, _name, line: REDACTOR.value(line),
             structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], drop_missing=True),
         ],
         logger_factory=structlog.WriteLoggerFactory(file=BoundedFile(path)),  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, UsageError, VigilError
 from vigil.home import Home
 from vigil.keeper.records import record_json
+from vigil.redact import redact_command
 from vigil.runtimes import Runtime
 
 LAUNCH_S = 30.0
@@ -49,6 +50,7 @@ class Operations:
         self._supervisor = supervisor
         self._machine = supervisor.machine
         self._runtimes = runtimes
+        self._declaring: set[str] = set()  # names that are being declared
 
     def sessions(self) -> list[Session]:
         """Return every session, as far as it is durable."""
@@ -83,22 +85,23 @@ class Operations:
             name = f"{stem_of(command[0])}-{session_id[1:5]}"
         elif (problem := why_not_a_name(name)) is not None:
             raise UsageError(problem)
-        if self._machine.find(name) is not None:
+        if self._machine.find(name) is not None or name in self._declaring:
             raise VigilError(f"{name} exists already; vigil rm {name} removes it, vigil start {name} starts it again")
         env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
         self._check(wanted, command, env)
         spec = Spec(command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart)
         environment = self._home.environments / f"{session_id}.json"
+        self._declaring.add(name)  # until it is declared nobody else may have it
         try:
             await asyncio.to_thread(record_json, str(environment), env)
-            if self._machine.find(name) is not None:  # somebody was faster while we wrote
-                raise VigilError(f"{name} exists already")
             await self._supervisor.done(Declared(session_id, name, spec, actor))
         except (OSError, VigilError) as error:
             environment.unlink(missing_ok=True)
             if isinstance(error, OSError):
                 raise VigilError(f"{name} was not created: {error.strerror} ({error.filename or environment})") from error
             raise
+        finally:
+            self._declaring.discard(name)
         return await self._launched(session_id, name)
 
     async def ask(self, verb: str, name: str, actor: str, reason: str = "") -> Session | None:
@@ -193,15 +196,16 @@ def check_command(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) ->
     program = command[0]
     if not program:
         raise UsageError("the command is empty")
+    shown = redact_command(command)[0]  # whoever forgets `env` before NAME=VALUE names a secret here
     if "/" in program:
         path = os.path.join(cwd, program)
         if not os.path.exists(path):
-            raise VigilError(f"{program} does not exist")
+            raise VigilError(f"{shown} does not exist")
         if os.path.isdir(path) or not os.access(path, os.X_OK):
-            raise VigilError(f"{program} is not executable")
+            raise VigilError(f"{shown} is not executable")
     elif shutil.which(program, path=env.get("PATH", os.defpath)) is None:
         found = shutil.which(program, mode=os.F_OK, path=env.get("PATH", os.defpath))
-        what = f"{found} is not executable" if found else f"{program} was not found in PATH"
+        what = f"{found} is not executable" if found else f"{shown} was not found in PATH"
         raise VigilError(what)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vigil.command import Answer, run_command
 from vigil.notify.contract import WHY_CHARACTERS, Delivery
+from vigil.redact import Redactor, secrets_of
 from vigil.text import decode, one_line, plain
 
 
@@ -24,7 +26,7 @@ class ExecRoute:
         if answer.status == 0:
             return Delivery(True)
         why = ": ".join(part for part in (_ending(answer), _last_line(answer.errors)) if part)
-        return Delivery(False, why[:WHY_CHARACTERS])
+        return Delivery(False, Redactor(secrets_of(self.argv, os.environ)).text(why)[:WHY_CHARACTERS])
 
 
 def _ending(answer: Answer) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from vigil.core.activity import Hook, read_payload
+from vigil.redact import Redactor
 from vigil.text import decode
 
 HOOK_BYTES = 1 << 20
@@ -30,6 +31,7 @@ UNFINISHED_S = 600.0  # a hook takes milliseconds; whoever began to write this l
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+REDACTOR = Redactor()
 OUR_LACK = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # no fault of the file: it is asked again
 LAUNCH_KEYS = ("VIGIL_LAUNCH", "launch")
 PAYLOAD_KEYS = ("event", "payload")
@@ -247,6 +249,8 @@ def _remove_folder(folder: int, name: str) -> bool:
 def _read_hook(new: int, name: str, now: float) -> tuple[Hook, Version]:
     data, found = _read_file(new, name)
     launch_id, payload = _understand(data)
+    if isinstance(error := payload.get("error"), str):
+        payload = {**payload, "error": REDACTOR.text(error)}  # the one free text of which something is shown
     waited_s = max(0.0, time.time() - found.st_ctime)  # both by the same clock, which may differ from the caller's
     return Hook(launch_id, *read_payload(payload), at=now - waited_s), _version(found)
 

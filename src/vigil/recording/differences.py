@@ -1,7 +1,7 @@
 """Differences: two answers to one event, side by side, as far as the older one knew what there is to say.
 
 Answers are plain JSON here, so that what today's core no longer has can still be shown. A field that the recording does not
-have came later and is not compared; a key of a table counts, whoever has it.
+have came later and is not compared; a key of a table counts, whoever has it. What was redacted may be anything today.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from vigil.recording.shown import is_same
 
 # Part of a Persist: what one thing of it is called.
 PARTS = {
@@ -48,7 +50,7 @@ class Difference:
 def compare(then: list[Any] | str, now: list[Any] | str) -> list[Difference]:
     """Return what differs between two answers, what matters most first; a text is what the machine raised."""
     if isinstance(then, str) or isinstance(now, str):
-        return [] if then == now else [Difference("answer", "", None, "", _words(then), _words(now))]
+        return [] if is_same(then, now) else [Difference("answer", "", None, "", _words(then), _words(now))]
     before, after = _things(then), _things(now)
     found: list[Difference] = []
     for key in [*before, *(key for key in after if key not in before)]:
@@ -131,7 +133,7 @@ def _fields(then: Any, now: Any, path: str, table: bool) -> Iterator[tuple[str, 
     elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         for i, (before, after) in enumerate(zip(then, now, strict=True)):
             yield from _fields(before, after, f"{path}[{i}]", table=False)
-    elif then != now:
+    elif not is_same(then, now):
         yield path, then, now
 
 

@@ -6,6 +6,8 @@ JSON, one value a line:
     {"now": …, "event": {TYPE: {…}}, "effects": [{TYPE: {…}}, …]}
     {"now": …, "event": {TYPE: {…}}, "raised": "…"}          a fault of ours: the machine had no answer
     {"ended": "…"}                                            missing where the daemon was killed
+
+Commands and words in them are without secrets.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from vigil.core.effects import Effect
 from vigil.core.events import Event
 from vigil.core.model import Incident, Session
 from vigil.recording.codec import dump, tagged
+from vigil.recording.shown import shown, shown_fields_of
 
 FORMAT = 1  # raised when an older `vigil replay` would misread what is written; a new field is no such thing
 MARK = "vigil-recording"
@@ -24,14 +27,15 @@ STOPPED = "the daemon stopped"  # the end of a recording that misses nothing
 
 def begin_line(version: str, at: float, sessions: Iterable[Session], incidents: Iterable[Incident]) -> str:
     """Return the first line: who records, since when, and what the machine was given."""
-    return dump({MARK: FORMAT, "version": version, "at": at, "sessions": list(sessions), "incidents": list(incidents)})
+    begun = {MARK: FORMAT, "version": version, "at": at, "sessions": list(sessions), "incidents": list(incidents)}
+    return dump(begun, shown_fields_of)
 
 
 def entry_line(now: float, event: Event, answer: Iterable[Effect] | str) -> str:
     """Return the line of one event: the effects it had, or what the machine raised."""
     if isinstance(answer, str):
-        return dump({"now": now, "event": tagged(event), "raised": answer})
-    return dump({"now": now, "event": tagged(event), "effects": [tagged(effect) for effect in answer]})
+        return dump({"now": now, "event": tagged(event), "raised": shown(answer)}, shown_fields_of)
+    return dump({"now": now, "event": tagged(event), "effects": [tagged(effect) for effect in answer]}, shown_fields_of)
 
 
 def end_line(why: str) -> str:

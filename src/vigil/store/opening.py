@@ -81,7 +81,12 @@ def make_engine(path: Path, read_only: bool = False) -> Engine:
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
-    return create_engine("sqlite://", creator=connect, poolclass=NullPool if read_only else StaticPool)
+    return create_engine(
+        "sqlite://",
+        creator=connect,
+        hide_parameters=True,  # an error would show the row, and with it the command
+        poolclass=NullPool if read_only else StaticPool,
+    )
 
 
 def _migrate(engine: Engine) -> None:

@@ -9,17 +9,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection, Delete, Engine, Insert, Table, delete, insert, select
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from vigil.core.effects import LogEntry, Persist
 from vigil.core.model import Death, Incident, Intent, Launch, Session
+from vigil.errors import VigilError
 from vigil.store.opening import make_engine, open_database
 from vigil.store.schema import deaths, events, incidents, intents, launches, sessions
+
+T = TypeVar("T")
 
 SESSION = TypeAdapter(Session)
 LAUNCH = TypeAdapter(Launch)
@@ -28,6 +31,7 @@ INTENT = TypeAdapter(Intent)
 INCIDENT = TypeAdapter(Incident)
 
 INCIDENTS_KEPT = 5_000
+DEATHS_KEPT = 50_000
 EVENTS_KEPT = 200_000  # the log is bounded: the oldest go first
 
 
@@ -60,12 +64,14 @@ class Store:
             if stored and stored[-1].seq % 1000 < len(stored):
                 connection.execute(delete(events).where(events.c.seq <= stored[-1].seq - EVENTS_KEPT))
                 connection.execute(_old_incidents())
+                connection.execute(_old_deaths())
+                connection.execute(_old_launches())
         return stored
 
     def read_sessions(self) -> list[Session]:
         """Read every session."""
         with self._engine.connect() as connection:
-            return [SESSION.validate_json(body) for (body,) in connection.execute(select(sessions.c.body))]
+            return [_read(SESSION, body) for (body,) in connection.execute(select(sessions.c.body))]
 
     def read_incidents(self, everything: bool = False, limit: int = 1000) -> list[Incident]:
         """Read incidents, newest first: those that are open, or also those that are over."""
@@ -73,7 +79,7 @@ class Store:
         if not everything:
             query = query.where(incidents.c.resolved_at.is_(None))
         with self._readers.connect() as connection:
-            return [INCIDENT.validate_json(body) for (body,) in connection.execute(query)]
+            return [_read(INCIDENT, body) for (body,) in connection.execute(query)]
 
     def read_untold(self, limit: int = 200) -> list[Incident]:
         """Read incidents that are over while somebody who was told of them may not have been told that."""
@@ -86,13 +92,20 @@ class Store:
         if session_id is not None:
             query = query.where(deaths.c.session_id == session_id)
         with self._readers.connect() as connection:
-            return [DEATH.validate_json(body) for (body,) in connection.execute(query)]
+            return [_read(DEATH, body) for (body,) in connection.execute(query)]
+
+    def read_deaths_of_removed(self, name: str, limit: int = 1000) -> list[Death]:
+        """Read the death records of sessions of a name that are no more, newest first."""
+        gone = deaths.c.session_id.not_in(select(sessions.c.id))
+        query = select(deaths.c.body).where(deaths.c.session == name, gone).order_by(deaths.c.at.desc()).limit(limit)
+        with self._readers.connect() as connection:
+            return [_read(DEATH, body) for (body,) in connection.execute(query)]
 
     def read_death(self, death_id: str) -> Death | None:
         """Read one death record."""
         with self._readers.connect() as connection:
             body = connection.execute(select(deaths.c.body).where(deaths.c.id == death_id)).scalar()
-        return None if body is None else DEATH.validate_json(body)
+        return None if body is None else _read(DEATH, body)
 
     def read_events(
         self,
@@ -101,6 +114,7 @@ class Store:
         since: float | None = None,
         limit: int = 1000,
         newest: bool = False,
+        until: float | None = None,
     ) -> list[StoredEvent]:
         """Read the event log in order; with `newest` the last ones, still in order."""
         query = select(events).where(events.c.seq > after_seq).limit(limit)
@@ -108,6 +122,8 @@ class Store:
             query = query.where(events.c.session_id == session_id)
         if since is not None:
             query = query.where(events.c.at >= since)
+        if until is not None:
+            query = query.where(events.c.at <= until)
         query = query.order_by(events.c.seq.desc() if newest else events.c.seq)
         with self._readers.connect() as connection:
             rows = connection.execute(query).all()
@@ -132,6 +148,16 @@ def _write_one(connection: Connection, change: Persist, stored: list[StoredEvent
         stored.append(StoredEvent(seq, entry))
 
 
+def _read(adapter: TypeAdapter[T], body: str) -> T:
+    """Return a stored value; an error names the field and not what is in it, which may be a secret."""
+    try:
+        return adapter.validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise VigilError(f"a stored record cannot be read: {where}: {first['msg']}; vigil doctor says more") from None
+
+
 def _is_told(incident: Incident) -> bool:
     routes = {notice.route for notice in incident.notices if notice.state == "sent" and "/resolved/" not in notice.id}
     return routes <= {notice.route for notice in incident.notices if notice.state == "sent" and "/resolved/" in notice.id}
@@ -141,6 +167,18 @@ def _old_incidents() -> Delete:
     """Return what removes the incidents that have long been over."""
     newest = select(incidents.c.id).order_by(incidents.c.opened_at.desc()).limit(INCIDENTS_KEPT)
     return delete(incidents).where(incidents.c.resolved_at.is_not(None), incidents.c.id.not_in(newest))
+
+
+def _old_deaths() -> Delete:
+    """Return what removes the oldest death records, when there are very many."""
+    newest = select(deaths.c.id).order_by(deaths.c.at.desc()).limit(DEATHS_KEPT)
+    return delete(deaths).where(deaths.c.id.not_in(newest))
+
+
+def _old_launches() -> Delete:
+    """Return what removes the launches that ended long ago."""
+    newest = select(launches.c.id).order_by(launches.c.created_at.desc()).limit(DEATHS_KEPT)
+    return delete(launches).where(launches.c.ended_at.is_not(None), launches.c.id.not_in(newest))
 
 
 class _Statement:

@@ -1,0 +1,56 @@
+"""What a recording shows of a value: all its fields, commands and words without secrets; it is made to be given away.
+
+Names, ids and states stay as they are whatever they look like: a replay needs them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from vigil.core.effects import LogEntry
+from vigil.core.events import Noted
+from vigil.core.model import Spec
+from vigil.recording.codec import fields_of
+from vigil.redact import MARK, Redactor, redact_command
+
+WORDS = ("why", "text", "reason", "resolution")  # fields for people: the machine hands them on and decides nothing by them
+REDACTOR = Redactor()
+
+
+def shown_fields_of(value: object) -> dict[str, Any]:
+    """Return the fields of one value as they may be given away."""
+    fields = fields_of(value)
+    for name in WORDS:
+        if isinstance(fields.get(name), str):
+            fields[name] = shown(fields[name])
+    if isinstance(value, Spec):
+        fields["command"] = redact_command(value.command)
+    elif isinstance(value, LogEntry):
+        fields["data"] = REDACTOR.value(value.data)
+    elif isinstance(value, Noted):
+        fields["data"] = [(key, shown(data) if isinstance(data, str) else data) for key, data in value.data]
+    return fields
+
+
+@lru_cache(maxsize=2048)  # most words are said again and again
+def shown(text: str) -> str:
+    """Return words as they may be given away."""
+    return REDACTOR.text(text)
+
+
+def is_same(then: Any, now: Any) -> bool:
+    """Say whether what was recorded is what is said today, as far as the recording shows it."""
+    if then == now or not (isinstance(then, str) and isinstance(now, str)):
+        return bool(then == now)
+    first, *rest = then.split(MARK)
+    if not rest or not now.startswith(first):
+        return False
+    *middle, last = rest
+    at = len(first)
+    for part in middle:
+        at = now.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return now.endswith(last) and len(now) - len(last) >= at
