@@ -42,6 +42,11 @@ class Home:
         return self.path / "spool"
 
     @property
+    def deaths(self) -> Path:
+        """One folder a death: what was left of its launch."""
+        return self.path / "deaths"
+
+    @property
     def log(self) -> Path:
         """Logs of daemon and keeper."""
         return self.path / "log"
@@ -117,7 +122,7 @@ def make_home(home: Home) -> None:
     """Create what is missing of a home, every folder 0700; refuse what somebody else could have put there."""
     try:
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (home.run, home.launches, home.environments, home.spool, home.log):
+        for folder in (home.run, home.launches, home.environments, home.spool, home.deaths, home.log):
             folder.mkdir(mode=0o700, exist_ok=True)
         for folder in (home.spool / "new", home.spool / "tmp"):
             folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Imports point one way (DESIGN 6): cli → client; api → daemon → (observe, runtimes, agents, store, notify, config) → core."""
+"""Imports point one way (DESIGN 6): cli → client; api → daemon → the parts → core."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import pytest
 import vigil
 
 SOURCE = Path(vigil.__file__).parent
-SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.text"}  # single files that anybody above the keeper may use
-KEEPER = {"vigil.keeper.kernel", "vigil.keeper.records", "vigil.keeper.protocol"}  # what the keeper shares; the rest is its own
-PARTS = {"vigil.observe", "vigil.runtimes", "vigil.store", "vigil.agents", "vigil.notify", "vigil.config"}
+# Single files that anybody above the keeper may use.
+SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
+# What the keeper shares; the rest is its own.
+KEEPER = {f"vigil.keeper.{name}" for name in ("host", "kernel", "processes", "protocol", "records")}
+PARTS = {"vigil.observe", "vigil.runtimes", "vigil.store", "vigil.agents", "vigil.forensics", "vigil.notify", "vigil.config"}
 STDLIB = set(sys.stdlib_module_names)
 
 # Part: what of Vigil it may import besides itself. A name stands for a module and all below it.
@@ -23,6 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil": set(),
     "vigil.errors": set(),
     "vigil.text": set(),
+    "vigil.moments": set(),
+    "vigil.redact": set(),
     "vigil.home": {"vigil.errors"},
     "vigil.core": set(),
     "vigil.keeper": set(),
@@ -34,18 +38,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.observe": {"vigil.core", *KEEPER, *SMALL},
     "vigil.runtimes": {"vigil.core", "vigil.command", *KEEPER, *SMALL},
     "vigil.agents": {"vigil.core", *KEEPER, *SMALL},
+    "vigil.forensics": {"vigil.core", *KEEPER, *SMALL},
     "vigil.store": {"vigil.core", *KEEPER, *SMALL},
     "vigil.daemon": {"vigil.core", "vigil.command", "vigil.recording", *PARTS, *KEEPER, *SMALL},
     "vigil.api": {"vigil.daemon", "vigil.core", *PARTS, *KEEPER, *SMALL},
     "vigil.client": {"vigil.config.finding", *SMALL},
     "vigil.demo": {"vigil.client", "vigil.fake_agent", *KEEPER, *SMALL},
-    "vigil.doctor": {
-        "vigil.client",
-        "vigil.config",
-        "vigil.store.revision",
-        *KEEPER,
-        *SMALL,
-    },  # it looks where no daemon answers
+    # It looks where no daemon answers.
+    "vigil.doctor": {"vigil.client", "vigil.config", "vigil.store.revision", *KEEPER, *SMALL},
     "vigil.cli": {"vigil.client", "vigil.fake_agent", "vigil.demo", "vigil.doctor", "vigil.recording", *SMALL},
 }
 # Part: what of others it may import besides the standard library.

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 
 from vigil import __version__
 from vigil.api.access import TheDaemon, may_change
-from vigil.api.views import rfc3339
 from vigil.errors import VigilError
+from vigil.moments import rfc3339
 
 router = APIRouter()
 

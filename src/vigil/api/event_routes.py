@@ -11,11 +11,16 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 
 from vigil.api.access import TheDaemon
-from vigil.api.views import death_view, event_view
+from vigil.api.death_views import death_detail, death_view
+from vigil.api.views import event_view
+from vigil.core.model import Death
 from vigil.daemon.daemon import Daemon
 from vigil.errors import NoSuchSession
+from vigil.forensics import read_bundle
+from vigil.store.store import StoredEvent
 
 HEARTBEAT_S = 15.0
+LATER = 200
 
 Limit = Annotated[int, Query(ge=1, le=10000)]
 
@@ -45,18 +50,40 @@ async def stream(
 
 @router.get("/v1/deaths")
 async def deaths(daemon: TheDaemon, session: str | None = None, limit: Limit = 1000) -> Response:
-    """Death records, newest first."""
-    found = await asyncio.to_thread(daemon.store.read_deaths, _id_of(daemon, session), limit)
+    """Death records, newest first; of a session that was removed by its name."""
+    known = daemon.machine.find(session) if session else None
+    if known is not None or not session:
+        found = await asyncio.to_thread(daemon.store.read_deaths, known.id if known else None, limit)
+    else:
+        found = await asyncio.to_thread(daemon.store.read_deaths_of_removed, session, limit)
+        if not found:
+            daemon.operations.find(session)  # says that there is no such session
     return Response(json.dumps([death_view(death) for death in found]), media_type="application/json")
 
 
 @router.get("/v1/deaths/{death_id}")
 async def death(daemon: TheDaemon, death_id: str) -> dict[str, Any]:
-    """One death record with its evidence."""
+    """One death record with its evidence, what its bundle holds, and what followed."""
     found = await asyncio.to_thread(daemon.store.read_death, death_id)
     if found is None:
-        raise NoSuchSession(f"there is no death record {death_id}")
-    return death_view(found)
+        raise NoSuchSession(f"there is no death record {death_id}; vigil deaths lists those there are")
+    folder = daemon.home.deaths / found.id
+    bundle = await asyncio.to_thread(read_bundle, folder)
+    return death_detail(found, bundle, folder, await asyncio.to_thread(_after, daemon, found))
+
+
+def _after(daemon: Daemon, death: Death) -> list[StoredEvent]:
+    """Return what happened to a session between one death and its next."""
+    later: list[StoredEvent] = []
+    told = False
+    for stored in daemon.store.read_events(session_id=death.session_id, since=death.at - 1.0, limit=LATER):
+        is_death = stored.entry.kind == "session.died"
+        if told and is_death:
+            break
+        told = told or (is_death and stored.entry.data.get("death") == death.id)
+        if told:
+            later.append(stored)
+    return later
 
 
 async def _sse(daemon: Daemon, after: int, session_id: str | None) -> AsyncIterator[bytes]:

@@ -19,6 +19,7 @@ from vigil.core.model import ALIVE, Axis, RestartPolicy, RestartWhen, RuntimeKin
 from vigil.daemon.daemon import Daemon
 from vigil.daemon.operations import Wanted
 from vigil.errors import NoSuchSession, Refused, VigilError
+from vigil.keeper import kernel
 from vigil.text import decode, plain
 
 Verb = Literal["stop", "start", "restart", "reset"]
@@ -113,7 +114,17 @@ async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """All there is about one session."""
     await daemon.look(daemon.operations.find(name))
     session = daemon.operations.find(name)
-    return session_detail(session, daemon.operations.incidents_of(session))
+    detail = session_detail(session, daemon.operations.incidents_of(session))
+    return detail | {"survivors": await _survivors(daemon, session)}
+
+
+async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:
+    """Return the processes that a session's last launch left behind and that live on."""
+    launch = session.launch
+    if launch is None or launch.ended_at is None:
+        return []
+    found = await daemon.supervisor.carrier.survivors(launch)
+    return [{"pid": process.pid, "name": stat.name} for process in found if (stat := kernel.read_stat(process.pid)) is not None]
 
 
 @router.post("/v1/sessions/{name:path}:{verb}")
@@ -126,11 +137,11 @@ async def ask(daemon: TheDaemon, name: str, verb: Verb, request: Request, reason
 
 
 @router.delete("/v1/sessions/{name:path}")
-async def rm(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
+async def rm(daemon: TheDaemon, name: str, request: Request, reason: str = "") -> dict[str, Any]:
     """End a session and purge its identity."""
     actor = may_change(daemon, request, name)
     session = daemon.operations.find(name)
-    await daemon.operations.ask("rm", name, actor)
+    await daemon.operations.ask("rm", name, actor, reason)
     kept = [f"folder {session.spec.cwd}", "death records and events"]
     return {"name": name, "purged": await daemon.operations.purged(session.id), "kept": kept}
 

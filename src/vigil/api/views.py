@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 from vigil.core.explain import Explanation, why_of
 from vigil.core.health import health_of
 from vigil.core.model import ALIVE, Axis, Death, Incident, Reading, Session
+from vigil.moments import rfc3339
+from vigil.redact import redact_command
 from vigil.store.store import StoredEvent
-
-
-@lru_cache(maxsize=8192)  # a list of sessions says the same moments again and again
-def rfc3339(at: float | None) -> str | None:
-    """Return a moment as the interface writes it."""
-    if at is None:
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def session_view(session: Session, incidents: Iterable[Incident] = ()) -> dict[str, Any]:
@@ -67,7 +59,7 @@ def session_detail(session: Session, incidents: Iterable[Incident] = ()) -> dict
             for axis in Axis
             for reading in [session.axes.get(axis)]
         },
-        "command": list(session.spec.command),
+        "command": redact_command(session.spec.command),
         "launches": session.launches,
         "started_at": rfc3339(launch.started_at) if launch else None,
         "pane": launch.pane if launch else None,
@@ -83,31 +75,6 @@ def session_detail(session: Session, incidents: Iterable[Incident] = ()) -> dict
         "intent": None
         if session.intent is None
         else {"verb": session.intent.verb, "actor": session.intent.actor, "at": rfc3339(session.intent.at)},
-    }
-
-
-def death_view(death: Death) -> dict[str, Any]:
-    """Return one death record; what later parts add to it is empty until then."""
-    return {
-        "id": death.id,
-        "session": death.session,
-        "launch": death.launch_id,
-        "at": rfc3339(death.at),
-        "observed_by": death.observed_by,
-        "cause": death.cause.value,
-        "exit_code": death.exit_code,
-        "signal": death.signal,
-        "charged": death.charged,
-        "intent": None
-        if death.intent is None
-        else {
-            "verb": death.intent.verb,
-            "actor": death.intent.actor,
-            "reason": death.intent.reason,
-            "at": rfc3339(death.intent.at),
-        },
-        "uptime_s": death.uptime_s,
-        "evidence": [{"source": line.source, "text": line.text} for line in death.evidence],
     }
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from vigil.cli.death_page import page, status_of
 from vigil.cli.options import complete_name, output_option
 from vigil.cli.table import Column, print_table
 from vigil.client import connect
-from vigil.text import one_line
 
 COLUMNS = (
     Column("ID"),
@@ -43,18 +43,11 @@ def row_of(death: dict[str, Any]) -> list[str]:
     return [death["id"], death["at"], death["session"], death["cause"], status_of(death), why]
 
 
-def status_of(death: dict[str, Any]) -> str:
-    """Return how it ended, in two words."""
-    if death["signal"] is not None:
-        return f"signal {death['signal']}"
-    return "unknown" if death["exit_code"] is None else f"exit {death['exit_code']}"
-
-
 @click.command()
 @click.argument("death_id", metavar="ID")
 @output_option
 def death(death_id: str, output: str) -> None:
-    """Show one death with its evidence.
+    """Show one death: what, when, why, how sure, on what evidence, and what Vigil did next.
 
     Example: vigil death d-sabcdefgh-1
     """
@@ -62,7 +55,4 @@ def death(death_id: str, output: str) -> None:
     if output == "json":
         print(json.dumps(found))
         return
-    print(one_line(f"{found['session']} died at {found['at']}: {found['cause']} ({status_of(found)})"))
-    print(f"seen by {found['observed_by']}; {'charged' if found['charged'] else 'not charged'}; launch {found['launch']}")
-    for line in found["evidence"]:
-        print(f"  {line['source'] + ':':<18} {one_line(line['text'])}")
+    print("\n".join(page(found)))

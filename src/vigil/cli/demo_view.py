@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from vigil.cli import ls
-from vigil.cli.deaths import status_of
+from vigil.cli.death_page import status_of
 from vigil.cli.table import Column, format_table, use_colour
 from vigil.demo.fleet import Agent
 from vigil.text import one_line

@@ -38,7 +38,8 @@ def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
             sure = "conclusive" if item["conclusive"] else "inferred"
             rows.append((f"{prefix}{key}", f"{item['value']}  ({item['source']}, {sure}, since {item['since']})"))
         elif isinstance(item, list):
-            rows.append((f"{prefix}{key}", " ".join(map(str, item)) or "-"))
+            words = [f"{part['name']} ({part['pid']})" if isinstance(part, dict) else str(part) for part in item]
+            rows.append((f"{prefix}{key}", " ".join(words) or "-"))
         else:
             rows.append((f"{prefix}{key}", "-" if item is None else str(item)))
     return rows

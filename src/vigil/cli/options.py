@@ -22,6 +22,11 @@ def output_option(command: F) -> F:
     )(command)
 
 
+def reason_option(command: F) -> F:
+    """Add `--reason`, which is kept with the intent and in the record of the death that follows."""
+    return click.option("--reason", metavar="TEXT", help="Why: kept in the record of the death that follows.")(command)
+
+
 def name_argument(command: F) -> F:
     """Add NAME, completed from the sessions there are."""
     return click.argument("name", shell_complete=complete_name)(command)

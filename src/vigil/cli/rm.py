@@ -6,19 +6,20 @@ import json
 
 import click
 
-from vigil.cli.options import name_argument, output_option
+from vigil.cli.options import name_argument, output_option, reason_option
 from vigil.client import connect
 
 
 @click.command()
 @name_argument
+@reason_option
 @output_option
-def rm(name: str, output: str) -> None:
+def rm(name: str, reason: str | None, output: str) -> None:
     """End NAME and purge all that is keyed by it; its working folder is never touched.
 
     Example: vigil rm fix-tests
     """
-    gone = connect().rm(name)
+    gone = connect().rm(name, reason)
     if output == "json":
         print(json.dumps(gone))
         return

@@ -6,12 +6,12 @@ import json
 
 import click
 
-from vigil.cli.options import name_argument, output_option
+from vigil.cli.options import name_argument, output_option, reason_option
 from vigil.client import connect
 
 
-def _ask(verb: str, name: str, output: str) -> None:
-    session = connect().ask(verb, name)
+def _ask(verb: str, name: str, output: str, reason: str | None = None) -> None:
+    session = connect().ask(verb, name, reason)
     if output == "json":
         print(json.dumps(session))
     else:
@@ -20,13 +20,14 @@ def _ask(verb: str, name: str, output: str) -> None:
 
 @click.command()
 @name_argument
+@reason_option
 @output_option
-def stop(name: str, output: str) -> None:
+def stop(name: str, reason: str | None, output: str) -> None:
     """End NAME, verified; it stays stopped until `vigil start`. Never charged as a crash.
 
     Example: vigil stop fix-tests
     """
-    _ask("stop", name, output)
+    _ask("stop", name, output, reason)
 
 
 @click.command()
@@ -42,13 +43,14 @@ def start(name: str, output: str) -> None:
 
 @click.command()
 @name_argument
+@reason_option
 @output_option
-def restart(name: str, output: str) -> None:
+def restart(name: str, reason: str | None, output: str) -> None:
     """End NAME, verified, and launch it anew. Never charged as a crash.
 
     Example: vigil restart fix-tests
     """
-    _ask("restart", name, output)
+    _ask("restart", name, output, reason)
 
 
 @click.command()

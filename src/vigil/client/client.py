@@ -46,13 +46,13 @@ class Client:
         """Declare a session and launch it."""
         return self._ask("POST", "/v1/sessions", wanted)
 
-    def ask(self, verb: str, name: str) -> Json:
-        """Stop, start, restart or reset a session."""
-        return self._ask("POST", f"{self._path(name)}:{verb}")
+    def ask(self, verb: str, name: str, reason: str | None = None) -> Json:
+        """Stop, start, restart or reset a session; the reason is kept with the intent."""
+        return self._ask("POST", f"{self._path(name)}:{verb}{_query(reason=reason or None)}")
 
-    def rm(self, name: str) -> Json:
+    def rm(self, name: str, reason: str | None = None) -> Json:
         """End a session and purge its identity."""
-        return self._ask("DELETE", self._path(name))
+        return self._ask("DELETE", f"{self._path(name)}{_query(reason=reason or None)}")
 
     def why(self, name: str) -> Json:
         """Return why a session is as it is."""

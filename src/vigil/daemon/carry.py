@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
@@ -24,6 +24,7 @@ from vigil.daemon.finding import Finder
 from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.log import log
 from vigil.daemon.outputs import Outputs
+from vigil.daemon.secrets import Secrets
 from vigil.daemon.signals import end_processes
 from vigil.home import Home
 from vigil.keeper import kernel, records
@@ -57,6 +58,8 @@ class Carrier:
         outputs: Outputs,
         finder: Finder,
         agent_of: Callable[[str], Agent],
+        secrets: Secrets,
+        purge_bundles: Callable[[Session], Awaitable[list[str]]],
         feed: Callable[[Event], None],
     ) -> None:
         self._home = home
@@ -67,6 +70,8 @@ class Carrier:
         self._outputs = outputs
         self._finder = finder
         self._agent_of = agent_of
+        self._secrets = secrets
+        self._purge_bundles = purge_bundles
         self._feed = feed
         self._boot = kernel.read_boot()
         self._census = Census(self._boot)
@@ -98,7 +103,8 @@ class Carrier:
             # A keeper that was only slow finds no order any more: a launch that was given up is never born late (P1).
             with contextlib.suppress(OSError):
                 os.unlink(self._home.launch(launch.id) / "launch.json")
-            self._feed(LaunchFailed(launch.id, self._clock.now(), _in_words(error)))
+            why = self._secrets.redactor(session.id).text(_in_words(error))
+            self._feed(LaunchFailed(launch.id, self._clock.now(), why))
             return
         event = self.born(launch, born, names=agent.process)
         exec_seen = session.spec.runtime is not RuntimeKind.TMUX or await self._exec_seen(event.process.pid)
@@ -219,6 +225,7 @@ class Carrier:
             launch_id = f"{session.id}-{number}"
             if await self._remove_launch(launch_id):
                 gone.append(f"launch {launch_id}")
+        gone += [f"bundle {death_id}" for death_id in await self._purge_bundles(session)]
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._environment(session.id))
             gone.append("environment")
@@ -241,10 +248,10 @@ class Carrier:
     async def _keeper_forgets(self, launch_id: str) -> None:
         """Have the keeper watch nothing of a launch any more, and wait until it does not."""
         if self._keeper.wedged:
-            self._keeper.tell("forget", launch=launch_id)
+            self._keeper.tell("forget", launch=launch_id, removing=True)
             return
         with contextlib.suppress(KeeperSilent, KeeperRefused):
-            await self._keeper.ask("forget", timeout_s=FORGET_S, launch=launch_id)
+            await self._keeper.ask("forget", timeout_s=FORGET_S, launch=launch_id, removing=True)
 
     async def _end_all(self, launch: Launch, grace_s: float) -> list[ProcessId]:
         agent = launch.process or self._find_agent(launch)
@@ -266,6 +273,11 @@ class Carrier:
         if not await self._end_server(launch):
             return [launch.server] if launch.server else []
         return left
+
+    async def survivors(self, launch: Launch) -> list[ProcessId]:
+        """Return the processes of a launch that is over which live on; the pane it ran in is none of them."""
+        spare = [process for process in (launch.server, launch.root, launch.process) if process is not None]
+        return survivors_of(launch, spare, await self._census.take(), self._ticks(launch.ended_at))
 
     def _is_alive(self, process: ProcessId) -> bool:
         return process.boot == self._boot and kernel.is_alive(process.pid, process.start_ticks)

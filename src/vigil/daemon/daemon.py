@@ -18,6 +18,7 @@ from vigil.daemon.adopt import Adopter
 from vigil.daemon.alarms import Alarms
 from vigil.daemon.carry import Carrier
 from vigil.daemon.clock import Clock
+from vigil.daemon.coroner import Coroner
 from vigil.daemon.deathwatch import DeathWatch, roles_of
 from vigil.daemon.feed import Feed
 from vigil.daemon.finding import Finder
@@ -30,10 +31,14 @@ from vigil.daemon.looking import Looker
 from vigil.daemon.operations import Operations
 from vigil.daemon.outputs import Outputs
 from vigil.daemon.recorder import Recorder, shown
+from vigil.daemon.screens import Screens
+from vigil.daemon.secrets import Secrets
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.sweep import Sweep
+from vigil.daemon.witness import Witness
 from vigil.home import Home
 from vigil.keeper import kernel
+from vigil.keeper.protocol import Message
 from vigil.observe.folder import WENT, FolderWatch
 from vigil.runtimes import make_runtimes
 from vigil.store.store import Store
@@ -62,15 +67,28 @@ class Daemon:
         self.supervisor = Supervisor(self.machine, store, self.feed, self.clock)
         feed = self.supervisor.feed
         self.runtimes = make_runtimes(home, self._look_at, self._prober_changed)
-        self.watch = DeathWatch(home, self.clock, feed)
+        secrets = Secrets(home, self.machine.sessions.get)
+        self.watch = DeathWatch(home, self.clock, feed, Witness(home, secrets, self._agent_of_launch))
+        self.coroner = Coroner(home, store, self.clock, secrets, self.machine.sessions.get)
         self.outputs = Outputs(home, self.clock, feed)
-        self.keeper = KeeperLink(home, self.watch.heard, self._keeper_changed, self._rewatch, nofile)
+        self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._rewatch, nofile)
         self.finder = Finder(self.clock, self.machine, feed)
         self.supervisor.carrier = Carrier(
-            home, self.clock, self.runtimes, self.keeper, self.watch, self.outputs, self.finder, self.agent_of, feed
+            home,
+            self.clock,
+            self.runtimes,
+            self.keeper,
+            self.watch,
+            self.outputs,
+            self.finder,
+            self.agent_of,
+            secrets,
+            self.coroner.purge,
+            feed,
         )
         self.operations = Operations(home, self.supervisor, self.runtimes, self.config)
-        self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), feed)
+        screens = Screens(home, self.runtimes[RuntimeKind.TMUX])
+        self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
         self.alarms = Alarms(self.clock, feed)
         self.hooks = Hooks(home.spool, self.clock, feed, self._is_current, self.supervisor.done)
         self._gaps = Gaps(self.clock.now)
@@ -85,6 +103,7 @@ class Daemon:
         self._looks: set[asyncio.Task[None]] = set()
         self.supervisor.look = self.sweep.look
         self.supervisor.tell = self.alarms.tell
+        self.supervisor.examine = self.coroner.examine
         self.supervisor.on_slow_store = self._store_changed
         self.supervisor.missed_s = self._gaps.missed_s
         self.recorder = recorder
@@ -115,6 +134,7 @@ class Daemon:
         await self._rewatch()
         self.supervisor.note("daemon.started", {"pid": self.pid, "version": __version__, "sessions": len(stored)})
         self._gaps.beat()
+        self._catching_up = asyncio.create_task(self.coroner.catch_up())
         loops = (self.supervisor, self.keeper, self.sweep, self.lateness, self.hooks)
         for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))
@@ -140,6 +160,7 @@ class Daemon:
         if self._with_keeper:
             self.keeper.tell("quit")
         await self.keeper.close()
+        await asyncio.to_thread(self.coroner.close)
         self.store.close()
         if self.recorder is not None:
             await asyncio.to_thread(self.recorder.close)
@@ -196,6 +217,17 @@ class Daemon:
         self._beats += 1
         if self._beats % CONFIG_BEATS == 0:
             self.use_config()
+
+    def _heard(self, message: Message) -> None:
+        """The keeper says something unasked: who ended, or that it has written down what it saw then."""
+        if message["ev"] == "snapshot":
+            self.coroner.snapshot_taken(message["launch"])
+        else:
+            self.watch.heard(message)
+
+    def _agent_of_launch(self, launch_id: str) -> str:
+        session = self.machine.of_launch(launch_id)
+        return "" if session is None else session.spec.agent
 
     def _is_current(self, launch_id: str) -> bool:
         return self.machine.of_launch(launch_id) is not None

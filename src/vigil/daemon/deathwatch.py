@@ -11,12 +11,13 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vigil.core.events import Event, Exited, Orphaned, RuntimeEnded
-from vigil.core.model import Exit, Launch, ProcessId
+from vigil.core.model import Exit, Launch, Oom, ProcessId
 from vigil.daemon.clock import Clock
+from vigil.daemon.witness import Witness
 from vigil.home import Home
 from vigil.keeper import kernel, records
 
@@ -33,6 +34,12 @@ class End:
     status: int | None
     source: str
     at: float
+    oom: Oom | None = None
+
+    @property
+    def killed(self) -> bool:
+        """A SIGKILL ended it: somebody's, or the kernel's own."""
+        return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL
 
 
 @dataclass
@@ -46,15 +53,17 @@ class Watched:
     gathering: bool = False
     reported: bool = False
     exec_seen: bool = True
+    oom_kills: int | None = None  # how many the kernel ended for want of memory just before, as far as is known
 
 
 class DeathWatch:
     """Watches every living launch of this host."""
 
-    def __init__(self, home: Home, clock: Clock, feed: Callable[[Event], None]) -> None:
+    def __init__(self, home: Home, clock: Clock, feed: Callable[[Event], None], witness: Witness) -> None:
         self._home = home
         self._clock = clock
         self._feed = feed
+        self._witness = witness
         self._watched: dict[str, Watched] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -128,10 +137,13 @@ class DeathWatch:
         watched = self._watched.get(message["launch"])
         if watched is None or message["pid"] != getattr(roles_of(watched.launch).get(message["role"]), "pid", None):
             return
-        known = watched.ends.get(message["role"])
+        known, oom = watched.ends.get(message["role"]), oom_of(message)
         if known is None or known.status is None:
             at = known.at if known and known.source else moment_of(message, self._clock)
-            self._ended(watched, message["role"], End(message["status"], f"keeper ({message['source'] or 'unknown'})", at))
+            self._ended(watched, message["role"], End(message["status"], f"keeper ({message['source'] or 'unknown'})", at, oom))
+        elif oom is not None:
+            watched.ends[message["role"]] = replace(known, oom=oom)
+            watched.changed.set()
 
     async def reported(self, launch_id: str, within_s: float) -> bool:
         """Wait until the end of a launch's agent was told to the machine; say whether it was."""
@@ -165,16 +177,27 @@ class DeathWatch:
                 self._start(self._await_orphan(watched, role))
         elif role == agent and not watched.gathering:
             watched.gathering = True
+            self._ask_memory(watched, end)
             if self._is_plain(watched):
                 self._report(watched)
             else:
                 self._start(self._gather(watched))
 
+    def _ask_memory(self, watched: Watched, end: End) -> None:
+        """Where a SIGKILL ended an agent, see whether the kernel has ended anybody for want of memory.
+
+        Only then, or where nobody can say, the keeper is waited for: it knows whether it was this one.
+        """
+        if end.killed and end.oom is None:
+            watched.oom_kills = self._witness.oom_kills()
+            if watched.oom_kills == 0:
+                watched.ends[agent_role(watched.launch)] = replace(end, oom=Oom(host_kills=0))
+
     def _is_plain(self, watched: Watched) -> bool:
         """Say whether nothing needs to be waited for: a signal that no hangup sends, and the server still stood."""
         role = agent_role(watched.launch)
         status = watched.ends[role].status
-        if status is None or "server" in watched.ends:
+        if status is None or "server" in watched.ends or _wants_memory(watched):
             return False
         hung_up = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGHUP
         if role == "inner":  # its shell lives on: nothing else is to end
@@ -192,6 +215,10 @@ class DeathWatch:
             await self._until(watched, lambda: "root" in watched.ends, SETTLE_S)
         if not _told(watched.ends[agent]):
             await self._until(watched, lambda: _told(watched.ends[agent]), KEEPER_S)
+        if _wants_memory(watched):
+            await self._until(watched, lambda: watched.ends[agent].oom is not None, KEEPER_S)
+            if watched.ends[agent].oom is None:
+                watched.ends[agent] = replace(watched.ends[agent], oom=Oom(host_kills=watched.oom_kills))
         root = watched.ends.get("root")
         if watched.launch.server is not None and root is not None and not _exited(root):
             await self._until(watched, lambda: "server" in watched.ends, SETTLE_S)
@@ -244,6 +271,10 @@ class DeathWatch:
             server_signal=server_signal,
             root_signal=kernel.split_status(root.status)[1] if root else None,
             started=exec_seen or role == "inner" or code not in (126, 127),
+            core=status is not None and os.WIFSIGNALED(status) and os.WCOREDUMP(status),
+            oom=agent.oom,
+            words=self._witness.words_of(launch, code) if code is not None else None,
+            full_disk=self._witness.full_disk() if code != 0 else "",
         )
 
     def _folder(self, launch: Launch) -> str:
@@ -291,9 +322,17 @@ def ends_from_records(folder: str, clock: Clock) -> dict[str, End]:
     """Return what the keeper recorded of a launch while nobody listened."""
     found = records.read_exits(folder)
     return {
-        role: End(record["status"], f"keeper ({record['source'] or 'unknown'})", moment_of(record, clock))
+        role: End(record["status"], f"keeper ({record['source'] or 'unknown'})", moment_of(record, clock), oom_of(record))
         for role, record in found.items()
     }
+
+
+def oom_of(record: dict[str, Any]) -> Oom | None:
+    """Return what the keeper found out about want of memory; nothing where it did not ask."""
+    found = record.get("oom")
+    if not isinstance(found, dict):
+        return None
+    return Oom(found.get("named"), found.get("cgroup") or "", found.get("cgroup_kills"), found.get("host_kills"))
 
 
 def moment_of(record: dict[str, Any], clock: Clock) -> float:
@@ -305,6 +344,12 @@ def moment_of(record: dict[str, Any], clock: Clock) -> float:
 def _told(end: End) -> bool:
     """Say whether there is more to hope for: the status is known, or the keeper said that it does not know it either."""
     return end.status is not None or end.source.startswith("keeper")
+
+
+def _wants_memory(watched: Watched) -> bool:
+    """Say whether the kernel may have ended an agent for want of memory, and nobody has said yet."""
+    end = watched.ends[agent_role(watched.launch)]
+    return end.killed and end.oom is None
 
 
 def _exited(end: End) -> bool:

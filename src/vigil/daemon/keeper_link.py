@@ -40,13 +40,13 @@ class KeeperLink:
     def __init__(
         self,
         home: Home,
-        on_exit: Callable[[protocol.Message], None],
+        on_word: Callable[[protocol.Message], None],
         on_change: Callable[[str, dict[str, Any]], None],
         on_connected: Callable[[], Awaitable[None]],
         nofile: int,
     ) -> None:
         self._home = home
-        self._on_exit = on_exit
+        self._on_word = on_word
         self._on_change = on_change
         self._on_connected = on_connected
         self._nofile = nofile
@@ -227,7 +227,7 @@ class KeeperLink:
             while data := await reader.read(65536):
                 for message in lines.feed(data):
                     if "ev" in message:
-                        self._on_exit(message)
+                        self._on_word(message)
                     elif (answered := self._waiting.get(message.get("re", 0))) is not None and not answered.done():
                         answered.set_result(message)
         except (ConnectionError, ValueError) as error:

@@ -20,6 +20,7 @@ from vigil.core.effects import (
     Conclude,
     Effect,
     EndLaunch,
+    Examine,
     Look,
     Persist,
     Purge,
@@ -93,6 +94,7 @@ class Supervisor:
         self.carrier: Carrier  # set once the parts that feed us exist
         self.look: Callable[[Session], Awaitable[None]]
         self.tell: Callable[[Incident], None]
+        self.examine: Callable[[Examine], Awaitable[None]]
         self.on_slow_store: Callable[[bool], None] = lambda _slow: None
         self.missed_s: Callable[[], float] = lambda: 0.0
         self.on_handled: Callable[[float, Event, list[Effect] | str], None] = lambda _now, _event, _answer: None
@@ -272,6 +274,8 @@ class Supervisor:
             self._start(self._look(effect.launch.id), None)
         elif isinstance(effect, Conclude):
             self.carrier.watch.conclude(effect.launch)
+        elif isinstance(effect, Examine):
+            self._start(self.examine(effect), None)
         elif isinstance(effect, RepairSocket):
             self._start(self._repair(effect), None)
         elif isinstance(effect, Tell):

@@ -1,0 +1,112 @@
+"""Last words: what the end of an agent's output says of why it ended, by kind of agent.
+
+Agents that met a wall say so in the last event of their stream, each in its own way; all of them pass on the status of the
+answer they were given. What is no such event says nothing: an agent may well write about limits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from vigil.core.model import Cause, Words
+from vigil.text import one_line
+
+CAUSES = {401: Cause.AUTH, 403: Cause.AUTH, 429: Cause.LIMIT}
+STATUS = re.compile(r"(?:status:? |API Error: |^)(\d{3})\b")
+LAST_EVENTS = 5
+
+Event = dict[str, Any]
+Said = tuple[int | None, str]  # the status of the answer, and the words
+WELL: Said = (None, "")  # it had an answer: what came before is over
+
+
+def _claude(event: Event) -> Said | None:
+    if event.get("type") != "result":
+        return None
+    status = event.get("api_error_status") if event.get("is_error") is True else None
+    return (status if isinstance(status, int) else None), str(event.get("result", ""))
+
+
+def _codex(event: Event) -> Said | None:
+    if event.get("type") == "turn.completed":
+        return WELL
+    if event.get("type") == "turn.failed" and isinstance(event.get("error"), dict):
+        return _with_status(event["error"].get("message"))
+    return _with_status(event.get("message")) if event.get("type") == "error" else None
+
+
+def _opencode(event: Event) -> Said | None:
+    error = event.get("error")
+    if event.get("type") != "error" or not isinstance(error, dict):
+        return None
+    data = error.get("data")
+    data = data if isinstance(data, dict) else error
+    status = data.get("statusCode")
+    said = str(data.get("message", ""))
+    return (status, said) if isinstance(status, int) else _with_status(said)
+
+
+def _pi(event: Event) -> Said | None:
+    if event.get("type") == "auto_retry_end":
+        return _with_status(event.get("finalError"))
+    message = event.get("message")
+    if event.get("type") == "message_end" and isinstance(message, dict) and message.get("role") == "assistant":
+        return _with_status(message.get("errorMessage")) if message.get("stopReason") == "error" else WELL
+    return None
+
+
+def _qwen(event: Event) -> Said | None:
+    return _with_status(event.get("result")) if event.get("type") == "result" else None
+
+
+def _with_status(text: object) -> Said | None:
+    if not isinstance(text, str):
+        return None
+    found = STATUS.search(text)
+    return (int(found[1]) if found else None), text
+
+
+SPEAKERS: dict[str, Callable[[Event], Said | None]] = {
+    "claude": _claude,
+    "codex": _codex,
+    "opencode": _opencode,
+    "pi": _pi,
+    "qwen": _qwen,
+}
+EXIT_STATUS = {"gemini": {145: 401, 147: 403, 173: 429}}  # it exits with the status of the answer, of which 8 bits are left
+
+SPEAKING = frozenset({*SPEAKERS, *EXIT_STATUS})
+
+
+def read_last_words(agent: str, lines: Iterable[str], exit_code: int | None) -> Words | None:
+    """Return what an agent's last lines, or its exit code, say of why it ended; None if they say nothing of it."""
+    status = EXIT_STATUS.get(agent, {}).get(exit_code or 0)
+    if status is not None:
+        return Words(CAUSES[status], f"{agent} exited with {exit_code}: the answer was {status}")
+    speaks = SPEAKERS.get(agent)
+    if speaks is None:
+        return None
+    for event in _events(lines):
+        said = speaks(event)
+        if said is not None:
+            status, text = said
+            return Words(CAUSES[status], one_line(text) or f"status {status}") if status in CAUSES else None
+    return None
+
+
+def _events(lines: Iterable[str]) -> Iterable[Event]:
+    """Return the last events of a stream, newest first; what is no event is passed over."""
+    seen = 0
+    for line in reversed(list(lines)):
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(event, dict):
+            yield event
+            seen += 1
+            if seen == LAST_EVENTS:
+                return

@@ -1,0 +1,146 @@
+"""The coroner: after each death, one line in the exit log and a bundle of what is left, within two seconds.
+
+The keeper's snapshot is waited for, but not for long; should it come later, the bundle is made anew. What a killed daemon did
+not get to is done by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from vigil.core.effects import Examine
+from vigil.core.model import Death, Session
+from vigil.daemon.clock import Clock
+from vigil.daemon.log import log
+from vigil.daemon.secrets import Secrets
+from vigil.forensics import ExitLog, Shelf, assemble
+from vigil.home import Home
+from vigil.moments import rfc3339
+from vigil.store.store import Store
+
+SNAPSHOT_S = 1.5  # the keeper takes it half a second after the death, or a second where many die
+EVENTS = 30
+UNSEEN_KEPT = 1000
+LOGGED_KEPT = 20_000
+CAUGHT_UP = 200  # newest deaths that a new daemon looks at for what its predecessor did not get to
+
+
+class Coroner:
+    """Examines every death of one home."""
+
+    def __init__(self, home: Home, store: Store, clock: Clock, secrets: Secrets, find: Callable[[str], Session | None]) -> None:
+        self._home = home
+        self._store = store
+        self._clock = clock
+        self._secrets = secrets
+        self._find = find
+        self._exit_log = ExitLog(home.log / "exits.log")
+        self._shelf = Shelf(home.deaths)
+        self._snapshots: dict[str, asyncio.Event] = {}
+        self._unseen: dict[str, Death] = {}  # by launch: those whose snapshot did not come in time
+        self._logged: dict[str, None] | None = None  # the newest of those that have their line
+        self._work = ThreadPoolExecutor(1, "coroner")
+
+    async def examine(self, effect: Examine) -> None:
+        """Write the line, wait for the snapshot, then put the bundle together."""
+        death = effect.death
+        taken = self._snapshots.setdefault(death.launch_id, asyncio.Event())
+        await self._do(self._log, death)
+        if not self._has_snapshot(death.launch_id) and not await _happens(taken, SNAPSHOT_S):
+            self._unseen[death.launch_id] = death
+            while len(self._unseen) > UNSEEN_KEPT:
+                del self._unseen[next(iter(self._unseen))]
+        del self._snapshots[death.launch_id]
+        await self._do(self._assemble, death)
+
+    def snapshot_taken(self, launch_id: str) -> None:
+        """The keeper has written down what it saw; one that comes late makes the bundle anew."""
+        if (taken := self._snapshots.get(launch_id)) is not None:
+            taken.set()
+        elif (death := self._unseen.pop(launch_id, None)) is not None:
+            self._work.submit(self._assemble, death)
+
+    async def catch_up(self) -> None:
+        """Do what the daemon before us did not get to."""
+        await self._do(self._catch_up)
+
+    async def purge(self, session: Session) -> list[str]:
+        """Remove the bundles of a session that is no more; return which."""
+        ids = [f"d-{session.id}-{number}" for number in range(1, session.launches + 1)]
+        removed: list[str] = await self._do(self._shelf.remove, ids)
+        return removed
+
+    def close(self) -> None:
+        """Finish what was begun."""
+        self._work.shutdown(wait=True, cancel_futures=True)
+
+    def _has_snapshot(self, launch_id: str) -> bool:
+        return (self._home.launch(launch_id) / "snapshot.json").exists()
+
+    async def _do(self, work: Callable[..., Any], *about: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._work, work, *about)
+
+    def _log(self, death: Death) -> None:
+        """Write the line of a death, unless we or a daemon before us wrote it."""
+        if self._logged is None:
+            self._logged = dict.fromkeys(self._exit_log.logged_ids())
+        if death.id not in self._logged:
+            self._logged[death.id] = None
+            self._exit_log.append(death, self._secrets.redactor(death.session_id).text)
+            if len(self._logged) > LOGGED_KEPT:
+                del self._logged[next(iter(self._logged))]
+
+    def _catch_up(self) -> None:
+        newest = self._store.read_deaths(limit=CAUGHT_UP)
+        for death in reversed(newest):
+            self._log(death)
+            if not (self._home.deaths / death.id).exists():
+                self._assemble(death)
+        self._shelf.tidy(self._clock.now())
+
+    def _assemble(self, death: Death) -> None:
+        """Put a bundle together; a launch whose files are gone was removed, and has none."""
+        folder = self._home.launch(death.launch_id)
+        if not folder.exists():
+            return
+        try:
+            assemble(
+                self._home.deaths,
+                folder,
+                death,
+                self._events_of(death),
+                death.activity or None,
+                self._places(death.session_id),
+                self._secrets.redactor(death.session_id).text,
+                self._clock.now(),
+            )
+            self._shelf.tidy(self._clock.now())
+        except OSError as error:
+            log.error("no bundle of a death", death=death.id, why=str(error))
+
+    def _places(self, session_id: str) -> list[Path]:
+        session = self._find(session_id)
+        return [self._home.path, *([Path(session.spec.cwd)] if session else [])]
+
+    def _events_of(self, death: Death) -> list[dict[str, Any]]:
+        """Return what was logged of a session before its death."""
+        found = []
+        for event in self._store.read_events(session_id=death.session_id, until=death.at, limit=EVENTS, newest=True):
+            entry = event.entry
+            if entry.data.get("death") == death.id:
+                break
+            found.append({"seq": event.seq, "at": rfc3339(entry.at), "kind": entry.kind, "data": dict(entry.data)})
+        return found
+
+
+async def _happens(event: asyncio.Event, within_s: float) -> bool:
+    try:
+        async with asyncio.timeout(within_s):
+            await event.wait()
+    except TimeoutError:
+        return event.is_set()
+    return True

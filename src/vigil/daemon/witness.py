@@ -1,0 +1,66 @@
+"""The witness: what is asked only when somebody died, and answered at once: memory, disk, last words."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from vigil.agents.last_words import SPEAKING, read_last_words
+from vigil.core.model import Launch, Words
+from vigil.daemon.secrets import Secrets
+from vigil.home import Home
+from vigil.keeper.host import read_oom_kills
+from vigil.runtimes.tail import read_last_lines
+from vigil.text import decode
+
+LAST_LINES = 20
+FULL_BYTES = 1 << 20
+WORDS_CHARS = 200
+SETTLED_S = 30.0  # a large process takes a while to end
+
+
+class Witness:
+    """Reads what may explain a death; what cannot be read explains nothing."""
+
+    def __init__(self, home: Home, secrets: Secrets, agent_of_launch: Callable[[str], str]) -> None:
+        self._home = home
+        self._secrets = secrets
+        self._agent_of_launch = agent_of_launch
+        self._oom_kills = read_oom_kills()
+        self._grew_at = time.monotonic() - SETTLED_S
+
+    def oom_kills(self) -> int | None:
+        """Return by how much the host's counter of kills for want of memory grew since it was asked last.
+
+        None if nobody can say: it cannot be read, or it grew a moment ago, and who was counted then may end only now.
+        """
+        before, self._oom_kills = self._oom_kills, read_oom_kills()
+        if before is None or self._oom_kills is None:
+            return None
+        now, grew_at = time.monotonic(), self._grew_at
+        if self._oom_kills > before:
+            self._grew_at = now
+            return self._oom_kills - before
+        return 0 if now - grew_at > SETTLED_S else None
+
+    def words_of(self, launch: Launch, exit_code: int | None) -> Words | None:
+        """Return what an agent's last words say of its end; those of a pane are not read: a screen is no record."""
+        agent = self._agent_of_launch(launch.id)
+        if agent not in SPEAKING:
+            return None
+        try:
+            lines = read_last_lines(self._home.launch(launch.id) / "stdout.jsonl", LAST_LINES)
+        except OSError:
+            lines = b""
+        words = read_last_words(agent, decode(lines).splitlines(), exit_code)
+        return words and replace(words, text=self._secrets.redactor(launch.session_id).text(words.text)[:WORDS_CHARS])
+
+    def full_disk(self) -> str:
+        """Return where nothing can be written any more, of the places we write to ourselves; else nothing."""
+        try:
+            found = os.statvfs(self._home.path)
+        except OSError:
+            return ""
+        return str(self._home.path) if found.f_bavail * found.f_frsize < FULL_BYTES else ""

@@ -1,0 +1,64 @@
+"""Disks: how much is free where an agent and we write, read within a deadline: a disk that hangs delays no bundle."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from vigil.forensics.files import why_of
+
+DEADLINE_S = 0.5
+FULL_BYTES = 1 << 20
+FULL_SHARE = 0.01
+
+Statvfs = Callable[[Path], os.statvfs_result]
+
+
+def read_disks(
+    paths: Iterable[Path], statvfs: Statvfs = os.statvfs, deadline_s: float = DEADLINE_S
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Read what is free below each path; return that, and a line for each that could not be read."""
+    paths = list(dict.fromkeys(paths))
+    answers: dict[Path, dict[str, Any] | str] = {}
+
+    def ask() -> None:
+        for path in paths:
+            answers[path] = _ask_one(path, statvfs)
+
+    thread = threading.Thread(target=ask, name="disks", daemon=True)  # one that hangs must not keep us from ending
+    thread.start()
+    thread.join(deadline_s)
+    disks, unknown = [], []
+    for path in paths:
+        answer = answers.get(path, f"its disk has not answered in {deadline_s:g} s")
+        if isinstance(answer, str):
+            unknown.append(f"disk {path}: {answer}")
+        else:
+            disks.append(answer)
+    return disks, unknown
+
+
+def _ask_one(path: Path, statvfs: Statvfs) -> dict[str, Any] | str:
+    try:
+        found = statvfs(path)
+    except (OSError, ValueError) as error:
+        return why_of(error)
+    free_bytes, total_bytes = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    return {
+        "path": str(path),
+        "free_bytes": free_bytes,
+        "total_bytes": total_bytes,
+        "free_inodes": found.f_favail,
+        "total_inodes": found.f_files,
+        "full": is_full(free_bytes, total_bytes, found.f_favail, found.f_files),
+    }
+
+
+def is_full(free_bytes: int, total_bytes: int, free_inodes: int, total_inodes: int) -> bool:
+    """Say whether an agent that writes there fails soon or already; what counts no inodes never lacks them."""
+    if total_bytes > 0 and (free_bytes < FULL_BYTES or free_bytes < FULL_SHARE * total_bytes):
+        return True
+    return total_inodes > 0 and free_inodes < FULL_SHARE * total_inodes

@@ -1,0 +1,57 @@
+"""Files that anybody may have put there: read within a bound, without following a link or waiting for a pipe."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+OBJECT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last bytes of a file, how large the whole is, and when it was written."""
+
+    data: bytes
+    size_bytes: int
+    at: float
+
+
+def read_end(path: Path, most_bytes: int) -> End:
+    """Read the end of a file; OSError if that cannot be had."""
+    fd = os.open(path, FLAGS)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        data = os.pread(fd, most_bytes, max(0, found.st_size - most_bytes))
+    finally:
+        os.close(fd)
+    return End(data, found.st_size, found.st_mtime)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object; OSError if there is none to read, ValueError if it is none."""
+    end = read_end(path, OBJECT_BYTES)
+    if end.size_bytes > OBJECT_BYTES:
+        raise ValueError(f"it is larger than {OBJECT_BYTES >> 20} MiB")
+    try:
+        value = json.loads(end.data)
+    except (ValueError, RecursionError):
+        raise ValueError("it is broken") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is broken")
+    return value
+
+
+def why_of(error: Exception) -> str:
+    """Return in words why a file could not be read."""
+    if isinstance(error, FileNotFoundError):
+        return "it is not there"
+    return str(error.strerror or error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,69 @@
+"""Folders that appear whole or not at all: written aside under a name of their own, then put in place.
+
+Nothing is synced: whoever kills us loses nothing by that, and fifty deaths in a second would wait for the disk otherwise.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+BUNDLE_NAME = re.compile(r"d-[A-Za-z0-9][A-Za-z0-9_-]*")
+ASIDE_NAME = re.compile(r"d-[A-Za-z0-9][A-Za-z0-9_-]*\.[A-Za-z0-9_]+\.tmp")
+AT_FDCWD = -100
+RENAME_EXCHANGE = 2
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write a folder, 0700, its files 0600, over the one that was there; OSError leaves what was there and no rest."""
+    aside = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
+    try:
+        for name, data in files.items():
+            _write_file(aside / name, data)
+        put_in_place(aside, folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(data)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step; False where the disk cannot do that."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "renameat2"):
+        return False
+    if libc.renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.EINVAL, errno.ENOSYS):
+        return False
+    raise OSError(code, os.strerror(code), str(one))
+
+
+def put_in_place(aside: Path, folder: Path, exchanged: Callable[[Path, Path], bool] = exchange) -> None:
+    """Give a whole folder its name; what had that name before is left under the other, for the caller to remove."""
+    try:
+        os.rename(aside, folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        if not exchanged(aside, folder):
+            _swap_by_steps(aside, folder)
+
+
+def _swap_by_steps(aside: Path, folder: Path) -> None:
+    """Swap where one step is not to be had: for a moment neither has the name."""
+    before = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
+    os.rename(folder, before)
+    os.rename(aside, folder)
+    os.rename(before, aside)

@@ -1,0 +1,135 @@
+"""The shelf: keeps the folder of death bundles within a count, an age and a size; the oldest deaths go first.
+
+Nothing but folders of bundles, and unfinished ones that nobody writes any more, is ever touched.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from vigil.forensics.bundle import REPORT
+from vigil.forensics.facts import number
+from vigil.forensics.files import read_object
+from vigil.forensics.folders import ASIDE_NAME, BUNDLE_NAME
+
+UNFINISHED_S = 3600.0  # a bundle takes milliseconds; whoever began one this long ago has gone
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is kept."""
+
+    count: int = 500
+    age_s: float = 30 * 86400.0
+    bytes: int = 64 << 20
+
+
+class Kept(NamedTuple):
+    """One bundle: the folder it was measured in, when its death was, and what it takes."""
+
+    inode: int
+    at: float
+    bytes: int
+
+
+Index = dict[str, Kept]
+LIMITS = Limits()
+
+
+class Shelf:
+    """One folder of bundles, and what is known of those in it."""
+
+    def __init__(self, deaths: Path, limits: Limits = LIMITS) -> None:
+        self._deaths = deaths
+        self._limits = limits
+        self._index: Index = {}
+
+    def tidy(self, now: float) -> list[str]:
+        """Remove what is too much or too old, and return the ids of those deaths."""
+        return tidy(self._deaths, now, self._index, self._limits)
+
+    def remove(self, death_ids: Iterable[str]) -> list[str]:
+        """Remove the bundles of deaths and return of which there was one."""
+        return remove(self._deaths, death_ids)
+
+
+def tidy(deaths: Path, now: float, index: Index | None = None, limits: Limits = LIMITS) -> list[str]:
+    """Remove what is too much or too old, and return the ids of those deaths.
+
+    With the same `index` each time only bundles that are new or were replaced since are looked into.
+    """
+    index = {} if index is None else index
+    _refresh(deaths, now, index)
+    total_bytes = sum(kept.bytes for kept in index.values())
+    removed = []
+    for death_id, kept in sorted(index.items(), key=lambda item: (item[1].at, item[0])):
+        if len(index) <= limits.count and total_bytes <= limits.bytes and now - kept.at <= limits.age_s:
+            break  # what follows is younger
+        del index[death_id]  # also if it cannot be removed: it must not drive out the others
+        total_bytes -= kept.bytes
+        if _remove(deaths / death_id):
+            removed.append(death_id)
+    return removed
+
+
+def remove(deaths: Path, death_ids: Iterable[str]) -> list[str]:
+    """Remove the bundles of deaths and return of which there was one; one that is not there is no error."""
+    named = [death_id for death_id in death_ids if BUNDLE_NAME.fullmatch(death_id)]
+    there = [death_id for death_id in named if _is_folder(deaths / death_id)]
+    return [death_id for death_id in there if _remove(deaths / death_id)]
+
+
+def _refresh(deaths: Path, now: float, index: Index) -> None:
+    """Bring the index up to what lies there."""
+    found: set[str] = set()
+    try:
+        with os.scandir(deaths) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    continue
+                if BUNDLE_NAME.fullmatch(entry.name):
+                    found.add(entry.name)
+                    known = index.get(entry.name)
+                    if known is None or known.inode != entry.inode():
+                        index[entry.name] = _measure(deaths / entry.name, entry.inode(), now)
+                elif ASIDE_NAME.fullmatch(entry.name) and _is_unfinished(entry, now):
+                    _remove(deaths / entry.name)
+    except FileNotFoundError:
+        pass  # nobody has died yet
+    for gone in index.keys() - found:
+        del index[gone]
+
+
+def _measure(folder: Path, inode: int, now: float) -> Kept:
+    """Read what one bundle takes and when its death was; one that vanishes meanwhile takes nothing."""
+    at, size = now, 0
+    try:
+        at = folder.stat().st_mtime
+        with os.scandir(folder) as entries:
+            size = sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
+        death = read_object(folder / REPORT).get("death")
+        at = (number(death.get("at")) if isinstance(death, dict) else None) or at
+    except (OSError, ValueError):
+        pass
+    return Kept(inode, at, size)
+
+
+def _is_unfinished(entry: os.DirEntry[str], now: float) -> bool:
+    try:
+        return now - entry.stat(follow_symlinks=False).st_mtime > UNFINISHED_S
+    except OSError:
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _remove(folder: Path) -> bool:
+    shutil.rmtree(folder, ignore_errors=True)
+    return not os.path.lexists(folder)
