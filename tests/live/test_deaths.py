@@ -254,7 +254,8 @@ def test_sessions_that_die_together_each_have_their_own_death(shared: Instance) 
         assert report["death"]["session"] == name
     lines = [line["session"] for line in exit_lines(shared)]
     assert all(lines.count(name) == 1 for name in names)
-    assert any(line["source"] == "others" for line in shared.deaths(names[-1])[0]["evidence"])
+    assert set(shared.client.death(shared.deaths(names[-1])[0]["id"])["beside"]) <= set(names[:-1])
+    assert any(line["source"] == "others" for name in names for line in shared.deaths(name)[0]["evidence"])
 
 
 def test_a_removed_session_keeps_its_record_and_nothing_it_printed(shared: Instance) -> None:

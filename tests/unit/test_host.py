@@ -187,3 +187,14 @@ def test_a_process_that_is_gone_has_no_cgroup_and_a_cgroup_that_is_gone_no_count
     assert cgroups.path_of(12345) is None
     assert cgroups.read_counters(str(tmp_path / "cg" / "gone")) is cgroups.read_counters(None) is None
     assert cgroups.read_kills(str(tmp_path / "cg" / "gone")) is None
+
+
+def test_what_was_read_before_a_moment_says_nothing_of_what_came_after(tmp_path: Path) -> None:
+    now = 10.0
+    host = Host(write(tmp_path, {"vmstat": VMSTAT}), lambda: now)
+    before = host.read()["oom_kills"]
+    write(tmp_path, {"vmstat": VMSTAT.replace(f"oom_kill {before}", "oom_kill 99")})
+
+    now = 10.5
+    assert host.read()["oom_kills"] == before
+    assert host.read(since=10.2)["oom_kills"] == 99

@@ -43,9 +43,12 @@ def death_view(death: Death) -> dict[str, Any]:
     }
 
 
-def death_detail(death: Death, bundle: Bundle | None, folder: Path, later: Sequence[StoredEvent]) -> dict[str, Any]:
+def death_detail(
+    death: Death, bundle: Bundle | None, folder: Path, beside: list[str], later: Sequence[StoredEvent]
+) -> dict[str, Any]:
     """Return all there is about one death; what its bundle would say is empty where there is none (yet)."""
     return death_view(death) | {
+        "beside": beside,
         "last_events": bundle.last_events if bundle else [],
         "stderr_tail": bundle.stderr_tail if bundle else [],
         "stdout_tail": bundle.stdout_tail if bundle else [],

@@ -13,6 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 from vigil.api.access import TheDaemon
 from vigil.api.death_views import death_detail, death_view
 from vigil.api.views import event_view
+from vigil.core.book import SAME_S
 from vigil.core.model import Death
 from vigil.daemon.daemon import Daemon
 from vigil.errors import NoSuchSession
@@ -69,7 +70,8 @@ async def death(daemon: TheDaemon, death_id: str) -> dict[str, Any]:
         raise NoSuchSession(f"there is no death record {death_id}; vigil deaths lists those there are")
     folder = daemon.home.deaths / found.id
     bundle = await asyncio.to_thread(read_bundle, folder)
-    return death_detail(found, bundle, folder, await asyncio.to_thread(_after, daemon, found))
+    beside = await asyncio.to_thread(daemon.store.read_died_with, found, SAME_S)
+    return death_detail(found, bundle, folder, beside, await asyncio.to_thread(_after, daemon, found))
 
 
 def _after(daemon: Daemon, death: Death) -> list[StoredEvent]:

@@ -49,6 +49,8 @@ def page(death: Json) -> Iterator[str]:
     yield from _row("charged", "yes" if death["charged"] else "no")
     if death["activity"]:
         yield from _row("was doing", death["activity"])
+    if death["beside"]:
+        yield from _row("in that second", f"{len(death['beside'])} others died too: {', '.join(death['beside'][:8])}")
     yield from _section("evidence", ((line["source"], line["text"]) for line in death["evidence"]))
     yield from _section("memory", _memory(death["memory"] or {}))
     yield from _section("processes that outlived it", map(_process, death["survivors"]))

@@ -32,10 +32,10 @@ class Host:
         self._facts: Facts | None = None
         self._read_at = 0.0
 
-    def read(self) -> Facts:
-        """Return the facts of this second."""
+    def read(self, since: float = 0.0) -> Facts:
+        """Return the facts of this second, or none from before a moment in it."""
         now = self._clock()
-        if self._facts is None or now - self._read_at >= SHARED_S:
+        if self._facts is None or now - self._read_at >= SHARED_S or self._read_at < since:
             self._facts, self._read_at = read_host(self._proc), now
         return dict(self._facts)
 

@@ -179,7 +179,7 @@ class Snapshots:
 
     def _describe(self, pending: Pending, reading: Reading) -> Json:
         track = pending.track
-        host = self._host.read()
+        host = self._host.read(since=pending.ended_at)
         cgroup = self._cgroups.read_counters(track.cgroup)
         missing = {
             "armed": track.armed is None,

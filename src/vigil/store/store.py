@@ -101,6 +101,13 @@ class Store:
         with self._readers.connect() as connection:
             return [_read(DEATH, body) for (body,) in connection.execute(query)]
 
+    def read_died_with(self, death: Death, within_s: float) -> list[str]:
+        """Read the names of the other sessions that died at about the same moment."""
+        near = deaths.c.at.between(death.at - within_s, death.at + within_s)
+        query = select(deaths.c.session).where(near, deaths.c.session_id != death.session_id).order_by(deaths.c.at)
+        with self._readers.connect() as connection:
+            return list(dict.fromkeys(name for (name,) in connection.execute(query)))
+
     def read_death(self, death_id: str) -> Death | None:
         """Read one death record."""
         with self._readers.connect() as connection:
