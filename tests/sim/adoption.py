@@ -32,4 +32,5 @@ def adopt(world: World, session: Session) -> Event | None:
     if agent is not None and agent.alive:
         world.senses.follow(body, session)
         return world.carriers.launched(body, session, adopted=True)
+    body.kept.discard("kernel")  # what the last daemon read by a pidfd went with it
     return Exited(world.senses.describe(body, "start-up"))

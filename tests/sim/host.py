@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.sim.engine import Engine
-from vigil.core.model import ProcessId, RuntimeKind
+from vigil.core.model import Oom, ProcessId, RuntimeKind, Words
 
 HANGUP_S = 0.01
 CLOSES_S = 0.005  # the shim ends right after its agent; a server right after its last pane
@@ -26,6 +26,7 @@ class Process:
     exit_code: int | None = None
     signal: int | None = None
     ended_at: float = 0.0
+    ended_by: str = ""  # itself, signal, hangup, vigil, memory, reboot
     unkillable_until: float = 0.0  # in uninterruptible sleep: a KILL waits
     doomed: bool = False  # that KILL was sent
 
@@ -51,15 +52,22 @@ class Body:
     has_socket: bool = True
     repairs: bool = False  # it was asked for a new socket while it was stopped
     keeper: int = 0  # the generation of the keeper that spawned it
-    ended_by: str = ""  # itself, signal, hangup, vigil, reboot
+    words: Words | None = None  # what its agent said last, where that is why it ended
+    oom: Oom | None = None  # what the keeper found out about want of memory, where a SIGKILL ended its agent
     kept: set[str] = field(default_factory=set)  # who has recorded how the agent ended: keeper, shim, kernel
     known: frozenset[str] = frozenset()  # those of them who had, when its death was told
+    told: Oom | None = None  # and what was known of want of memory then
     silent: bool = False
     unseen: bool = False  # the kernel's word of its end gets lost
 
     def processes(self) -> list[Process]:
         """Return all of its processes, the server last."""
         return [p for p in (self.agent, self.command, *self.children, self.root, self.server) if p is not None]
+
+    @property
+    def ended_by(self) -> str:
+        """Who ended its agent."""
+        return "" if self.agent is None else self.agent.ended_by
 
     @property
     def lives(self) -> bool:
@@ -123,9 +131,7 @@ class Host:
         if not process.alive:
             return
         process.alive, process.ended_at = False, self._engine.now
-        process.exit_code, process.signal = exit_code, by_signal
-        if process is body.agent:
-            body.ended_by = why
+        process.exit_code, process.signal, process.ended_by = exit_code, by_signal, why
         self._on_end(body, process)
         if process is body.command and body.root is not None and body.root.alive:  # the shim ends with what it ran
             self._engine.after(CLOSES_S, self.end, body, body.root, exit_code if by_signal is None else 128 + by_signal)
@@ -174,7 +180,5 @@ class Host:
         for body in self.bodies.values():
             for process in body.processes():
                 if process.alive:
-                    process.alive, process.ended_at = False, self._engine.now
-                    if process is body.agent:
-                        body.ended_by = "reboot"
+                    process.alive, process.ended_at, process.ended_by = False, self._engine.now, "reboot"
         self._by_pid.clear()

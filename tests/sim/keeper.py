@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 from tests.sim.host import Body
@@ -33,6 +34,8 @@ class Keeper:
         """Write down how an agent ended; a stopped keeper does so when it goes on, a dead one never."""
         if not self.lives or not (body.keeper == self.generation or self._world.kernel_tells):
             return  # what it did not spawn it can only ask the kernel about
+        if body.agent is not None and body.agent.signal == signal.SIGKILL:
+            body.oom = self._world.memory.account(body)
         if self.stopped:
             self._late.append(body)
         else:

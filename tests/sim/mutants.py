@@ -15,19 +15,17 @@ from typing import Any
 from tests.sim.run import Outcome, live_through
 from tests.sim.scenarios import draw_plan
 from vigil.core import activity, asked, death, doubting, escalate, incidents, liveness, machine, restart, waiting
-from vigil.core.events import Condition, Noted, Withdrawn
+from vigil.core.events import Condition, Interrupted, Noted, RuntimeEnded, Withdrawn
 from vigil.core.liveness import Cell, Patience, Verdict
 from vigil.core.model import Cause, DoubtKind, IncidentKind, RestartWhen, Severity
 
 SEEDS = 60  # a mutant that none of them notices has survived
 
 # Nothing produces these yet: the issues that bring them bring their mutants to life.
-NOT_YET = {Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED, Cause.OOM, Cause.LIMIT, Cause.AUTH}
+NOT_YET = {Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED}
 QUIET_KINDS = {
     IncidentKind.STALLED,
     IncidentKind.TAINTED,
-    IncidentKind.LIMIT,
-    IncidentKind.AUTH,
     IncidentKind.UNHEALTHY_PROBER,
     IncidentKind.LOW_MEMORY,
     IncidentKind.UNDELIVERED,
@@ -91,6 +89,9 @@ def _patience() -> Iterator[Mutant]:
         if kind in (DoubtKind.WEDGED, DoubtKind.UNREADABLE, DoubtKind.ORACLE):
             endless = replace(patience, stuck_attempts=liveness.NEVER)
             yield Mutant("patience", f"{kind} is endless", _set(liveness.PATIENCE, kind, endless), "confused")
+    for kind in sorted(doubting.UNMOVED):
+        moved = doubting.UNMOVED - {kind}
+        yield Mutant("doubts", f"a word ends {kind}", _swap(doubting, "UNMOVED", moved), "tmux")
     for cell in (Cell.BLIND, Cell.PANE, Cell.CONFIRM, Cell.ORPHANED):
         instead = DoubtKind.UNREADABLE
         yield Mutant("doubts", f"{cell.name} is {instead}", _set(liveness.DOUBT_OF, cell, instead), "confused")
@@ -102,8 +103,11 @@ def _deaths() -> Iterator[Mutant]:
     """DESIGN 4.4: each rule of what a death is called."""
     for number, rule in enumerate(death.RULES):
         rest = death.RULES[:number] + death.RULES[number + 1 :]
-        scenario = "host" if rule.cause is Cause.HOST_REBOOTED else "tmux" if rule.cause is Cause.SERVER_DIED else "crashes"
-        yield Mutant("causes", f"{rule.cause} ({number}) is dropped", _swap(death, "RULES", rest), scenario)
+        yield Mutant("causes", f"{rule.cause} ({number}) is dropped", _swap(death, "RULES", rest), _scenario(rule.cause))
+    for number, row in enumerate(death.RESERVES):
+        left = death.RESERVES[:number] + death.RESERVES[number + 1 :]
+        scenario = "walls" if number in (2, 3) else "killed"
+        yield Mutant("how sure", f"{row.confidence} ({number}) is dropped", _swap(death, "RESERVES", left), scenario)
 
 
 def _charges() -> Iterator[Mutant]:
@@ -111,29 +115,48 @@ def _charges() -> Iterator[Mutant]:
     for cause in Cause:
         if cause in NOT_YET or cause is Cause.OPERATOR:  # what follows an operator's word is theirs
             continue
-        free = cause in restart.FREE
-        one, other = (restart.FREE, restart.COUNTED) if free else (restart.COUNTED, restart.FREE)
-        names = ("FREE", "COUNTED") if free else ("COUNTED", "FREE")
-        words = f"{cause} is {'charged' if free else 'free'}"
-        yield Mutant(
-            "charges", words, _both(_swap(restart, names[0], one - {cause}), _swap(restart, names[1], other | {cause}))
-        )
+        for instead in ("FREE", "COUNTED"):
+            if cause in getattr(restart, instead):
+                continue
+            words = f"{cause} is {'charged' if instead == 'COUNTED' else 'free'}"
+            yield Mutant("charges", words, _moved(cause, instead), _scenario(cause))
         for when in RestartWhen:
             back = restart.COMES_BACK[when]
             if cause is Cause.EARLY_EXIT and when is not RestartWhen.ALWAYS:
                 continue  # under the others it is called finished
             row = f"{when} after {cause} is {'no' if cause in back else 'yes'}"
-            yield Mutant("comes back", row, _set(restart.COMES_BACK, when, back ^ {cause}))
+            yield Mutant("comes back", row, _set(restart.COMES_BACK, when, back ^ {cause}), _scenario(cause))
+    bounded = waiting.UNBOUNDED - {Cause.LIMIT.value}
+    yield Mutant("waits", "limit is no longer than a backoff", _swap(waiting, "UNBOUNDED", bounded), "walls")
+
+
+def _charge_of(cause: Cause) -> str:
+    return next(name for name in ("FREE", "COUNTED", "HELD") if cause in getattr(restart, name))
+
+
+def _moved(cause: Cause, instead: str) -> Callable[[], Any]:
+    """Return a context in which a death costs something else."""
+    before = _charge_of(cause)
+    less, more = getattr(restart, before) - {cause}, getattr(restart, instead) | {cause}
+    return _both(_swap(restart, before, less), _swap(restart, instead, more))
+
+
+def _scenario(cause: Cause) -> str:
+    """Return the kind of bad day on which there are many such deaths."""
+    if cause in (Cause.OOM, Cause.LIMIT, Cause.AUTH):
+        return "walls"
+    return {Cause.HOST_REBOOTED: "host", Cause.SERVER_DIED: "tmux"}.get(cause, "crashes")
 
 
 def _incidents() -> Iterator[Mutant]:
     for number, rule in enumerate(incidents.RULES):
         rest = incidents.RULES[:number] + incidents.RULES[number + 1 :]
-        yield Mutant("incidents", f"{rule.kind} is dropped", _swap(incidents, "RULES", rest), "tmux")
+        scenario = "walls" if rule.kind in (IncidentKind.LIMIT, IncidentKind.AUTH) else "tmux"
+        yield Mutant("incidents", f"{rule.kind} is dropped", _swap(incidents, "RULES", rest), scenario)
     for kind, severity in escalate.SEVERITY.items():
         if kind not in QUIET_KINDS:
             instead = Severity.WARNING if severity is not Severity.WARNING else Severity.URGENT
-            scenario = {"late-daemon": "disk", "mass-death": "many"}.get(kind, "tmux")
+            scenario = {"late-daemon": "disk", "mass-death": "many", "limit": "walls", "auth": "walls"}.get(kind, "tmux")
             yield Mutant("severity", f"{kind} is {instead}", _set(escalate.SEVERITY, kind, instead), scenario)
 
 
@@ -141,12 +164,18 @@ def _handlers() -> Iterator[Mutant]:
     """Every event, every verb and every timer has an answer."""
     for event in machine.HANDLERS:
         if event is not Noted:  # a line in the log, for people
-            scenario = {Condition: "killed", Withdrawn: "disk"}.get(event)
+            scenario = {Condition: "killed", Interrupted: "killed", RuntimeEnded: "tmux", Withdrawn: "disk"}.get(event)
             yield Mutant("events", f"{event.__name__} is not heard", _set(machine.HANDLERS, event, _nothing), scenario)
     for verb in asked.VERBS:
         yield Mutant("verbs", f"{verb} does nothing", _set(asked.VERBS, verb, _nothing), "people")
+    for reason in asked.ENDED_BY_RESET:
+        left = tuple(other for other in asked.ENDED_BY_RESET if other != reason)
+        scenario = "people" if reason == "backoff" else "walls"
+        yield Mutant("reset", f"{reason} goes on", _swap(asked, "ENDED_BY_RESET", left), scenario)
     for kind in waiting.TIMERS:
-        yield Mutant("timers", f"{kind} does nothing", _set(waiting.TIMERS, kind, _nothing))
+        yield Mutant(
+            "timers", f"{kind} does nothing", _set(waiting.TIMERS, kind, _nothing), "tmux" if kind == "incidents" else None
+        )
 
 
 def _words() -> Iterator[Mutant]:

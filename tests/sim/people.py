@@ -59,6 +59,8 @@ class People:
             self.ask("start", session_id)
         elif session is not None and session.state is State.STUCK:
             self.look_after(session)
+        elif session is not None and is_locked_out(session):
+            self.let_in(session)
 
     def look_after(self, session: Session) -> None:
         """Somebody was told of a session that is stuck: what cannot heal by itself is asked for again."""
@@ -67,6 +69,10 @@ class People:
         orphaned = kind is DoubtKind.ORPHANED or "orphaned" in session.why
         if kind is None or orphaned or unfound:
             self.ask("stop" if self.stopped(session.id) else "restart", session.id)
+
+    def let_in(self, session: Session) -> None:
+        """Somebody has logged in anew, and says so in one way or the other."""
+        self.ask("reset" if session.launches % 2 else "start", session.id)
 
     def heard(self, event: Event) -> None:
         """What was asked is durable: whoever asked may rely on it."""
@@ -107,3 +113,8 @@ class People:
         if verb is not None:
             self._world.say("person", verb, session.id, f"just when: {moment}")
             self._world.engine.after(0.0, self.ask, verb, session.id)
+
+
+def is_locked_out(session: Session) -> bool:
+    """Say whether a session waits until somebody lets its agent in."""
+    return session.hold is not None and session.hold.reason == "auth"

@@ -33,11 +33,17 @@ SCENARIOS = {
     "blind": Scenario(
         "probes that fail, lie by omission, or answer late", ("axis", "nothing can", "nobody can", "everything is", "probes")
     ),
-    "confused": Scenario("every cell of the liveness table", ("everything is", "agent ends unseen", "agent outlives")),
+    "confused": Scenario(
+        "every cell of the liveness table", ("everything is", "agent ends unseen", "agent outlives", "stopped agent")
+    ),
     "killed": Scenario("daemon and keeper killed or stopped at any instant", ("daemon", "keeper", "birth is not told")),
     "people": Scenario("people who type at the worst moment", ("somebody", "agent cannot be killed")),
     "disk": Scenario("a store that is slow or full, and a notifier that is down", ("store", "notifier", "hooks")),
     "host": Scenario("a host that sleeps, reboots and has its clock set", ("host", "daemon is killed")),
+    "walls": Scenario(
+        "memory that runs out, limits, and agents that nobody lets in",
+        ("memory", "agent meets", "agent is locked", "keeper", "somebody resets"),
+    ),
     "many": Scenario("a dozen sessions at once", ("all servers", "agent", "server", "nobody"), sessions=12),
 }
 
@@ -63,12 +69,12 @@ class Plan:
     faults: tuple[Fault, ...]
 
 
-def draw_plan(seed: int, scenario: str | None = None, hours: float = HOURS) -> Plan:
-    """Draw a plan from a seed; without a scenario the seed chooses one."""
+def draw_plan(seed: int, scenario: str | None = None, hours: float = HOURS, without: frozenset[str] = frozenset()) -> Plan:
+    """Draw a plan from a seed; without a scenario the seed chooses one. Some faults may be left out of what is drawn from."""
     name = scenario or list(SCENARIOS)[seed % len(SCENARIOS)]
     chosen = SCENARIOS[name]
     chances = Random(f"plan/{seed}/{name}")
-    kinds = list(FAULTS)
+    kinds = [kind for kind in FAULTS if kind not in without]
     weights = [
         WEIGHTS.get(kind, 1.0) * (1.0 if kind.startswith(chosen.likely) else BASE) if chosen.likely else 1.0 for kind in kinds
     ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tests.sim.host import Body, Process
 from vigil.core.events import Exited, Found, Observed, Orphaned, RuntimeEnded, Swept
-from vigil.core.model import Axis, Exit, Fact, Launch, ProcessId, Session
+from vigil.core.model import Axis, Exit, Fact, Launch, Oom, ProcessId, Session
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -37,6 +37,7 @@ class Senses:
         self.late_until: dict[str, float] = {}  # and the last of them has come by then
         self._watched: dict[str, Body] = {}
         self._reported: set[str] = set()
+        self._oom_kills: dict[str, int] = {}  # by how much the host's counter had grown when a SIGKILL was seen
         self._seen: dict[str, tuple[object, ...]] = {}
         self._passes = 0
         self._calm_at = -1  # the moment of the last pass that had nothing to tell
@@ -45,7 +46,9 @@ class Senses:
         """A new daemon watches nothing yet."""
         self._watched = {}
         self._reported = set()
+        self._oom_kills = {}
         self._seen = {}
+        self._world.memory.begin()
         self._world.daemon.later(SWEEP_S, self._sweep)
 
     # Ends
@@ -57,7 +60,7 @@ class Senses:
             self._world.daemon.later(FIND_S, self._find, body)
         for process in (body.server, body.root, body.command, body.agent):
             if process is not None and not process.alive and (process is not body.command or process is body.agent):
-                self._saw(body, process)
+                self._saw(body, process, in_time=False)
 
     def watch_rest(self, launch: Launch) -> None:
         """Watch the pane that a dead agent left open."""
@@ -78,12 +81,12 @@ class Senses:
         if body.launch_id in self._watched and self._world.daemon.runs and not body.unseen:
             self._world.daemon.later(0.001, self._saw, body, process)
 
-    def _saw(self, body: Body, process: Process) -> None:
+    def _saw(self, body: Body, process: Process, in_time: bool = True) -> None:
         if body.launch_id not in self._watched:
             return
         if process is body.agent and self._is_found(body):
             if body.launch_id not in self._reported:
-                self._saw_agent(body)
+                self._saw_agent(body, in_time)
         elif body.launch_id in self._reported:
             if process is (body.root or body.command):
                 self._world.daemon.feed(RuntimeEnded(body.launch_id))
@@ -102,13 +105,17 @@ class Senses:
         launch = session.launch if session else None
         return launch if launch is not None and launch.id == body.launch_id else None
 
-    def _saw_agent(self, body: Body) -> None:
+    def _saw_agent(self, body: Body, in_time: bool = True) -> None:
         """Gather how an agent ended: sometimes its server's end or the keeper's word is waited for."""
         world, agent = self._world, body.agent
         assert agent is not None
-        if world.kernel_tells:
+        if world.kernel_tells and in_time:  # who has no pidfd of it must ask its records
             body.kept.add("kernel")
         wait_s = 0.005
+        if "kernel" in body.kept and agent.signal == signal.SIGKILL:
+            self._oom_kills[body.launch_id] = world.memory.ask()
+            if self._oom_kills[body.launch_id] and "keeper" not in body.kept:
+                wait_s += KEEPER_S
         if body.server is not None and agent.signal == signal.SIGHUP:
             wait_s += SETTLE_S
         if not body.kept & {"kernel", "keeper"}:
@@ -146,6 +153,7 @@ class Senses:
                 at = world.daemon.clock()
         server_ended = server is not None and not server.alive and server.ended_at <= agent.ended_at + 2 * SETTLE_S
         root = body.root.signal if body.root is not None and not body.root.alive else None
+        body.told = self._memory(body) if number == signal.SIGKILL else None
         return Exit(
             body.launch_id,
             at,
@@ -158,7 +166,18 @@ class Senses:
             server.exit_code if server is not None and server_ended else None,
             server.signal if server is not None and server_ended else None,
             root,
+            oom=body.told,
+            words=body.words if code is not None and agent is body.agent else None,
         )
+
+    def _memory(self, body: Body) -> Oom | None:
+        """Return what can be known of want of memory; the keeper is asked only if the host's counter has grown."""
+        kills = self._oom_kills.get(body.launch_id)
+        if kills == 0:
+            return Oom(host_kills=0)
+        if "keeper" in body.kept:
+            return body.oom
+        return None if kills is None else Oom(host_kills=kills)
 
     def conclude(self, launch_id: str) -> None:
         """Tell the end of a launch that is called dead; one whose pidfd says otherwise lives."""

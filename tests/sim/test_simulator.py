@@ -41,8 +41,10 @@ def test_the_same_seed_is_the_same_world_in_any_process() -> None:
 
 def test_every_fault_strikes() -> None:
     struck: set[str] = set()
-    for seed, scenario in enumerate(SCENARIOS):
-        struck |= live_through(draw_plan(seed, scenario)).tally.struck.keys()
+    for seed in range(4 * len(SCENARIOS)):  # some are rare
+        struck |= live_through(draw_plan(seed)).tally.struck.keys()
+        if struck == FAULTS.keys():
+            break
 
     assert struck == FAULTS.keys()
 
@@ -99,13 +101,18 @@ def find_mutant(name: str) -> Mutant:
         "verdicts: stuck is live",
         "patience: wedged is hasty",
         "doubts: UNREADABLE is blind",
-        "causes: server-died (2) is dropped",
+        "causes: oom (2) is dropped",
+        "causes: server-died (3) is dropped",
+        "how sure: unknown (1) is dropped",
         "charges: crash is free",
+        "charges: limit is charged",
         "comes back: never after crash is yes",
         "incidents: stuck is dropped",
+        "incidents: auth is dropped",
         "severity: needs-input is warning",
         "events: Exited is not heard",
         "verbs: rm does nothing",
+        "reset: auth goes on",
         "timers: hold does nothing",
         "hooks: PermissionRequest is a sign of life",
     ],

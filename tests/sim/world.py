@@ -15,8 +15,9 @@ from tests.sim.faults import FAULTS
 from tests.sim.faults.servers import go_on
 from tests.sim.host import Body, Host, Process
 from tests.sim.keeper import Keeper
+from tests.sim.memory import Memory
 from tests.sim.notifier import Notifier
-from tests.sim.people import People
+from tests.sim.people import People, is_locked_out
 from tests.sim.promises import Promises
 from tests.sim.scenarios import LOOK, Fault, Plan
 from tests.sim.senses import Senses
@@ -51,8 +52,11 @@ class World:
         self.story: list[Line] | None = [] if story else None
         self._chances: dict[str, Random] = {}
         self.kernel_tells = plan.seed % 3 != 0  # before 6.15 the kernel does not tell how a stranger ended
+        self.log_readable = self.chances("kernel's log").random() < 0.5
+        self.has_cgroups = self.chances("cgroups").random() < 0.5  # each launch has one whose kills are counted
         self.engine = Engine()
         self.host = Host(self.engine, self._ended)
+        self.memory = Memory(self)
         self.store = Store()
         self.people = People(self)
         self.spool = Spool(self)
@@ -136,15 +140,19 @@ class World:
                 process.unkillable_until = min(process.unkillable_until, self.engine.now)
                 if process.doomed:
                     self.host.end(body, process, by_signal=9, why="vigil")
+            if body.named and body.command is not None and not body.lives:  # somebody leaves the shell of a dead agent
+                self.host.end(body, body.command, exit_code=0, why="itself")
         self.daemon.start()
         for delay_s in (30.0, 120.0, 420.0, 800.0):
             self.engine.after(delay_s, self._look_after)
 
     def _look_after(self) -> None:
-        """What needs a human gets one: what could not be ended, an orphan nobody may replace, an agent nobody found."""
+        """What needs a human gets one: what could not be ended, an orphan nobody may replace, an agent nobody lets in."""
         for session in list(self.store.sessions.values()):
             if session.state is State.STUCK:
                 self.people.look_after(session)
+            elif is_locked_out(session):
+                self.people.let_in(session)
 
     # What happens
 

@@ -16,7 +16,7 @@ SOURCE = Path(vigil.__file__).parent
 # Single files that anybody above the keeper may use.
 SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
 # What the keeper shares; the rest is its own.
-KEEPER = {f"vigil.keeper.{name}" for name in ("host", "kernel", "processes", "protocol", "records")}
+KEEPER = {f"vigil.keeper.{name}" for name in ("cgroups", "host", "kernel", "kernel_log", "processes", "protocol", "records")}
 PARTS = {"vigil.observe", "vigil.runtimes", "vigil.store", "vigil.agents", "vigil.forensics", "vigil.notify", "vigil.config"}
 STDLIB = set(sys.stdlib_module_names)
 

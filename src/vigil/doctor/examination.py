@@ -25,6 +25,7 @@ MACHINE: dict[str, MachineCheck] = {
     "exit status": machine.check_exit_status,
     "subreaper": machine.check_subreaper,
     "proc": machine.check_proc,
+    "memory": machine.check_memory,
     "systemd": machine.check_systemd,
     "agents": machine.check_agents,
 }

@@ -13,6 +13,9 @@ import sys
 
 from vigil.doctor.finding import Finding, note, ok, problem, warning
 from vigil.keeper import kernel
+from vigil.keeper.cgroups import Cgroups
+from vigil.keeper.host import read_oom_kills
+from vigil.keeper.kernel_log import KernelLog
 
 RUN_S = 5.0
 PR_GET_CHILD_SUBREAPER = 37
@@ -121,6 +124,17 @@ def check_proc() -> list[Finding]:
         says = "/proc hides other users' processes (hidepid): a restarted container cannot be told from a running one"
         return [warning(says, "mount /proc without hidepid, or add yourself to its gid= group")]
     return [ok("/proc is mounted and readable")]
+
+
+def check_memory() -> list[Finding]:
+    """What tells a death for want of memory from a kill by hand, best first."""
+    if KernelLog().readable:
+        return [ok("the kernel's log can be read: a death for want of memory is certain")]
+    if Cgroups().version is not None:
+        return [note("the kernel's log may not be read: a death for want of memory is told by the counter of its cgroup")]
+    if read_oom_kills() is not None:
+        return [note("no log of the kernel and no memory cgroups: a death for want of memory is told by the host's counter")]
+    return [warning("nothing tells a death for want of memory from a kill by hand", "it will be called killed-by-unknown")]
 
 
 def check_files(sessions: int = 0) -> list[Finding]:

@@ -12,6 +12,7 @@ from tests.sim.faults.agents import (
     is_signalled,
     is_stopped,
     leaks,
+    loses_its_pane_while_stopped,
     next_birth,
     outlives_its_pane,
 )
@@ -20,6 +21,7 @@ from tests.sim.faults.host import (
     host_sleeps,
     somebody_types,
 )
+from tests.sim.faults.memory import memory_runs_out
 from tests.sim.faults.senses import (
     axis_cannot_be_read,
     everything_is_confused,
@@ -48,6 +50,7 @@ from tests.sim.faults.vigil import (
     store_is_full,
     store_is_slow,
 )
+from tests.sim.faults.walls import is_locked_out, meets_its_limit
 
 __all__ = ["FAULTS", "Strike"]
 
@@ -62,6 +65,10 @@ FAULTS: dict[str, Strike] = {
     "agent leaks a child": leaks,
     "agent cannot be killed": cannot_be_killed,
     "agent outlives its pane": outlives_its_pane,
+    "stopped agent loses its pane": loses_its_pane_while_stopped,
+    "agent meets its limit": meets_its_limit,
+    "agent is locked out": is_locked_out,
+    "memory runs out": memory_runs_out,
     "server is killed": server_is_killed,
     "all servers are killed": all_servers_are_killed,
     "pane is closed": pane_is_closed,

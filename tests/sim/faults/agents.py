@@ -96,6 +96,17 @@ def outlives_its_pane(world: World, session_id: str, size: float) -> bool:
     return server_is_killed(world, session_id, size)
 
 
+def loses_its_pane_while_stopped(world: World, session_id: str, size: float) -> bool:
+    """Nobody sees that happen: only a look can tell."""
+    body = world.living(session_id)
+    if body is None or body.root is None or not body.root.alive:
+        return False
+    body.unseen, body.ignores_hup = True, True
+    is_stopped(world, session_id, size)
+    world.host.end(body, body.root, by_signal=signal.SIGHUP)
+    return True
+
+
 def next_birth(fate: str) -> Strike:
     def strike(world: World, session_id: str, size: float) -> bool:
         world.carriers.fate[session_id] = fate

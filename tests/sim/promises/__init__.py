@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.sim.promises.accounting import Examined, ServerDied, Sure
 from tests.sim.promises.base import MOMENTS, Broken, Promise
 from tests.sim.promises.calming import Converges, Obeys
 from tests.sim.promises.doubting import OnlyReading, Shown, WayOut
@@ -20,6 +21,9 @@ PROMISES: tuple[type[Promise], ...] = (
     OneAgent,
     NoHarm,
     OneDeath,
+    Sure,
+    Examined,
+    ServerDied,
     Backoff,
     WayOut,
     OnTime,

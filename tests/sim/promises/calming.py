@@ -19,7 +19,8 @@ class Converges(Promise):
             body = self.world.host.bodies.get(session.launch.id) if session.launch else None
             lives = body is not None and body.lives
             told = f"{session.name} is {session.state} ({session.why}; {session.hold})"
-            self.demand(session.state in self.SETTLED, f"{told} long after the last fault")
+            at_limit = self._is_at_its_limit(session)
+            self.demand(session.state in self.SETTLED or at_limit, f"{told} long after the last fault")
             self.demand((session.state is State.RUNNING) == lives, f"{told}, and its agent {'lives' if lives else 'is dead'}")
             if session.state is State.RUNNING:
                 self.demand(session.doubt is None, f"{told}, and is still doubted: {session.doubt}")
@@ -27,6 +28,12 @@ class Converges(Promise):
             if session.state is not State.RUNNING and session.launch is not None:
                 open_still = body is not None and body.pane_is_open  # a shell that a dead agent left, for people to see
                 self.demand(session.launch.closed or open_still, f"{told}, and nobody closed what it left")
+
+    def _is_at_its_limit(self, session: Session) -> bool:
+        """Say whether a session waits for a moment that is still to come."""
+        hold = session.hold
+        limit = session.state is State.PENDING and hold is not None and hold.reason == "limit"
+        return limit and hold is not None and hold.until is not None and hold.until > self.world.daemon.clock()
 
     def _check_wanted(self, session: Session, told: str) -> None:
         policy, death = session.spec.restart, session.last_death
@@ -60,8 +67,8 @@ class Obeys(Promise):
         if verb in ("start", "restart"):
             self.demand(session.state not in self.OVER, f"{session.name} is {session.state} after `vigil {verb}`")
         elif verb == "reset":
-            saturated = session.hold is not None and session.hold.reason in ("saturated", "backoff")
-            self.demand(not saturated and session.charges == 0, f"{session.name} is {session.state} after `vigil reset`")
+            waits = session.hold is not None and session.hold.reason in ("saturated", "backoff", "limit", "auth")
+            self.demand(not waits and session.charges == 0, f"{session.name} is {session.state} after `vigil reset`")
         else:
             self.demand(
                 session.state in (State.ENDING, State.STOPPED), f"{session.name} is {session.state} after `vigil {verb}`"

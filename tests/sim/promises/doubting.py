@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, ClassVar
 
 from tests.sim.promises.base import Broken, Promise
@@ -42,11 +43,20 @@ class WayOut(Promise):
                 self._since[session.id] = (session, self._deadline(session), self.world.excuses.by(self.world.engine.now))
 
     def _deadline(self, session: Session) -> float:
-        wait_s = self.BOUND_S.get(session.state, 0.0)
-        if session.hold is not None and session.hold.until is not None:
-            longest_s = session.spec.restart.cap_s * (1 + session.spec.restart.jitter)
-            wait_s += min(longest_s, max(0.0, session.hold.until - self.world.daemon.clock()))
+        hold, wait_s = session.hold, self.BOUND_S.get(session.state, 0.0)
+        if hold is not None and hold.reason == "auth":
+            wait_s = math.inf  # until a person acts
+        elif hold is not None and hold.until is not None:
+            longest_s = math.inf if hold.reason == "limit" else session.spec.restart.cap_s * (1 + session.spec.restart.jitter)
+            wait_s += min(longest_s, max(0.0, hold.until - self.world.daemon.clock()))
         return self.world.engine.now + wait_s
+
+    def rebooted(self) -> None:
+        """The clock may have been set, and a limit ends at a moment of it."""
+        now = self.world.engine.now
+        for session_id, (session, _, _) in list(self._since.items()):
+            if session.hold is not None and session.hold.reason == "limit":
+                self._since[session_id] = (session, self._deadline(session), self.world.excuses.by(now))
 
     def _check(self, session_id: str) -> None:
         before = self._since.get(session_id)

@@ -80,10 +80,13 @@ class OneDeath(Promise):
     def _own_causes(self, body: Body) -> set[Cause]:
         agent, server = body.agent, body.server
         assert agent is not None
+        by_status = self._by_status(body)
         if server is not None and not server.alive and server.ended_at <= agent.ended_at + 0.6:
             first = server.ended_at < agent.ended_at  # else whoever told the death may have done so before
-            return {Cause.SERVER_DIED} | (set() if first and body.ended_by != "vigil" else self._by_status(body))
-        return self._by_status(body)
+            if by_status == {Cause.OOM}:  # that says more than what became of its server
+                return by_status
+            return {Cause.SERVER_DIED} | (by_status & {Cause.OOM} if first and body.ended_by != "vigil" else by_status)
+        return by_status
 
     def _by_status(self, body: Body) -> set[Cause]:
         agent = body.agent
@@ -93,10 +96,16 @@ class OneDeath(Promise):
         number, code = agent.signal, agent.exit_code
         if number is not None and not body.known & {"keeper", "kernel"}:
             return {Cause.CRASH, Cause.KILLED_BY_UNKNOWN}  # only `$?` is known
+        if body.ended_by == "memory":
+            return {Cause.OOM}
+        if number == signal.SIGKILL and body.told is not None and body.told.named is None and body.told.host_kills:
+            return {Cause.KILLED_BY_UNKNOWN, Cause.OOM}  # the kernel ended somebody just before, and nobody can read whom
         if number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT):
             return {Cause.CRASH}
         if number is not None or code in (129, 130, 143):
             return {Cause.KILLED_BY_UNKNOWN}
+        if body.words is not None:
+            return {body.words.cause}
         if code != 0:
             return {Cause.CRASH}
         session = self.world.store.sessions.get(body.session_id)
@@ -129,6 +138,8 @@ class Backoff(Promise):
         Cause.LIMIT,
         Cause.AUTH,
     }
+    OVER = (State.FAILED, State.SUCCEEDED)
+    LIMIT_S = 3600.0  # where nobody says when it ends
     PACE = 4
 
     def __init__(self, world: World) -> None:
@@ -137,6 +148,7 @@ class Backoff(Promise):
         self._not_before: dict[str, float] = {}
         self._why_not: dict[str, str] = {}
         self._charges: dict[str, int] = {}
+        self._cleared: set[str] = set()  # sessions that waited for a moment of a clock that was set
 
     def decided(self, event: Event, effects: list[Effect]) -> None:
         if isinstance(event, Asked):
@@ -166,10 +178,9 @@ class Backoff(Promise):
             self._count[session.id] = session.charges
             self._why_not.pop(session.id, None)
             death, hold = session.last_death, session.hold
-            waits = death is not None and (
-                session.state in (State.FAILED, State.SUCCEEDED) or (hold and hold.reason == "backoff")
-            )
-            if waits and death is not None:
+            if death is not None and hold is not None and hold.reason in ("limit", "auth"):
+                self._forbid_at_wall(death, session)
+            elif death is not None and (session.state in self.OVER or (hold is not None and hold.reason == "backoff")):
                 before = self._not_before.get(session.id)
                 self._forbid(death, session)
                 if before is not None:
@@ -193,10 +204,16 @@ class Backoff(Promise):
             self._count[session.id] = 0
         if death.cause in self.COUNTED:
             self._count[session.id] += 1
+        self._cleared.discard(session.id)
         count = self._count[session.id]
         self.demand(session.charges == count, f"{session.name} has {session.charges} charges after {count} charged deaths")
         if session.after is None and death.cause is not Cause.OPERATOR:  # else what follows is somebody's wish
             self._forbid(death, session)
+            over = session.id in self._why_not
+            self.demand((session.state in self.OVER) == over, f"{session.name} is {session.state} after {death.cause}")
+            if not over and death.cause in (Cause.LIMIT, Cause.AUTH):
+                self._forbid_at_wall(death, session)
+                self._check_wall(death, session)
 
     def _forbid(self, death: Death, session: Session) -> None:
         """Note until when, or whether at all, policy may not bring a session back."""
@@ -209,6 +226,30 @@ class Backoff(Promise):
             self._why_not[session.id] = f"after {death.cause} under {policy.when}"
         elif death.cause in self.COUNTED and 0 < policy.max_restarts < self._count[session.id]:
             self._why_not[session.id] = f"after {policy.max_restarts} restarts"
+
+    def _forbid_at_wall(self, death: Death, session: Session) -> None:
+        """Nobody is launched before a wall is gone; who was locked out waits for a person."""
+        ends_at = self._wall_ends_at(death, session)
+        if ends_at is None:
+            self._why_not[session.id] = "and nobody let it in"
+        elif session.id not in self._cleared:
+            self._not_before[session.id] = ends_at
+
+    def _check_wall(self, death: Death, session: Session) -> None:
+        """A wall is waited for as such, and no longer than it stands."""
+        hold, ends_at = session.hold, self._wall_ends_at(death, session)
+        told = f"{session.name} waits for {hold}, though it met a {death.cause} until {ends_at}"
+        self.demand(hold is not None and (hold.reason, hold.until) == (death.cause.value, ends_at), told)
+
+    def _wall_ends_at(self, death: Death, session: Session) -> float | None:
+        """Return when a wall is gone, by what the agent really said; None if that needs a person."""
+        body = self.world.host.bodies.get(death.launch_id)
+        words = body.words if body is not None else None
+        if words is None or words.cause is Cause.AUTH:
+            return None
+        if words.resets_at is None:
+            return death.at + self.LIMIT_S
+        return max(words.resets_at, death.at + session.spec.restart.base_s)
 
     @staticmethod
     def _delay_s(policy: RestartPolicy, count: int) -> float:
@@ -228,7 +269,8 @@ class Backoff(Promise):
         self.demand(len(starting) <= self.PACE, f"{len(starting)} launches start at once")
 
     def rebooted(self) -> None:
-        self._not_before.clear()  # the clock may have been set while the host was off
+        self._cleared = set(self.world.store.sessions)  # the clock may have been set while the host was off
+        self._not_before.clear()
 
     def written(self, change: Persist) -> None:
         died = {death.session_id for death in change.deaths if death.cause in self.COUNTED}

@@ -9,7 +9,7 @@ from vigil.core.activity import Hook
 from vigil.core.effects import Effect, Persist, Tell
 from vigil.core.escalate import Due
 from vigil.core.events import Event, Hooked
-from vigil.core.model import Axis, Cause, Incident, IncidentKind, Session, State
+from vigil.core.model import Axis, Cause, DoubtKind, Incident, IncidentKind, Session, State
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -52,6 +52,7 @@ class OneIncident(Promise):
 
     name = "P12"
     FOR_EVER_S = 1e9
+    SETTLED_S = 5.0
     URGENT = frozenset(
         {
             IncidentKind.SATURATED,
@@ -61,7 +62,7 @@ class OneIncident(Promise):
             IncidentKind.KEEPER_LOST,
         }
     )
-    ACTION = frozenset({IncidentKind.NEEDS_INPUT})
+    ACTION = frozenset({IncidentKind.NEEDS_INPUT, IncidentKind.AUTH})
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -74,6 +75,7 @@ class OneIncident(Promise):
         self._delivered_at: dict[str, float] = {}
         self._slots: dict[tuple[str, str, int], str] = {}  # each place in the schedule of a route, and the notice it had
         self._recorded: set[str] = set()
+        self._down: dict[str, float] = {}  # sessions that failed by their servers, and nobody was told yet
 
     def decided(self, event: Event, effects: list[Effect]) -> None:
         for effect in effects:
@@ -85,6 +87,7 @@ class OneIncident(Promise):
             self._follow(incident)
         for session in change.sessions:
             self._check(session)
+            self._check_down(session)
 
     def _follow(self, incident: Incident) -> None:
         self._recorded |= {notice.id for notice in incident.notices}
@@ -93,6 +96,8 @@ class OneIncident(Promise):
             self.demand(self._open.get(incident.key, incident.id) == incident.id, f"two incidents of {incident.key} are open")
             self._open[incident.key] = incident.id
             self._opened_at.setdefault(incident.id, self.world.engine.now)
+            if incident.kind is IncidentKind.SERVER_DIED:
+                self._down.pop(incident.session_id or "", None)
         elif incident.id not in self._over:
             self._over.add(incident.id)
             self._check_escalated(incident)
@@ -109,14 +114,27 @@ class OneIncident(Promise):
         waited = incident.kind in self.ACTION and heard_s > 960.0
         self.demand(told or not waited, f"{incident.key} waited {heard_s:.0f} s, and nobody was called")
 
+    def _check_down(self, session: Session) -> None:
+        """Who failed by its server is told of within a second, unless the whole host is: known once it is something else."""
+        now, death = self.world.engine.now, session.last_death
+        told = f"{session.id}/{IncidentKind.SERVER_DIED}" in self._open or f"host/{IncidentKind.MASS_DEATH}" in self._open
+        if session.state is State.FAILED and death is not None and death.cause is Cause.SERVER_DIED and not told:
+            self._down.setdefault(session.id, now)
+        else:
+            since = self._down.pop(session.id, now)
+            untold_s = 0.0 if told else now - since - self.world.excuses.since(since, now)
+            self.demand(untold_s <= self.SETTLED_S, f"{session.name} was down for {untold_s:.0f} s, and nobody was told")
+
     def _check(self, session: Session) -> None:
         """A session's incidents say what it is."""
         activity = session.axes.get(Axis.ACTIVITY)
         asks = activity is not None and activity.value == "waiting-human"
         alive = session.state in (State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING)
-        saturated = session.hold is not None and session.hold.reason == "saturated"
+        waits_for = session.hold.reason if session.hold is not None else ""
         self._matches(session, IncidentKind.STUCK, session.state is State.STUCK, folded=True)
-        self._matches(session, IncidentKind.SATURATED, saturated)
+        self._matches(session, IncidentKind.SATURATED, waits_for == "saturated")
+        self._matches(session, IncidentKind.LIMIT, waits_for == "limit")
+        self._matches(session, IncidentKind.AUTH, waits_for == "auth")
         self._matches(session, IncidentKind.NEEDS_INPUT, alive and asks)
 
     def _matches(self, session: Session, kind: IncidentKind, holds: bool, folded: bool = False) -> None:
@@ -187,8 +205,21 @@ class Activity(Promise):
     def decided(self, event: Event, effects: list[Effect]) -> None:
         if not isinstance(event, Hooked):
             return
+        self._check_unmoved(event.launch_id)
         session = self.world.daemon.machine.of_launch(event.launch_id)
         meant = self._said.get(event.launch_id)
         if session is not None and session.launch is not None and session.launch.ended_at is None and meant is not None:
             shown = session.axes[Axis.ACTIVITY].value
             self.demand(shown == meant[1], f"{session.name} shows {shown}, its agent said {meant[1]}")
+
+    def _check_unmoved(self, launch_id: str) -> None:
+        """What an agent says brings back neither its pane nor a server that hangs (DESIGN 4.2)."""
+        body = self.world.host.bodies.get(launch_id)
+        before = self.world.store.sessions.get(launch_id.rpartition("-")[0])
+        if body is None or before is None or before.doubt is None or before.state is not State.STUCK:
+            return
+        hangs = before.doubt.kind is DoubtKind.WEDGED and body.server is not None and body.server.stopped
+        gone = before.doubt.kind is DoubtKind.ORPHANED and not body.pane_is_open
+        session = self.world.daemon.known.get(before.id, before)
+        well = session.state is State.RUNNING and session.state_since == self.world.daemon.clock()
+        self.demand(not well or not (hangs or gone), f"{session.name} is well by its word, and its {before.doubt.kind} lasts")
