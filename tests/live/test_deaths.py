@@ -254,7 +254,7 @@ def test_sessions_that_die_together_each_have_their_own_death(shared: Instance) 
         assert report["death"]["session"] == name
     lines = [line["session"] for line in exit_lines(shared)]
     assert all(lines.count(name) == 1 for name in names)
-    assert set(shared.client.death(shared.deaths(names[-1])[0]["id"])["beside"]) <= set(names[:-1])
+    assert set(shared.client.death(names[-1])["beside"]) & set(names[:-1])
     assert any(line["source"] == "others" for name in names for line in shared.deaths(name)[0]["evidence"])
 
 
@@ -268,3 +268,14 @@ def test_a_removed_session_keeps_its_record_and_nothing_it_printed(shared: Insta
     assert not Path(death["bundle"]).exists()
     assert [found["id"] for found in shared.deaths("removed")] == [death["id"]]
     assert shared.client.death(death["id"])["bundle"] is None
+
+
+def test_a_death_is_found_by_its_id_or_its_sessions_name(shared: Instance) -> None:
+    shared.run("named", "sh", "-c", "exit 3", runtime="headless")
+    death_id = shared.wait_death("named")["id"]
+
+    assert shared.client.death("named")["id"] == shared.client.death(death_id)["id"] == death_id
+    shared.run("unhurt", "sleep", "1000", runtime="headless")
+    assert "unhurt has not died yet" in shared.run_cli("death", "unhurt").stderr
+    missing = shared.run_cli("death", "d-nobody-1")
+    assert (missing.returncode, "there is no death record d-nobody-1" in missing.stderr) == (3, True)

@@ -1,10 +1,11 @@
 """Want of memory: who was ended by the kernel is told from who was ended by hand; real cgroups, real kills.
 
-All of it in one file: the host's counter is everybody's, so these tests must not run side by side.
+The host's counter is everybody's, so these tests take turns.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 from collections.abc import Iterator
@@ -61,6 +62,8 @@ def cage() -> Iterator[Cage]:
     top = {1: Path("/sys/fs/cgroup/memory"), 2: Path("/sys/fs/cgroup")}.get(version or 0, Path("/nonexistent"))
     path = top / f"vigil-test-{os.getpid()}"
     try:
+        turn = os.open(top, os.O_RDONLY)
+        fcntl.flock(turn, fcntl.LOCK_EX)
         path.mkdir()
     except OSError as error:
         pytest.skip(f"no memory cgroup can be made here: {error}")
@@ -71,6 +74,7 @@ def cage() -> Iterator[Cage]:
         yield made
     finally:
         made.close()
+        os.close(turn)
 
 
 def test_a_kill_for_want_of_memory_is_named_and_one_by_hand_just_after_is_not(vigil: Instance, cage: Cage) -> None:
@@ -143,3 +147,14 @@ def test_a_kill_for_want_of_memory_while_the_daemon_is_down_is_told_by_the_next(
 
     death = vigil.wait_death("hog")
     assert (death["cause"], death["observed_by"]) == ("oom", "keeper"), death
+
+
+def test_several_that_the_kernel_ends_together_are_each_told_so(vigil: Instance, cage: Cage) -> None:
+    names = ("one", "two", "three")
+    for name in names:
+        cage.admit(vigil.run(name, "python3", "-c", HOG, str(vigil.path / "go"), runtime="headless")["pid"])
+    cage.limit()
+
+    (vigil.path / "go").touch()
+
+    assert [vigil.wait_death(name)["cause"] for name in names] == ["oom"] * 3

@@ -138,6 +138,11 @@ class Daemon:
         else:
             call(*args)
 
+    def has_name(self, name: str) -> bool:
+        """Say whether a session has a name, or is about to: a name is taken at the door."""
+        declared = (event.name for event in self._queue if isinstance(event, Declared))
+        return name in declared or any(session.name == name for session in self.known.values())
+
     def feed(self, event: Event) -> None:
         """Queue an event, and handle it as soon as we run."""
         if self.runs:

@@ -30,7 +30,7 @@ class People:
         """Somebody wants a session; one of the same name must not exist."""
         world = self._world
         world.daemon.start()
-        if any(session.name == name for session in world.daemon.known.values()):
+        if world.daemon.has_name(name):
             return
         self._declared += 1
         chances = world.chances(f"declare-{self._declared}")

@@ -18,6 +18,7 @@ WORLDS = {
     "every death is charged also while somebody ends it": (1, "killed"),
     "charges are forgiven also after a doubt": (30, "tmux"),
     "a start of what could not be ended is obeyed when it is gone": (305516, "people"),
+    "what an orphan says does not make it well": (505834, "confused"),
 }
 
 # Unknown when these worlds were drawn, each from all faults there were.

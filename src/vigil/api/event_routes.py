@@ -52,22 +52,28 @@ async def stream(
 @router.get("/v1/deaths")
 async def deaths(daemon: TheDaemon, session: str | None = None, limit: Limit = 1000) -> Response:
     """Death records, newest first; of a session that was removed by its name."""
-    known = daemon.machine.find(session) if session else None
-    if known is not None or not session:
-        found = await asyncio.to_thread(daemon.store.read_deaths, known.id if known else None, limit)
-    else:
-        found = await asyncio.to_thread(daemon.store.read_deaths_of_removed, session, limit)
-        if not found:
-            daemon.operations.find(session)  # says that there is no such session
+    found = await asyncio.to_thread(_deaths_of, daemon, session, limit)
+    if not found and session:
+        daemon.operations.find(session)  # says so if there is no such session
     return Response(json.dumps([death_view(death) for death in found]), media_type="application/json")
 
 
-@router.get("/v1/deaths/{death_id}")
-async def death(daemon: TheDaemon, death_id: str) -> dict[str, Any]:
-    """One death record with its evidence, what its bundle holds, and what followed."""
-    found = await asyncio.to_thread(daemon.store.read_death, death_id)
+def _deaths_of(daemon: Daemon, name: str | None, limit: int) -> list[Death]:
+    known = daemon.machine.find(name) if name else None
+    if known is not None or not name:
+        return daemon.store.read_deaths(known.id if known else None, limit)
+    return daemon.store.read_deaths_of_removed(name, limit)
+
+
+@router.get("/v1/deaths/{which:path}")
+async def death(daemon: TheDaemon, which: str) -> dict[str, Any]:
+    """One death record, or a session's last one, with its evidence, what its bundle holds, and what followed."""
+    found = await asyncio.to_thread(daemon.store.read_death, which)
     if found is None:
-        raise NoSuchSession(f"there is no death record {death_id}; vigil deaths lists those there are")
+        found = next(iter(await asyncio.to_thread(_deaths_of, daemon, which, 1)), None)
+    if found is None:
+        what = f"{which} has not died yet" if daemon.machine.find(which) else f"there is no death record {which}"
+        raise NoSuchSession(f"{what}; vigil deaths lists those there are")
     folder = daemon.home.deaths / found.id
     bundle = await asyncio.to_thread(read_bundle, folder)
     beside = await asyncio.to_thread(daemon.store.read_died_with, found, SAME_S)

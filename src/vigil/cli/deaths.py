@@ -44,14 +44,14 @@ def row_of(death: dict[str, Any]) -> list[str]:
 
 
 @click.command()
-@click.argument("death_id", metavar="ID")
+@click.argument("which", metavar="ID|NAME", shell_complete=complete_name)
 @output_option
-def death(death_id: str, output: str) -> None:
-    """Show one death: what, when, why, how sure, on what evidence, and what Vigil did next.
+def death(which: str, output: str) -> None:
+    """Show one death, or the last one of NAME: what, when, why, how sure, on what evidence, and what Vigil did next.
 
-    Example: vigil death d-sabcdefgh-1
+    Example: vigil death fix-tests
     """
-    found = connect().death(death_id)
+    found = connect().death(which)
     if output == "json":
         print(json.dumps(found))
         return

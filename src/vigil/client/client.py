@@ -66,9 +66,9 @@ class Client:
         """Return death records, newest first."""
         return self._ask("GET", f"/v1/deaths{_query(session=name)}")
 
-    def death(self, death_id: str) -> Json:
-        """Return one death record."""
-        return self._ask("GET", f"/v1/deaths/{quote(death_id, safe='')}")
+    def death(self, which: str) -> Json:
+        """Return one death record, by its id, or the last one of a session, by its name."""
+        return self._ask("GET", f"/v1/deaths/{quote(which, safe='/')}")
 
     def incidents(self, everything: bool = False) -> list[Json]:
         """Return what needs a human, and what did."""

@@ -74,9 +74,9 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     policy, jitter = session.spec.restart, jitter_of(launch.id)
     resets_at = found.words.resets_at if found.words is not None else None
     count, hold = charge(cause, found.at, session.charges, uptime_s or 0.0, policy, jitter, resets_at)
-    if of_server and not _server_was_told(session):
+    if of_server and not launch.server_told:
         book.log(found.at, session, "server.died", **_told_of(death))
-    launch = replace(launch, ended_at=found.at)
+    launch = replace(launch, ended_at=found.at, server_told=launch.server_told or of_server)
     facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
     session = book.read_axes(replace(session, launch=launch, last_death=death, charges=count, doubt=None), facts)
     book.change.launches.append(launch)
@@ -110,12 +110,6 @@ def _told_of(death: Death) -> dict[str, Any]:
         "uptime_s": None if death.uptime_s is None else round(death.uptime_s, 3),
         "why": death.evidence[0].text,
     }
-
-
-def _server_was_told(session: Session) -> bool:
-    """Say whether the end of a session's server was logged when its agent outlived it."""
-    server = session.axes.get(Axis.SERVER)
-    return server is not None and server.value == "dead" and server.conclusive
 
 
 def after_death(book: Book, session: Session, death: Death, hold: Hold, now: float) -> None:
@@ -158,10 +152,6 @@ def orphaned(book: Book, event: Orphaned, now: float) -> None:
     facts = [Fact(Axis.RUNTIME, "dead", "pidfd", event.at, conclusive=True)]
     if event.what == "server":
         facts.append(Fact(Axis.SERVER, "dead", "keeper", event.at, conclusive=True))
-        if not _server_was_told(session):
-            server = session.launch.server if session.launch is not None else None
-            status = {"server_pid": server.pid if server else None, "exit_code": event.exit_code, "signal": event.signal}
-            book.log(event.at, session, "server.died", **status, why="its tmux server ended, and its agent lives on")
     orphan(book, book.read_axes(session, tuple(facts)), event.what, now, event.exit_code, event.signal)
 
 
@@ -170,6 +160,8 @@ def orphan(
 ) -> None:
     """Show an agent without its pane; end it only where something is to take its place (P1, P2)."""
     words = f"orphaned: the agent outlived its {what}"
+    if what == "server":
+        session = _tell_of_server(book, session, now, exit_code, signal)
     if session.state not in (State.SUSPECT, State.STUCK):
         book.log(now, session, "session.orphaned", what=what, exit_code=exit_code, signal=signal)
     doubt = session.doubt or Doubt(DoubtKind.ORPHANED, Axis.RUNTIME, now, 1, words, now)
@@ -184,6 +176,17 @@ def orphan(
     intent = intend(book, session, "replace", Cause.SERVER_DIED, "policy", words, now)
     book.become(session, now, State.ENDING, f"{words} and is ended before its replacement", after=None, intent=intent)
     book.end_all(session.launch)
+
+
+def _tell_of_server(book: Book, session: Session, now: float, exit_code: int | None, signal: int | None) -> Session:
+    """Log the end of a server that its agent outlived, once, whoever saw it first: an event or a look."""
+    launch = session.launch
+    if launch is None or launch.server_told:
+        return session
+    pid = launch.server.pid if launch.server is not None else None
+    why = "its tmux server ended, and its agent lives on"
+    book.log(now, session, "server.died", server_pid=pid, exit_code=exit_code, signal=signal, why=why)
+    return replace(session, launch=replace(launch, server_told=True))
 
 
 def bury(book: Book, session: Session, now: float) -> Session:

@@ -160,6 +160,7 @@ class Launch:
     found: ProcessId | None = None  # that agent, once it was seen
     ended_at: float | None = None
     closed: bool = False  # nothing of its runtime is left
+    server_told: bool = False  # that its server died is in the event log
 
     @property
     def agent(self) -> ProcessId | None:

@@ -18,7 +18,7 @@ from vigil.text import decode
 LAST_LINES = 20
 FULL_BYTES = 1 << 20
 WORDS_CHARS = 200
-SETTLED_S = 30.0  # a large process takes a while to end
+SETTLED_S = 10.0
 
 
 class Witness:
@@ -29,21 +29,20 @@ class Witness:
         self._secrets = secrets
         self._agent_of_launch = agent_of_launch
         self._oom_kills = read_oom_kills()
-        self._grew_at = time.monotonic() - SETTLED_S
+        self._grown, self._grew_at = 0, 0.0
 
     def oom_kills(self) -> int | None:
-        """Return by how much the host's counter of kills for want of memory grew since it was asked last.
+        """Return by how much the host's counter of kills for want of memory grew just now; None if it cannot be read.
 
-        None if nobody can say: it cannot be read, or it grew a moment ago, and who was counted then may end only now.
+        A growth counts for a while: several may have ended together, and a large one ends long after it was counted.
         """
         before, self._oom_kills = self._oom_kills, read_oom_kills()
         if before is None or self._oom_kills is None:
             return None
-        now, grew_at = time.monotonic(), self._grew_at
+        now = time.monotonic()
         if self._oom_kills > before:
-            self._grew_at = now
-            return self._oom_kills - before
-        return 0 if now - grew_at > SETTLED_S else None
+            self._grown, self._grew_at = self._oom_kills - before, now
+        return self._grown if now - self._grew_at < SETTLED_S else 0
 
     def words_of(self, launch: Launch, exit_code: int | None) -> Words | None:
         """Return what an agent's last words say of its end; those of a pane are not read: a screen is no record."""

@@ -1,7 +1,7 @@
 """Kills for want of memory: what the kernel's counters and its log say of a process that ended by SIGKILL.
 
-Facts only; whether it was such a kill is for the core to say. A counter that grew is told to one death alone, so that a kill by
-hand just after is not taken for one of the kernel's. Standard library only.
+Facts only; whether it was such a kill is for the core to say. A counter that grew by one is told to one death alone, so that a kill
+by hand just after is not taken for one of the kernel's. Standard library only.
 """
 
 from __future__ import annotations
@@ -38,12 +38,16 @@ class Counter:
             self._settled, self._fresh = self._fresh[1], (now, value)
 
     def grown(self, value: int | None, now: float) -> int | None:
-        """Return by how much it grew, and account for that; None if nothing is known to compare with."""
+        """Return by how much it grew, and account for one of those; None if nothing is known to compare with.
+
+        Those that are left are for the others who end now; what nobody claims is settled by then.
+        """
         before = self._settled
         if self._fresh is not None and (before is None or now - self._fresh[0] >= SETTLE_S):
             before = self._fresh[1]
         if value is not None:
-            self._settled, self._fresh = value, None
+            self._settled = value if before is None else min(value, before + 1)
+            self._fresh = (now, value)
         return None if value is None or before is None else max(0, value - before)
 
 
