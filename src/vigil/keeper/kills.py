@@ -1,7 +1,7 @@
 """Kills for want of memory: what the kernel's counters and its log say of a process that ended by SIGKILL.
 
-Facts only; whether it was such a kill is for the core to say. A counter that grew by one is told to one death alone, so that a kill
-by hand just after is not taken for one of the kernel's. Standard library only.
+Facts only; whether it was such a kill is for the core to say. A counter that grew by one is told to one death alone, so that a
+kill by hand just after is not taken for one of the kernel's. Standard library only.
 """
 
 from __future__ import annotations
