@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 def host_sleeps(world: World, session_id: str, size: float) -> bool:
     for_s = between(size, 10.0, 7200.0)
+    still_s = max(0.0, world.excuses.until - world.engine.now)  # what is slow or full now goes on being so after it
     world.deafen(for_s)
+    world.excuse(for_s + still_s)
     world.engine.suspend(for_s)
     world.daemon.stands_still()
     return True
