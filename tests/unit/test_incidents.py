@@ -487,3 +487,15 @@ def test_whatever_happens_an_incident_opens_once_and_resolves_once_and_one_is_op
     assert set(opened) == set(stage.incidents)
     assert set(resolved) == {incident.id for incident in stage.incidents.values() if incident.resolved_at is not None}
     assert {*opened.values(), *resolved.values()} <= {1}
+
+
+def test_an_incident_from_the_future_counts_from_now_for_a_new_daemon() -> None:
+    stage = running()
+    stage.ask("stop")
+    stage.end(ok=False)  # it needs a human
+    stage.now -= 3600.0  # the clock was set back while the host was off
+
+    told_again = [effect.incident for effect in stage.restart() if isinstance(effect, Tell)]
+
+    assert [(incident.kind, incident.opened_at) for incident in told_again] == [(IncidentKind.STUCK, stage.now)]
+    assert [incident.opened_at for incident in stage.incidents.values()] == [stage.now]

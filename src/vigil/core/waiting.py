@@ -55,6 +55,8 @@ def resumed(book: Book, _event: Resumed, now: float) -> None:
     """Take up what was under way; live launches speak for themselves in events of their own."""
     stored = list(book.sessions.values())
     book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
+    for incident in [incident for incident in book.incidents.values() if incident.opened_at > now]:
+        book.keep_incident(replace(incident, opened_at=now))  # the clock was set back: nobody waits for a moment long past
     for incident in (*book.incidents.values(), *book.resolved.values()):
         book.do(Tell(incident))
     for session in stored:

@@ -104,6 +104,11 @@ class OneIncident(Promise):
             if self._open.get(incident.key) == incident.id:
                 del self._open[incident.key]
 
+    def rebooted(self) -> None:
+        """The clock may have been set: nobody can say how long something has waited."""
+        now = self.world.engine.now
+        self._opened_at = dict.fromkeys(self._opened_at, now)
+
     def _check_escalated(self, incident: Incident) -> None:
         """What waited for somebody long enough was told on the phone."""
         now = self.world.engine.now
