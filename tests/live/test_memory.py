@@ -1,6 +1,6 @@
 """Want of memory: who was ended by the kernel is told from who was ended by hand; real cgroups, real kills.
 
-The host's counter is everybody's, so these tests take turns.
+The host's counter is everybody's: these tests take turns, and count on nothing that others on the host may add to.
 """
 
 from __future__ import annotations
@@ -92,8 +92,9 @@ def test_a_kill_for_want_of_memory_is_named_and_one_by_hand_just_after_is_not(vi
     kill(other["pid"], signal.SIGKILL)
     by_hand = read_exit(vigil, other)["oom"]
 
-    assert (oom["cgroup"], oom["cgroup_kills"], oom["host_kills"]) == (str(cage.path), 1, 1)
-    assert (by_hand["cgroup"], by_hand["cgroup_kills"], by_hand["host_kills"]) == (str(cage.path), 0, 0)
+    assert (oom["cgroup"], oom["cgroup_kills"]) == (str(cage.path), 1)
+    assert oom["host_kills"] >= 1
+    assert (by_hand["cgroup"], by_hand["cgroup_kills"]) == (str(cage.path), 0)
     body = wait_snapshot(vigil, hog)
     assert body["cgroup"]["max_bytes"] == LIMIT_BYTES
     assert body["armed"]["cgroup"]["oom_kills"] == 0
@@ -125,11 +126,12 @@ def test_the_cause_is_memory_by_the_kernel_nobody_by_hand_and_the_operator_by_vi
     vigil.client.ask("stop", "stopped")
 
     assert (death["cause"], death["signal"], death["charged"]) == ("oom", 9, True), death
-    assert "the counter of the host grew by 1" in evidence_of(death)
+    (grew,) = (text for text in evidence_of(death) if text.startswith("the counter of the host grew by "))
+    assert not grew.endswith(" 0")  # whoever else is on this host may have been ended too
     if death["kernel_lines"]:
         assert death["confidence"] == "certain"
         assert any(f"Killed process {hog['pid']}" in line for line in death["kernel_lines"])
-    assert (death["changes"] or {}).get("oom_kills", 1) == 1
+    assert (death["changes"] or {}).get("oom_kills", 1) >= 1
     assert vigil.wait_death("stopped")["cause"] == "operator"
     page = vigil.ok("death", death["id"])
     assert "the kernel ended it for want of memory" in page
