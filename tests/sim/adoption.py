@@ -23,6 +23,7 @@ def adopt(world: World, session: Session) -> Event | None:
     body = world.host.bodies.get(launch.id)
     if body is None or body.agent is None:
         return None if session.state is State.ENDING else Interrupted(launch.id)
+    body.unseen = False  # what its predecessor did not hear of is no loss of a new daemon's
     if body.agent.id.boot != world.host.boot:  # whatever was recorded before: a new boot is never a crash
         return Exited(Exit(launch.id, world.daemon.clock(), "start-up", rebooted=True))
     if launch.process is None:
