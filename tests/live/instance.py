@@ -30,8 +30,8 @@ Json = dict[str, Any]
 class Instance:
     """A home, its commands, its processes."""
 
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="vg-", dir="/tmp"))
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or Path(tempfile.mkdtemp(prefix="vg-", dir="/tmp"))
         self.home = home_at(self.path)
         self.env = {key: value for key, value in os.environ.items() if not key.startswith("VIGIL_")}
         self.env["VIGIL_HOME"] = str(self.path)

@@ -279,3 +279,54 @@ def test_a_death_is_found_by_its_id_or_its_sessions_name(shared: Instance) -> No
     assert "unhurt has not died yet" in shared.run_cli("death", "unhurt").stderr
     missing = shared.run_cli("death", "d-nobody-1")
     assert (missing.returncode, "there is no death record d-nobody-1" in missing.stderr) == (3, True)
+
+
+def test_a_secret_in_a_reason_is_in_no_record(shared: Instance) -> None:
+    shared.run("reasoned", "sleep", "1000", env=dict(shared.env) | {"API_TOKEN": "hunter2Zq9Xv"})
+
+    shared.client.ask("stop", "reasoned", reason="rotate hunter2Zq9Xv")
+
+    shown = shared.ok("death", "reasoned") + shared.ok("events", "reasoned") + shared.ok("deaths", "reasoned", "-o", "json")
+    assert "rotate [redacted]" in shown
+    assert "hunter2Zq9Xv" not in shown
+
+
+def test_a_server_of_somebody_else_on_the_same_path_is_left_alone(shared: Instance) -> None:
+    session = shared.run("usurped", "sleep", "1000")
+    path = str(shared.home.server_socket(session["launch"]))
+    os.kill(session["server_pid"], signal.SIGKILL)
+    shared.wait_death("usurped")
+    subprocess.run(["tmux", "-S", path, "new-session", "-d", "sleep", "1000"], timeout=10, check=True, env=shared.env)
+
+    shared.client.rm("usurped")
+
+    subprocess.run(["tmux", "-S", path, "kill-server"], timeout=10, check=True, env=shared.env)
+
+
+def test_a_death_while_the_disk_is_full_is_told_when_it_is_not(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(small)], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no small disk can be made here")
+    vigil = Instance(small / "home")
+    try:
+        session = vigil.run("starved", "sleep", "1000", runtime="headless")
+        with open(small / "fill", "wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
+            while True:
+                file.write(b"x" * 65536)
+        vigil.kill_daemon()
+        os.kill(session["pid"], signal.SIGSEGV)
+        ended_at = time.time()
+        wait_for(lambda: not alive(session["pid"]), 5, "the agent to end")
+        (small / "fill").unlink()
+
+        vigil.start()
+
+        death = vigil.wait_death("starved")
+        assert (death["cause"], death["signal"], death["observed_by"]) == ("crash", 11, "keeper"), death
+        assert abs(at(death["at"]) - ended_at) < 1.0
+    finally:
+        vigil.destroy()
+        subprocess.run(["umount", str(small)], check=True)

@@ -22,6 +22,11 @@ SAID = (
     ("claude", claude(401, "Invalid API key"), Words(Cause.AUTH, "Invalid API key")),
     ("claude", claude(403, "forbidden"), Words(Cause.AUTH, "forbidden")),
     ("claude", claude(529, "overloaded"), None),
+    (
+        "claude",
+        claude(None, "usage limit reached|1794900000"),
+        Words(Cause.LIMIT, "usage limit reached|1794900000", 1794900000.0),
+    ),
     ("claude", claude(None, "done", is_error=False), None),
     ("codex", {"type": "error", "message": "exceeded retry limit, last status: 429 Too Many Requests"}, Cause.LIMIT),
     ("codex", {"type": "turn.failed", "error": {"message": "unexpected status 401 Unauthorized: no key"}}, Cause.AUTH),

@@ -15,6 +15,8 @@ from vigil.core.model import Cause, Words
 from vigil.text import one_line
 
 CAUSES = {401: Cause.AUTH, 403: Cause.AUTH, 429: Cause.LIMIT}
+LIMITED = 429
+RESETS = re.compile(r"limit reached\|(\d{10})\b")  # the moment it ends, in seconds since 1970
 STATUS = re.compile(r"(?:status:? |API Error: |^)(\d{3})\b")
 LAST_EVENTS = 5
 
@@ -27,7 +29,10 @@ def _claude(event: Event) -> Said | None:
     if event.get("type") != "result":
         return None
     status = event.get("api_error_status") if event.get("is_error") is True else None
-    return (status if isinstance(status, int) else None), str(event.get("result", ""))
+    text = str(event.get("result", ""))
+    if event.get("is_error") is True and status is None and RESETS.search(text):
+        status = LIMITED
+    return (status if isinstance(status, int) else None), text
 
 
 def _codex(event: Event) -> Said | None:
@@ -93,7 +98,10 @@ def read_last_words(agent: str, lines: Iterable[str], exit_code: int | None) -> 
         said = speaks(event)
         if said is not None:
             status, text = said
-            return Words(CAUSES[status], one_line(text) or f"status {status}") if status in CAUSES else None
+            if status not in CAUSES:
+                return None
+            resets = RESETS.search(text)
+            return Words(CAUSES[status], one_line(text) or f"status {status}", float(resets[1]) if resets else None)
     return None
 
 

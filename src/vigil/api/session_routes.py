@@ -49,7 +49,9 @@ async def sessions(daemon: TheDaemon, all: bool = False) -> Response:
     found = [session for session in daemon.operations.sessions() if all or not daemon.is_old(session)]
     found.sort(key=lambda session: session.name)
     shown = [session_view(session, daemon.operations.incidents_of(session)) for session in found]
-    return Response(json.dumps(shown), media_type="application/json")
+    trouble = daemon.supervisor.store_trouble
+    headers = {"x-vigil-trouble": plain(trouble)[:200].encode("ascii", "replace").decode()} if trouble else None
+    return Response(json.dumps(shown), media_type="application/json", headers=headers)
 
 
 @router.post("/v1/sessions", status_code=201)

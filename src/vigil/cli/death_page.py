@@ -11,6 +11,9 @@ Json = Mapping[str, Any]
 
 LABEL = 18
 TAIL = 15  # lines of what it printed
+LINE = 400  # characters of one of them
+BESIDE = 8
+EVENT = 160
 SURE = {"certain": "this is certain", "likely": "this is likely", "unknown": "nobody knows"}
 MEANS = {
     "finished": "it finished",
@@ -41,7 +44,8 @@ def status_of(death: Json) -> str:
 def page(death: Json) -> Iterator[str]:
     """Yield the lines of the page."""
     cause, sure = death["cause"], SURE.get(death["confidence"], death["confidence"])
-    yield one_line(f"{death['session']} died at {death['at']}: {MEANS.get(cause, cause)}")
+    when = "was found dead" if cause == "unobserved" else "died"
+    yield one_line(f"{death['session']} {when} at {death['at']}: {MEANS.get(cause, cause)}")
     yield from _row("cause", f"{cause}; {sure}")
     yield from _row("status", status_of(death) + (" (the tmux server's)" if cause == "server-died" else ""))
     yield from _row("launch", f"{death['launch']}{_up(death['uptime_s'])}{_pids(death)}")
@@ -50,8 +54,9 @@ def page(death: Json) -> Iterator[str]:
     if death["activity"]:
         yield from _row("was doing", death["activity"])
     if death["beside"]:
-        yield from _row("in that second", f"{len(death['beside'])} others died too: {', '.join(death['beside'][:8])}")
-    yield from _section("evidence", ((line["source"], line["text"]) for line in death["evidence"]))
+        yield from _row("in that second", f"others died too: {_some(death['beside'])}")
+    shown = [line for line in death["evidence"] if line["source"] != "others"]  # above, with those that died after it
+    yield from _section("evidence", ((line["source"], line["text"]) for line in shown))
     yield from _section("memory", _memory(death["memory"] or {}))
     yield from _section("processes that outlived it", map(_process, death["survivors"]))
     yield from _section("disk", map(_disk, (disk for disk in death["disk"] if disk.get("full"))))
@@ -63,7 +68,12 @@ def page(death: Json) -> Iterator[str]:
     yield from _tail(f"its screen{age}", death["pane_tail"])
     yield from _section("what Vigil did next", ((step["at"], step["what"]) for step in death["next"][:6]))
     yield ""
-    yield from _row("bundle", death["bundle"] or "none yet")
+    yield from _row("bundle", death["bundle"] or "none: it comes within 2 s, and goes when it is old or its session is removed")
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - BESIDE} more" if len(names) > BESIDE else ""
+    return ", ".join(names[:BESIDE]) + more
 
 
 def _row(label: str, text: str) -> Iterator[str]:
@@ -83,7 +93,11 @@ def _section(title: str, rows: Iterator[tuple[str, str]] | Any) -> Iterator[str]
 def _tail(title: str, lines: list[str]) -> Iterator[str]:
     if lines:
         yield from ("", title)
-        yield from (f"  | {one_line(line)}".rstrip() for line in lines[-TAIL:])
+        yield from (f"  | {_end_of(one_line(line))}".rstrip() for line in lines[-TAIL:])
+
+
+def _end_of(line: str) -> str:
+    return line if len(line) <= LINE else f"…{line[-LINE:]}"
 
 
 def _up(uptime_s: float | None) -> str:
@@ -121,7 +135,8 @@ def _disk(disk: Json) -> tuple[str, str]:
 
 def _event(event: Json) -> tuple[str, str]:
     data = " ".join(f"{key}={value}" for key, value in event.get("data", {}).items() if value not in (None, ""))
-    return str(event.get("at", ""))[11:23], f"{event.get('kind')} {data}"[:160]
+    words = f"{event.get('kind')} {data}"
+    return str(event.get("at", ""))[11:23], words if len(words) <= EVENT else f"{words[:EVENT]}…"
 
 
 def size(kb: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -12,9 +13,11 @@ from vigil.cli.options import complete_name, output_option
 from vigil.cli.table import Column, print_table
 from vigil.client import connect
 
+MOST = 1000  # the daemon gives no more at once
+
 COLUMNS = (
     Column("ID"),
-    Column("AT"),
+    Column("AT (UTC)"),
     Column("SESSION", shrink=True),
     Column("CAUSE"),
     Column("STATUS"),
@@ -35,12 +38,20 @@ def deaths(name: str | None, output: str) -> None:
         print(json.dumps(found))
     else:
         print_table(COLUMNS, [row_of(death) for death in found], wide=output == "wide")
+    if len(found) >= MOST:
+        click.echo(f"vigil: the newest {MOST:,} are shown", err=True)
 
 
 def row_of(death: dict[str, Any]) -> list[str]:
     """Return one death as a table's row."""
     why = death["evidence"][0]["text"] if death["evidence"] else ""
-    return [death["id"], death["at"], death["session"], death["cause"], status_of(death), why]
+    return [death["id"], _moment(death["at"]), death["session"], death["cause"], status_of(death), why]
+
+
+def _moment(at: str) -> str:
+    """Return a moment as a table has room for it: the time of day, with the day if that is not today."""
+    day, _, time_ = at.partition("T")
+    return time_[:8] if day == f"{datetime.now(UTC):%Y-%m-%d}" else f"{day[5:]} {time_[:5]}"
 
 
 @click.command()

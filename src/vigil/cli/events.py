@@ -13,6 +13,8 @@ from vigil.cli.options import complete_name, duration, output_option
 from vigil.client import connect
 from vigil.text import one_line
 
+MOST = 1000  # the daemon gives no more at once
+
 
 @click.command()
 @click.argument("name", required=False, shell_complete=complete_name)
@@ -31,6 +33,8 @@ def events(name: str | None, follow: bool, since: str | None, output: str) -> No
         return
     for event in found:
         show(event, output)
+    if len(found) >= MOST and not follow:
+        click.echo(f"vigil: the newest {MOST:,} are shown", err=True)
     if follow:
         for event in client.follow_events(name, found[-1]["seq"] if found else None):
             show(event, output)

@@ -58,6 +58,8 @@ def ls(everything: bool, watch: bool, output: str) -> None:
         return
     while True:
         sessions = client.sessions(everything)
+        if client.trouble:
+            click.echo(f"vigil: what is shown may be old: the store cannot be written ({client.trouble})", err=True)
         if output == "json":
             print(json.dumps(sessions), flush=True)
         elif sessions:

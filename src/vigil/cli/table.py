@@ -13,6 +13,7 @@ from vigil.text import one_line
 
 GAP = 2
 LEAST = 8  # a column that shrinks keeps at least this much
+LEAST_FIRST = 16
 
 COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "grey": 90}
 
@@ -55,19 +56,29 @@ def _line(parts: list[str]) -> str:
 
 
 def fit(widths: list[int], shrinks: list[bool], width: int) -> list[int]:
-    """Return the widths that fit: columns that shrink give way, the widest first; then all; then the last ones vanish."""
-    widths = widths[: max(1, (width + GAP) // (1 + GAP))]
-    shrinks = shrinks[: len(widths)]
-    while (over := sum(widths) + GAP * (len(widths) - 1) - width) > 0:
-        able = [i for i, shrink in enumerate(shrinks) if shrink and widths[i] > LEAST]
+    """Return the widths that fit: columns that shrink give way, then the last ones vanish; the first alone may be cut."""
+    for count in range(len(widths), 0, -1):
+        fitted = _squeezed(widths[:count], shrinks[:count], width)
+        if _total(fitted) <= width:
+            return fitted
+    return [max(1, min(width, widths[0]))]
+
+
+def _squeezed(widths: list[int], shrinks: list[bool], width: int) -> list[int]:
+    """Let the columns that can shrink give way, the widest first; the first one says what a row is about, and keeps more."""
+    widths = list(widths)
+    least = [LEAST_FIRST, *[LEAST] * (len(widths) - 1)]
+    while (over := _total(widths) - width) > 0:
+        able = [i for i, shrink in enumerate(shrinks) if shrink and widths[i] > least[i]]
         if not able:
-            able = [i for i in range(len(widths)) if widths[i] > 1]
-            if not able:
-                break
+            break
         widest = max(able, key=lambda i: widths[i])
-        floor = LEAST if shrinks[widest] and widths[widest] > LEAST else 1
-        widths[widest] -= max(1, min(over, widths[widest] - floor, max(1, over // len(able))))
+        widths[widest] -= max(1, min(over, widths[widest] - least[widest], over // len(able)))
     return widths
+
+
+def _total(widths: list[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
 
 
 def cut(text: str, width: int) -> str:

@@ -25,6 +25,7 @@ class Client:
 
     def __init__(self, home: Home) -> None:
         self.home = home
+        self.trouble = ""  # why what was answered last may be old
 
     def status(self) -> Json:
         """Return who the daemon is and how it is."""
@@ -102,6 +103,7 @@ class Client:
 
     def _ask(self, method: str, path: str, body: Json | None = None) -> Any:
         with self._open(method, path, body, READ_S if method == "GET" else ACT_S) as response:
+            self.trouble = response.trouble
             return json.loads(response.read())
 
     @contextlib.contextmanager

@@ -23,6 +23,7 @@ class Answer:
         self._sock = sock
         self._stream = sock.makefile("rb")
         self.status, headers = self._read_head()
+        self.trouble = headers.get(b"x-vigil-trouble", b"").decode("utf-8", "replace")
         self._chunked = headers.get(b"transfer-encoding") == b"chunked"
         self._length = int(headers.get(b"content-length", b"0"))
 

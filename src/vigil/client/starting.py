@@ -72,18 +72,23 @@ def _start(home: Home, config: Path, record: Path | None) -> None:
     log_path = home.log / "daemon.err"
     if log_path.exists() and log_path.stat().st_size > 1 << 20:
         log_path.unlink()
-    with open(log_path, "ab") as errors:
-        process = subprocess.Popen(
-            [*argv, "--ready-fd", str(tell), "--detach"],
-            stdin=subprocess.DEVNULL,
-            stdout=errors,
-            stderr=errors,
-            cwd="/",
-            env=clean_environment(),
-            pass_fds=(tell,),
-            start_new_session=True,
-        )
-    os.close(tell)
+    try:
+        with open(log_path, "ab") as errors:
+            process = subprocess.Popen(
+                [*argv, "--ready-fd", str(tell), "--detach"],
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                cwd="/",
+                env=clean_environment(),
+                pass_fds=(tell,),
+                start_new_session=True,
+            )
+    except OSError as error:
+        os.close(told)
+        raise Unreachable(f"the daemon could not be started: {error.strerror} ({error.filename or sys.executable})") from None
+    finally:
+        os.close(tell)
     words = _read_line(told, START_S)
     os.close(told)
     process.wait()  # it detached itself at once: what runs now is no child of ours

@@ -60,6 +60,12 @@ class Case:
         kills = oom.host_kills if oom.cgroup_kills is None else oom.cgroup_kills
         return (kills or 0) > 0 if oom.named is None else oom.named
 
+    @property
+    def near_memory(self) -> bool:
+        """The kernel ended somebody for want of memory, and its log cannot be read."""
+        oom = self.exit.oom
+        return oom is not None and oom.named is None and (oom.host_kills or 0) > 0
+
     def said(self, cause: Cause) -> bool:
         """Its own last words name this cause."""
         return self.exit.words is not None and self.exit.words.cause is cause
@@ -101,6 +107,8 @@ RESERVES = (  # The first row that holds decides; what none holds of is certain.
     Reserve(Confidence.CERTAIN, lambda case, _: case.intended is not None),
     Reserve(Confidence.UNKNOWN, lambda _, cause: cause is Cause.UNOBSERVED),
     Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.OOM and not (case.exit.oom and case.exit.oom.named)),
+    # Somebody was ended for want of memory just then, and nobody can say who.
+    Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.KILLED_BY_UNKNOWN and case.near_memory),
     Reserve(Confidence.LIKELY, lambda _, cause: cause in (Cause.LIMIT, Cause.AUTH)),  # by its words alone
     Reserve(Confidence.LIKELY, lambda case, cause: case.exit.ambiguous and cause is not Cause.SERVER_DIED),
     Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.KILLED_BY_UNKNOWN and case.exit.signal is None),
@@ -151,7 +159,8 @@ def _circumstances(case: Case) -> Iterator[Evidence]:
     elif case.signal is not None:
         yield Evidence("intent", "nobody recorded an intent to end it")
     if case.uptime_s is not None:
-        yield Evidence("launch", f"it had been up {case.uptime_s:.1f} s")
+        most = "at most " if found.exit_code is None and found.signal is None else ""  # nobody saw when
+        yield Evidence("launch", f"it had been up {most}{case.uptime_s:.1f} s")
     if case.beside:
         more = f" and {len(case.beside) - NAMED} more" if len(case.beside) > NAMED else ""
         yield Evidence("others", f"ended within the same second: {', '.join(case.beside[:NAMED])}{more}")
@@ -163,7 +172,8 @@ def _memory(case: Case) -> Iterator[Evidence]:
     if oom is None:
         return
     if oom.named is not None:
-        yield Evidence("kernel log", f"{'names' if oom.named else 'does not name'} it as ended for want of memory")
+        says = "says that it was" if oom.named else "does not say that it was"
+        yield Evidence("kernel log", f"the kernel's log {says} ended for want of memory")
     for counter, kills in ((f"cgroup {oom.cgroup}", oom.cgroup_kills), ("host", oom.host_kills)):
         if kills is not None:
             yield Evidence("oom_kill", f"the counter of the {counter} grew by {kills}")

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -213,6 +214,8 @@ class Carrier:
             gone = await self._end_server(launch)
         now = self._clock.now()
         facts = [read_process(Axis.RUNTIME, launch.root, self._boot, now)] if launch.root else []
+        if launch.root is None and launch.process is not None:
+            facts = [read_group(launch.process, Fact(Axis.PROCESS, "dead", "pidfd", now, conclusive=True), now)]
         if launch.server:
             facts.append(read_process(Axis.SERVER, launch.server, self._boot, now))
         self._feed(Closed(launch.id, tuple(facts), gone))
@@ -304,8 +307,7 @@ class Carrier:
             self.watch.forget(launch.id)
             self._outputs.forget(launch.id)
             self._keeper.tell("forget", launch=launch.id)
-            with contextlib.suppress(OSError):  # somebody may have put something else in its place
-                os.unlink(self._home.server_path(launch.id))
+            remove_socket(self._home.server_path(launch.id))
         return gone
 
     def _find_agent(self, launch: Launch) -> ProcessId | None:
@@ -339,6 +341,15 @@ class Carrier:
             found = json.load(file)
         assert isinstance(found, dict)
         return found
+
+
+def remove_socket(path: str) -> None:
+    """Remove the socket of a server that is gone; where somebody listens by now it is theirs."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:
+        try:
+            sock.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
 
 
 def with_processes(launch: Launch, event: Launched) -> Launch:

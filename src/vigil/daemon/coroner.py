@@ -133,7 +133,8 @@ class Coroner:
             entry = event.entry
             if entry.data.get("death") == death.id:
                 break
-            found.append({"seq": event.seq, "at": rfc3339(entry.at), "kind": entry.kind, "data": dict(entry.data)})
+            data = {key: rfc3339(value) if key == "until" else value for key, value in entry.data.items()}
+            found.append({"seq": event.seq, "at": rfc3339(entry.at), "kind": entry.kind, "data": data})
         return found
 
 

@@ -86,7 +86,7 @@ class Daemon:
             self.coroner.purge,
             feed,
         )
-        self.operations = Operations(home, self.supervisor, self.runtimes, self.config)
+        self.operations = Operations(home, self.supervisor, self.runtimes, self.config, secrets)
         screens = Screens(home, self.runtimes[RuntimeKind.TMUX])
         self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
         self.alarms = Alarms(self.clock, feed)

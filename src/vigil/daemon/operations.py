@@ -15,6 +15,7 @@ from vigil.core.events import Asked, Declared
 from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
 from vigil.core.machine import GRACE_S
 from vigil.core.model import Cause, Incident, RestartPolicy, RuntimeKind, Session, Spec, State
+from vigil.daemon.secrets import Secrets
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, UsageError, VigilError
 from vigil.home import Home
@@ -44,8 +45,16 @@ class Wanted:
 class Operations:
     """What callers can do."""
 
-    def __init__(self, home: Home, supervisor: Supervisor, runtimes: dict[RuntimeKind, Runtime], config: ConfigFile) -> None:
+    def __init__(
+        self,
+        home: Home,
+        supervisor: Supervisor,
+        runtimes: dict[RuntimeKind, Runtime],
+        config: ConfigFile,
+        secrets: Secrets,
+    ) -> None:
         self._config = config
+        self._secrets = secrets
         self._home = home
         self._supervisor = supervisor
         self._machine = supervisor.machine
@@ -109,6 +118,8 @@ class Operations:
         session = self.find(name)
         if verb in ("start", "restart"):
             self._check_again(session)
+        if reason:
+            reason = self._secrets.redactor(session.id).text(reason)
         await self._supervisor.done(Asked(verb, session.id, actor, reason))
         await self._supervisor.until(lambda: self._settled(session.id, verb), LAUNCH_S + END_S)
         now = self._supervisor.shown.get(session.id)

@@ -44,6 +44,7 @@ BATCH = 200
 RETRY_S = 0.5
 TELL_S = 0.5  # an incident is told without its record when the store takes longer (P6)
 CLOSE_S = 5.0
+DURABLE_S = 10.0  # whoever waits for a store that refuses is told so
 SLOW_S = 5.0  # a store that takes longer is a human's business
 
 
@@ -110,10 +111,15 @@ class Supervisor:
         self.feed(Noted(kind, tuple(data.items())))
 
     async def done(self, event: Event) -> None:
-        """Queue an event and return when what it changed is durable; VigilError if it never became so."""
+        """Queue an event and return when what it changed is durable; VigilError if it never became so, or not in time."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append((event, future))
         self._arrived.set()
+        while not future.done():
+            await asyncio.wait((future,), timeout=DURABLE_S)
+            if not future.done() and self.store_trouble is not None:
+                why = f"the store cannot be written ({self.store_trouble})"
+                raise VigilError(f"{why}: what was asked for is done as soon as it can be; free some space")
         await future
 
     async def until(self, holds: Callable[[], bool], within_s: float) -> bool:
@@ -242,6 +248,7 @@ class Supervisor:
             return
         if self.store_trouble is None:
             log.error("the store cannot be written", why=why, next_try_s=RETRY_S)
+            self._note_slow()
         self.store_trouble = why
         asyncio.get_running_loop().call_later(RETRY_S, self._write, batches)
 

@@ -23,6 +23,8 @@ SIGNAL = 0x7F
 KILLED = 9
 EXPLAINED = ("agent", "inner", "server")  # whose end is worth a snapshot; a root only follows one of them
 YIELD_S = 0.005
+UNWRITTEN = 4096
+AGAIN_S = 2.0
 LOST_CHILDREN = 4096  # statuses of children nobody had asked for yet: a server may die before it can be watched
 
 
@@ -55,13 +57,15 @@ class Watcher:
         self._samples = samples
         self._kills = kills
         self._snapshots = snapshots
+        self._unwritten: list[tuple[str, dict[str, Any]]] = []  # ends that the disk did not take, and where they belong
+        self._write_at = 0.0
         self._put_off: dict[int, tuple[float, float]] = {}  # pidfd: when it ended, until when its record waits
         self._by_fd: dict[int, Watch] = {}
         self._fd_of_pid: dict[int, int] = {}
         self._lost: dict[int, tuple[int, int, float]] = {}  # pid: start ticks, status, when
 
     def __len__(self) -> int:
-        return len(self._by_fd)
+        return len(self._by_fd) + len(self._unwritten)
 
     def watch(self, watch: Watch) -> None:
         """Watch a process from now on; one that has ended already is recorded at once with what is still known."""
@@ -101,14 +105,15 @@ class Watcher:
             self._conclude(fd, status, source, time.time())
 
     def wait_s(self) -> float | None:
-        """Return how long the next record that was put off still waits; None if there is none."""
-        if not self._put_off:
-            return None
-        return max(0.0, min(until for _, until in self._put_off.values()) - time.monotonic())
+        """Return how long the next record waits that was put off, or that the disk did not take; None if there is none."""
+        moments = [until for _, until in self._put_off.values()] + ([self._write_at] if self._unwritten else [])
+        return max(0.0, min(moments) - time.monotonic()) if moments else None
 
     def catch_up(self) -> None:
         """Write the records that have waited long enough."""
         now = time.monotonic()
+        if self._unwritten and self._write_at <= now:
+            self._write_again()
         for fd, (at, until) in list(self._put_off.items()):
             if until <= now:
                 self._conclude(fd, None, "", at)
@@ -170,7 +175,8 @@ class Watcher:
 
     def _record_unseen(self, watch: Watch) -> None:
         """Tell what a keeper before us recorded; only where there is nothing say that nobody knows."""
-        known = records.read_exits(watch.folder).get(watch.role)
+        unwritten = [exit_ for _, exit_ in self._unwritten if (exit_["launch"], exit_["role"]) == (watch.launch, watch.role)]
+        known = records.read_exits(watch.folder).get(watch.role) or next(iter(unwritten), None)
         if known is not None and known.get("pid") == watch.pid:
             self._tell({"ev": "exit", **known})
             self._look_back(watch, time.clock_gettime(time.CLOCK_BOOTTIME))
@@ -196,8 +202,23 @@ class Watcher:
             records.record_exit(watch.folder, exit_)
         except OSError as error:  # a full disk or a removed folder: the daemon is told all the same
             exit_["unrecorded"] = str(error)
+            self._keep_unwritten(watch.folder, exit_)
         self._tell({"ev": "exit", **exit_})
         self._look_back(watch, exit_["boot_s"])
+
+    def _keep_unwritten(self, folder: str, exit_: dict[str, Any]) -> None:
+        """Remember an end that the disk did not take, to write it when it does; a folder that is gone needs none."""
+        if os.path.isdir(folder) and len(self._unwritten) < UNWRITTEN:
+            self._unwritten.append((folder, exit_))
+            self._write_at = time.monotonic() + AGAIN_S
+
+    def _write_again(self) -> None:
+        waiting, self._unwritten = self._unwritten, []
+        for folder, exit_ in waiting:
+            try:
+                records.record_exit(folder, exit_)
+            except OSError:
+                self._keep_unwritten(folder, exit_)
 
     def _read_oom(self, watch: Watch) -> dict[str, Any] | None:
         track = self._samples.track(watch.launch)

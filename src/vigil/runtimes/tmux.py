@@ -190,6 +190,7 @@ class Tmux:
         folder = self._home.launch(launch.id)
         if text is not None and folder.exists():
             temporary = folder / "screen.tmp"
+            temporary.touch(0o600)
             temporary.write_bytes(text)
             os.replace(temporary, folder / "screen")
 
