@@ -330,3 +330,28 @@ def test_a_death_while_the_disk_is_full_is_told_when_it_is_not(tmp_path: Path) -
     finally:
         vigil.destroy()
         subprocess.run(["umount", str(small)], check=True)
+
+
+def test_whatever_an_agent_printed_last_its_death_is_recorded(shared: Instance) -> None:
+    body = r'{"type":"result","is_error":true,"api_error_status":429,"result":"x \ud83d y"}'
+    shared.run("odd-words", "sh", "-c", f"printf '%s\\n' '{body}'; exit 1", runtime="headless", agent="claude")
+
+    death = shared.wait_death("odd-words")
+
+    assert death["cause"] == "limit"
+    assert "x y" in [line["text"] for line in death["evidence"]]
+    assert shared.get("odd-words")["state"] == "failed"
+
+
+def test_an_agent_that_outlived_its_server_has_a_bundle_of_its_own_end(shared: Instance) -> None:
+    script = "trap '' HUP; echo ready; sleep 4; exit 3"
+    session = shared.run("late", "sh", "-c", script)
+    wait_for(lambda: "ready" in shared.ok("logs", "late"), 10, "the agent to be ready")
+    os.kill(session["server_pid"], signal.SIGKILL)
+    shared.wait_state("late", "suspect")
+
+    death = wait_bundle(shared, shared.wait_death("late")["id"])
+
+    assert session["pid"] not in [process["pid"] for process in death["survivors"]]
+    report = json.loads((Path(death["bundle"]) / "report.json").read_text("utf-8"))
+    assert "agent" in report["exits"]

@@ -28,6 +28,7 @@ from vigil.core.machine import Machine
 from vigil.core.model import (
     Axis,
     Cause,
+    Confidence,
     Death,
     Doubt,
     DoubtKind,
@@ -120,6 +121,7 @@ def make_death(cause: Cause = Cause.CRASH, **changes: Any) -> Death:
         "intent": None,
         "uptime_s": 100.0,
         "evidence": (Evidence("pidfd", "the agent exited with 1"),),
+        "confidence": Confidence.CERTAIN,
     }
     return Death(**(values | changes))
 

@@ -40,6 +40,7 @@ SAID = (
     ),
     ("qwen", {"type": "result", "is_error": False, "result": "[API Error: 401 invalid key]"}, Cause.AUTH),
     ("qwen", {"type": "result", "result": "I looked at the 401 of your API."}, None),
+    ("qwen", {"type": "result", "result": "it answered with status 401 as expected"}, None),
     ("generic", claude(429, LIMIT), None),
 )
 

@@ -24,6 +24,7 @@ from vigil.keeper.snapshot import AFTER_S, BYTES, READING_EVERY_S, Pending, Read
 
 KEYS = {
     "launch",
+    "of",
     "at",
     "boot_s",
     "host",

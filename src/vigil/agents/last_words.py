@@ -18,6 +18,7 @@ CAUSES = {401: Cause.AUTH, 403: Cause.AUTH, 429: Cause.LIMIT}
 LIMITED = 429
 RESETS = re.compile(r"limit reached\|(\d{10})\b")  # the moment it ends, in seconds since 1970
 STATUS = re.compile(r"(?:status:? |API Error: |^)(\d{3})\b")
+QWEN = re.compile(r"\[API Error: (\d{3})\b")  # it calls its errors results, and success
 LAST_EVENTS = 5
 
 Event = dict[str, Any]
@@ -64,7 +65,11 @@ def _pi(event: Event) -> Said | None:
 
 
 def _qwen(event: Event) -> Said | None:
-    return _with_status(event.get("result")) if event.get("type") == "result" else None
+    if event.get("type") != "result":
+        return None
+    text = str(event.get("result", ""))
+    found = QWEN.search(text)
+    return (int(found[1]) if found else None), text
 
 
 def _with_status(text: object) -> Said | None:

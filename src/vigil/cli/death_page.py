@@ -14,7 +14,7 @@ TAIL = 15  # lines of what it printed
 LINE = 400  # characters of one of them
 BESIDE = 8
 EVENT = 160
-SURE = {"certain": "this is certain", "likely": "this is likely", "unknown": "nobody knows"}
+SURE = {"certain": "this is certain", "likely": "this is likely", "unknown": "nobody can say how sure"}
 MEANS = {
     "finished": "it finished",
     "operator": "somebody ended it",
@@ -57,7 +57,7 @@ def page(death: Json) -> Iterator[str]:
         yield from _row("in that second", f"others died too: {_some(death['beside'])}")
     shown = [line for line in death["evidence"] if line["source"] != "others"]  # above, with those that died after it
     yield from _section("evidence", ((line["source"], line["text"]) for line in shown))
-    yield from _section("memory", _memory(death["memory"] or {}))
+    yield from _section("memory", _memory(death["memory"] or {}, death["changes"] or {}))
     yield from _section("processes that outlived it", map(_process, death["survivors"]))
     yield from _section("disk", map(_disk, (disk for disk in death["disk"] if disk.get("full"))))
     yield from _section("the kernel said", (("", line) for line in death["kernel_lines"]))
@@ -109,7 +109,7 @@ def _pids(death: Json) -> str:
     return (f"; pid {agent}" if agent else "") + (f", its tmux server {server}" if server else "")
 
 
-def _memory(memory: Json) -> Iterator[tuple[str, str]]:
+def _memory(memory: Json, changes: Json) -> Iterator[tuple[str, str]]:
     total, available = memory.get("total_kb"), memory.get("available_kb")
     if available is not None:
         yield "available", size(available) + (f" of {size(total)}" if total else "")
@@ -119,8 +119,8 @@ def _memory(memory: Json) -> Iterator[tuple[str, str]]:
     if rss is not None:
         age = memory.get("agent_rss_age_s")
         yield "the agent had", size(rss) + (f", {age:.0f} s before its end" if age is not None else "")
-    if memory.get("oom_kills") is not None:
-        yield "ended for memory", f"{memory['oom_kills']} processes of the host since its launch"
+    if changes.get("oom_kills"):
+        yield "since its launch", f"the kernel ended {changes['oom_kills']} processes of the host for want of memory"
 
 
 def _process(process: Json) -> tuple[str, str]:

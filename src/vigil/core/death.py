@@ -60,12 +60,6 @@ class Case:
         kills = oom.host_kills if oom.cgroup_kills is None else oom.cgroup_kills
         return (kills or 0) > 0 if oom.named is None else oom.named
 
-    @property
-    def near_memory(self) -> bool:
-        """The kernel ended somebody for want of memory, and its log cannot be read."""
-        oom = self.exit.oom
-        return oom is not None and oom.named is None and (oom.host_kills or 0) > 0
-
     def said(self, cause: Cause) -> bool:
         """Its own last words name this cause."""
         return self.exit.words is not None and self.exit.words.cause is cause
@@ -107,12 +101,21 @@ RESERVES = (  # The first row that holds decides; what none holds of is certain.
     Reserve(Confidence.CERTAIN, lambda case, _: case.intended is not None),
     Reserve(Confidence.UNKNOWN, lambda _, cause: cause is Cause.UNOBSERVED),
     Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.OOM and not (case.exit.oom and case.exit.oom.named)),
-    # Somebody was ended for want of memory just then, and nobody can say who.
-    Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.KILLED_BY_UNKNOWN and case.near_memory),
+    Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.KILLED_BY_UNKNOWN and _may_be_memory(case)),
     Reserve(Confidence.LIKELY, lambda _, cause: cause in (Cause.LIMIT, Cause.AUTH)),  # by its words alone
     Reserve(Confidence.LIKELY, lambda case, cause: case.exit.ambiguous and cause is not Cause.SERVER_DIED),
     Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.KILLED_BY_UNKNOWN and case.exit.signal is None),
 )
+
+
+def _may_be_memory(case: Case) -> bool:
+    """Say whether it may have been the kernel after all: nobody could ask, or what it says does not agree."""
+    oom = case.exit.oom
+    if case.exit.signal != signals.SIGKILL:
+        return False
+    if oom is None or (oom.named, oom.cgroup_kills, oom.host_kills) == (None, None, None):
+        return True
+    return (oom.named is False and (oom.cgroup_kills or 0) > 0) or (oom.named is None and (oom.host_kills or 0) > 0)
 
 
 def classify(case: Case) -> Cause:

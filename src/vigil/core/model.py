@@ -251,7 +251,7 @@ class Death:
     intent: Intent | None
     uptime_s: float | None
     evidence: tuple[Evidence, ...]
-    confidence: Confidence = Confidence.CERTAIN
+    confidence: Confidence = Confidence.UNKNOWN  # as of one that was stored before this was asked
     activity: str = ""  # what it was doing
     pid: int | None = None  # the agent's; a later process may have the same
     server_pid: int | None = None

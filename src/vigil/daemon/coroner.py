@@ -19,6 +19,7 @@ from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
 from vigil.forensics import ExitLog, Shelf, assemble
 from vigil.home import Home
+from vigil.keeper import records
 from vigil.moments import rfc3339
 from vigil.store.store import Store
 
@@ -79,7 +80,9 @@ class Coroner:
         self._work.shutdown(wait=True, cancel_futures=True)
 
     def _has_snapshot(self, launch_id: str) -> bool:
-        return (self._home.launch(launch_id) / "snapshot.json").exists()
+        """Say whether there is one of this death: an agent may have outlived its server, whose snapshot is older."""
+        found = records.read_json(str(self._home.launch(launch_id) / "snapshot.json"))
+        return found is not None and found.get("of") != "server"
 
     async def _do(self, work: Callable[..., Any], *about: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._work, work, *about)

@@ -68,7 +68,8 @@ class Daemon:
         feed = self.supervisor.feed
         self.runtimes = make_runtimes(home, self._look_at, self._prober_changed)
         secrets = Secrets(home, self.machine.sessions.get)
-        self.watch = DeathWatch(home, self.clock, feed, Witness(home, secrets, self._agent_of_launch))
+        self.witness = Witness(home, secrets, self._agent_of_launch)
+        self.watch = DeathWatch(home, self.clock, feed, self.witness)
         self.coroner = Coroner(home, store, self.clock, secrets, self.machine.sessions.get)
         self.outputs = Outputs(home, self.clock, feed)
         self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._rewatch, nofile)
@@ -135,7 +136,7 @@ class Daemon:
         self.supervisor.note("daemon.started", {"pid": self.pid, "version": __version__, "sessions": len(stored)})
         self._gaps.beat()
         self._catching_up = asyncio.create_task(self.coroner.catch_up())
-        loops = (self.supervisor, self.keeper, self.sweep, self.lateness, self.hooks)
+        loops = (self.supervisor, self.keeper, self.sweep, self.lateness, self.hooks, self.witness)
         for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))
 

@@ -57,6 +57,7 @@ class KeeperLink:
         self._lost = asyncio.Event()
         self.pid: int | None = None
         self.wedged = False
+        self._asked_anew: int | None = None
 
     async def connect(self) -> None:
         """Reach the keeper, starting it if there is none; one that hangs up on us was dying, and is not the one."""
@@ -84,7 +85,8 @@ class KeeperLink:
             self._note_wedged(str(error))
             return
         self.pid = answer["pid"]
-        if answer["version"] < protocol.VERSION:
+        if answer["version"] < protocol.VERSION and self._asked_anew != self.pid:
+            self._asked_anew = self.pid  # once: installed elsewhere, it becomes what it was
             await self._upgrade()
             return
         await self._on_connected()

@@ -22,6 +22,7 @@ class Secrets:
         session = self._find(session_id)
         try:
             env = json.loads((self._home.environments / f"{session_id}.json").read_text("utf-8", "surrogateescape"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             env = {}
+        env = {k: v for k, v in env.items() if isinstance(v, str)} if isinstance(env, dict) else {}
         return Redactor(secrets_of(session.spec.command if session else (), env))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -9,13 +10,16 @@ from dataclasses import replace
 
 from vigil.agents.last_words import SPEAKING, read_last_words
 from vigil.core.model import Launch, Words
+from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
+from vigil.forensics.files import read_end
 from vigil.home import Home
 from vigil.keeper.host import read_oom_kills
-from vigil.runtimes.tail import read_last_lines
 from vigil.text import decode
 
-LAST_LINES = 20
+TAIL_BYTES = 256 << 10  # read in the loop: what ends an agent is a short event
+REDACTED_CHARS = 4096
+EVERY_S = 1.0
 FULL_BYTES = 1 << 20
 WORDS_CHARS = 200
 SETTLED_S = 10.0
@@ -29,7 +33,15 @@ class Witness:
         self._secrets = secrets
         self._agent_of_launch = agent_of_launch
         self._oom_kills = read_oom_kills()
-        self._grown, self._grew_at = 0, 0.0
+        self._grown, self._grew_at = 0, -SETTLED_S
+        self._full = ""
+
+    async def run(self) -> None:
+        """Look again and again: what grew long ago explains no death now, and a disk that hangs holds up a thread only."""
+        while True:
+            self.oom_kills()
+            self._full = await asyncio.to_thread(self._read_full_disk)
+            await asyncio.sleep(EVERY_S)
 
     def oom_kills(self) -> int | None:
         """Return by how much the host's counter of kills for want of memory grew just now; None if it cannot be read.
@@ -46,18 +58,29 @@ class Witness:
 
     def words_of(self, launch: Launch, exit_code: int | None) -> Words | None:
         """Return what an agent's last words say of its end; those of a pane are not read: a screen is no record."""
+        try:
+            return self._words_of(launch, exit_code)
+        except Exception:  # whatever it printed: a death is recorded without words rather than not at all (P3)
+            log.exception("last words not read", launch=launch.id)
+            return None
+
+    def _words_of(self, launch: Launch, exit_code: int | None) -> Words | None:
         agent = self._agent_of_launch(launch.id)
         if agent not in SPEAKING:
             return None
         try:
-            lines = read_last_lines(self._home.launch(launch.id) / "stdout.jsonl", LAST_LINES)
+            lines = read_end(self._home.launch(launch.id) / "stdout.jsonl", TAIL_BYTES).data
         except OSError:
             lines = b""
-        words = read_last_words(agent, decode(lines).splitlines(), exit_code)
-        return words and replace(words, text=self._secrets.redactor(launch.session_id).text(words.text)[:WORDS_CHARS])
+        words = read_last_words(agent, decode(lines).split("\n"), exit_code)
+        redact = self._secrets.redactor(launch.session_id).text
+        return words and replace(words, text=redact(words.text[:REDACTED_CHARS])[:WORDS_CHARS])
 
     def full_disk(self) -> str:
-        """Return where nothing can be written any more, of the places we write to ourselves; else nothing."""
+        """Return where nothing could be written a moment ago, of the places we write to ourselves; else nothing."""
+        return self._full
+
+    def _read_full_disk(self) -> str:
         try:
             found = os.statvfs(self._home.path)
         except OSError:

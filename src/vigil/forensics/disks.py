@@ -14,6 +14,8 @@ DEADLINE_S = 0.5
 FULL_BYTES = 1 << 20
 FULL_SHARE = 0.01
 
+_asking: list[threading.Thread] = []
+
 Statvfs = Callable[[Path], os.statvfs_result]
 
 
@@ -28,9 +30,10 @@ def read_disks(
         for path in paths:
             answers[path] = _ask_one(path, statvfs)
 
-    thread = threading.Thread(target=ask, name="disks", daemon=True)  # one that hangs must not keep us from ending
-    thread.start()
-    thread.join(deadline_s)
+    if not any(thread.is_alive() for thread in _asking):  # one that hangs is not asked again, and keeps nobody from ending
+        _asking[:] = [threading.Thread(target=ask, name="disks", daemon=True)]
+        _asking[0].start()
+        _asking[0].join(deadline_s)
     disks, unknown = [], []
     for path in paths:
         answer = answers.get(path, f"its disk has not answered in {deadline_s:g} s")

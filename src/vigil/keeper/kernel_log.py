@@ -19,6 +19,8 @@ LINES = 500
 LINE_CHARACTERS = 400
 RECORDS_A_DRAIN = 5000  # a log that is written faster than we read does not hold us
 RECORD = re.compile(r"(\d+),\d+,(\d+),[^;]*;(.*)")
+TASK = re.compile(r"\[ *\d+\] +\d+ +\d+ ")  # of the list of all processes that comes with each kill
+LOST_S = 60.0
 USER_FACILITY = 8  # below it the kernel speaks
 FIRST_PID_NAMESPACE = 0xEFFFFFFC  # the number that the kernel gives to the one it starts with
 DRIFT_S = 600.0  # the log's clock is not set by anybody: it is minutes off after months
@@ -42,6 +44,7 @@ class KernelLog:
     def __init__(self, path: str | None = None, clock: Callable[[], float] = _boot_s) -> None:
         self._clock = clock
         self._lines: deque[Line] = deque(maxlen=LINES)
+        self.lost_s = -LOST_S  # when lines were overwritten before we read them
         self._fd = -1
         try:
             self._fd = os.open(path or _find_log(), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -67,13 +70,14 @@ class KernelLog:
             except BlockingIOError:
                 return
             except BrokenPipeError:
-                continue  # overwritten before we read it: the next one is there
+                self.lost_s = heard_s  # overwritten before we read it: the next one is there
+                continue
             except OSError:
                 self.readable = False
                 return
             if not record:
                 return
-            self._lines += parse(record, heard_s)
+            self._lines += [line for line in parse(record, heard_s) if TASK.match(line.text) is None]
 
     def lines_about(self, pid: int, *, since_s: float = 0.0) -> list[str]:
         """Return the lines that name a process which began at `since_s` after boot; older ones speak of another."""
@@ -90,6 +94,10 @@ class KernelLog:
         """Return the line that says the kernel killed a process for want of memory."""
         says = f"Killed process {pid} "
         return next((line for line in self.lines_about(pid, since_s=since_s) if says in line), None)
+
+    def denies(self) -> bool | None:
+        """Return False if a line that is not here was not written; None if it may have been lost, or never read."""
+        return False if self.readable and self._clock() - self.lost_s >= LOST_S else None
 
     def killed(self, pid: int, *, since_s: float = 0.0) -> bool | None:
         """Say whether the kernel says it killed a process; None if its log cannot be read."""

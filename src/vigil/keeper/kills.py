@@ -89,7 +89,7 @@ class Kills:
         cgroup_kills = self._grown_in(cgroup, armed, now)
         line = self._await_line(pid, start_ticks / kernel.TICKS_A_SECOND, bool(host_kills))
         return {
-            "named": line is not None if self._log.readable else None,
+            "named": True if line is not None else self._log.denies(),
             "line": line,
             "cgroup": cgroup,
             "cgroup_kills": cgroup_kills,

@@ -134,6 +134,7 @@ class Keeper:
             sock.close()
             return
         sock.setblocking(False)
+        self._watcher.write_again()  # a new daemon reads what is on disk
         self._peers[sock.fileno()] = Peer(sock)
         self._epoll.register(sock, select.EPOLLIN)
 

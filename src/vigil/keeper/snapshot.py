@@ -42,6 +42,7 @@ class Pending:
     track: Track
     ended_at: float
     ended_ticks: float
+    of: str = "agent"  # whose end
 
 
 @dataclass
@@ -85,13 +86,17 @@ class Snapshots:
     def __len__(self) -> int:
         return len(self._pending) + len(self._ready)
 
-    def ask(self, track: Track, boot_s: float) -> None:
-        """Take a snapshot of a launch of which something ended, unless that was done."""
-        if track.launch in self._pending or any(one.track.launch == track.launch for one in self._ready):
+    def ask(self, track: Track, boot_s: float, of: str = "agent") -> None:
+        """Take a snapshot of a launch of which something ended, unless that was done: one for its server, one for its agent."""
+        if (pending := self._pending.get(track.launch)) is not None:
+            pending.of = of if pending.of == "server" else pending.of
             return
-        if os.path.exists(os.path.join(track.folder, FILE)):
+        if any(one.track.launch == track.launch for one in self._ready):
             return
-        self._pending[track.launch] = Pending(track, self._clock(), (boot_s + 0.01) * kernel.TICKS_A_SECOND)
+        path = os.path.join(track.folder, FILE)
+        if os.path.exists(path) and (of == "server" or (records.read_json(path) or {}).get("of") != "server"):
+            return
+        self._pending[track.launch] = Pending(track, self._clock(), (boot_s + 0.01) * kernel.TICKS_A_SECOND, of)
 
     def cancel(self, launch: str) -> None:
         """Write nothing into a folder that is about to be removed."""
@@ -189,6 +194,7 @@ class Snapshots:
         }
         return {
             "launch": track.launch,
+            "of": pending.of,
             **moment(),
             "host": host,
             "armed": track.armed,

@@ -113,7 +113,7 @@ class Watcher:
         """Write the records that have waited long enough."""
         now = time.monotonic()
         if self._unwritten and self._write_at <= now:
-            self._write_again()
+            self.write_again()
         for fd, (at, until) in list(self._put_off.items()):
             if until <= now:
                 self._conclude(fd, None, "", at)
@@ -154,7 +154,11 @@ class Watcher:
     def forget(self, launch: str) -> None:
         """Watch nothing of a launch any more."""
         for fd in [fd for fd, watch in self._by_fd.items() if watch.launch == launch]:
-            self._drop(fd)
+            if kernel.has_ended(fd):  # its record was put off, or its event comes after this order
+                ended_at = self._put_off[fd][0] if fd in self._put_off else time.time()
+                self._conclude(fd, *self._status_of_child(self._by_fd[fd].pid), ended_at)
+            else:
+                self._drop(fd)
         self._samples.forget(launch)
 
     def state(self) -> list[dict[str, Any]]:
@@ -212,7 +216,8 @@ class Watcher:
             self._unwritten.append((folder, exit_))
             self._write_at = time.monotonic() + AGAIN_S
 
-    def _write_again(self) -> None:
+    def write_again(self) -> None:
+        """Write what the disk did not take before."""
         waiting, self._unwritten = self._unwritten, []
         for folder, exit_ in waiting:
             try:
@@ -232,7 +237,7 @@ class Watcher:
         """Have a snapshot taken of what is left of a launch, and sample this process no more."""
         track = self._samples.track(watch.launch)
         if track is not None and watch.role in EXPLAINED:
-            self._snapshots.ask(track, boot_s)
+            self._snapshots.ask(track, boot_s, watch.role)
         self._samples.ended(watch.launch, watch.role)
 
     def _drop(self, fd: int) -> None:
