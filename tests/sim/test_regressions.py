@@ -55,6 +55,17 @@ def test_the_end_of_a_server_is_logged_also_if_a_look_saw_it_first() -> None:
     assert live_through(few_faults(40, killed, outlives)).words == ""
 
 
+def test_a_server_that_we_ended_is_not_said_to_have_died() -> None:
+    faults = (
+        Fault(70386.523, "daemon dies before it acts", 939, 0.494),
+        Fault(73378.425, "host sleeps", 677, 0.916),
+        Fault(75211.041, "agent cannot be killed", 344, 0.371),
+        Fault(76187.797, "stopped agent loses its pane", 978, 0.905),
+    )
+
+    assert live_through(Plan(801985, "host", sessions=5, hours=24.0, faults=faults)).words == ""
+
+
 def few_faults(seed: int, *faults: Fault) -> Plan:
     """Return a world in which almost nothing goes wrong."""
     return Plan(seed, "tmux", sessions=5, hours=2.0, faults=faults)

@@ -298,3 +298,13 @@ def test_who_else_ended_in_the_same_second_is_named() -> None:
     case = replace(make_case(signal=9), beside=tuple("abcdefg"))
 
     assert "ended within the same second: a, b, c, d, e and 2 more" in [line.text for line in evidence_of(case)]
+
+
+def test_a_server_that_we_ended_ourselves_is_not_to_blame() -> None:
+    intent = make_intent(Cause.SERVER_DIED, verb="replace")
+    ours = make_case(intent, signal=9, server_ended=True, server_signal=15)
+    before = replace(ours, server_told=True)
+
+    assert (ours.server_to_blame, before.server_to_blame) == (False, True)
+    assert evidence_of(ours)[0].text == "the agent was ended by SIGKILL (9)"
+    assert evidence_of(before)[0].text == "its tmux server was ended by SIGTERM (15)"

@@ -30,6 +30,7 @@ class Case:
     uptime_s: float | None
     when: RestartWhen
     beside: tuple[str, ...] = ()  # sessions that ended within the second before
+    server_told: bool = False  # its server was known to have ended before anybody wanted anything of it
 
     @property
     def signal(self) -> int | None:
@@ -59,6 +60,11 @@ class Case:
             return False
         kills = oom.host_kills if oom.cgroup_kills is None else oom.cgroup_kills
         return (kills or 0) > 0 if oom.named is None else oom.named
+
+    @property
+    def server_to_blame(self) -> bool:
+        """Its server ended by itself, or by somebody else: what an intent ended is ours."""
+        return self.exit.server_ended and (self.intended is None or self.server_told)
 
     def said(self, cause: Cause) -> bool:
         """Its own last words name this cause."""
@@ -138,7 +144,7 @@ def evidence_of(case: Case) -> tuple[Evidence, ...]:
     first: tuple[Evidence, ...] = (own,)
     if case.out_of_memory and case.intended is None:
         first = (Evidence("kernel", "the agent was ended for want of memory (SIGKILL by the kernel)"), own)
-    elif found.server_ended:  # before the agent's own status, which only says that it was hung up
+    elif case.server_to_blame:  # before the agent's own status, which only says that it was hung up
         status = _status(found.server_exit_code, found.server_signal)
         first = (Evidence("keeper", f"its tmux server {status}{_claim(case)}"), own)
     return (*first, *_circumstances(case))

@@ -44,9 +44,10 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     assert session.launch is not None
     launch = session.launch
     uptime_s = None if launch.started_at is None else max(0.0, found.at - launch.started_at)
-    case = deaths.Case(found, session.intent, uptime_s, session.spec.restart.when, book.died_with(session, found.at))
+    when, beside = session.spec.restart.when, book.died_with(session, found.at)
+    case = deaths.Case(found, session.intent, uptime_s, when, beside, launch.server_told)
     cause = deaths.classify(case)
-    of_server = cause is Cause.SERVER_DIED and found.server_ended
+    of_server = cause is Cause.SERVER_DIED and case.server_to_blame
     evidence = deaths.evidence_of(case)
     if why:
         evidence = (Evidence("launch", why), *evidence[1:])
