@@ -66,6 +66,17 @@ def test_a_server_that_we_ended_is_not_said_to_have_died() -> None:
     assert live_through(Plan(801985, "host", sessions=5, hours=24.0, faults=faults)).words == ""
 
 
+def test_the_end_of_a_server_that_hung_is_logged() -> None:
+    faults = (
+        Fault(84170.823, "agent ends unseen", 670, 0.762),
+        Fault(84290.302, "everything is confused", 52, 0.369),
+        Fault(84996.406, "server hangs", 980, 0.991),
+        Fault(85567.053, "pane is closed", 927, 0.018),
+    )
+
+    assert live_through(Plan(900970, "confused", sessions=5, hours=24.0, faults=faults)).words == ""
+
+
 def few_faults(seed: int, *faults: Fault) -> Plan:
     """Return a world in which almost nothing goes wrong."""
     return Plan(seed, "tmux", sessions=5, hours=2.0, faults=faults)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from vigil.core import incidents
 from vigil.core.book import DOUBTED, Book
-from vigil.core.dying import orphan
+from vigil.core.dying import orphan, tell_of_server
 from vigil.core.effects import Conclude, Look, RepairSocket, SetTimer
 from vigil.core.liveness import DEAD, HANGUP_S, PATIENCE, QUIET_S, Judgement, Verdict, judge
 from vigil.core.model import Axis, Doubt, DoubtKind, Session, State
@@ -63,6 +63,8 @@ def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
     """It needs a human; that is said once, and stays so until the axis that caused it is well."""
     assert found.doubt is not None
     before, session = session.doubt, replace(session, doubt=found.doubt)
+    if _server_is_dead(session):
+        session = tell_of_server(book, session, now)
     if session.state is not State.STUCK:
         book.become(session, now, State.STUCK, f"{words_of(found.doubt)}; needs a human")
     else:  # that it was looked at once more is not worth a write
@@ -71,9 +73,13 @@ def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
 
 def orphaned(book: Book, session: Session, found: Judgement, now: float) -> None:
     """Its agent outlived its pane or its server."""
-    server = session.axes.get(Axis.SERVER)
-    what = "server" if server is not None and server.value == "dead" and server.conclusive else "pane"
+    what = "server" if _server_is_dead(session) else "pane"
     orphan(book, replace(session, doubt=found.doubt), what, now)
+
+
+def _server_is_dead(session: Session) -> bool:
+    server = session.axes.get(Axis.SERVER)
+    return server is not None and server.value == "dead" and server.conclusive
 
 
 def dead(book: Book, session: Session, found: Judgement, now: float) -> None:

@@ -162,7 +162,7 @@ def orphan(
     """Show an agent without its pane; end it only where something is to take its place (P1, P2)."""
     words = f"orphaned: the agent outlived its {what}"
     if what == "server":
-        session = _tell_of_server(book, session, now, exit_code, signal)
+        session = tell_of_server(book, session, now, exit_code, signal)
     if session.state not in (State.SUSPECT, State.STUCK):
         book.log(now, session, "session.orphaned", what=what, exit_code=exit_code, signal=signal)
     doubt = session.doubt or Doubt(DoubtKind.ORPHANED, Axis.RUNTIME, now, 1, words, now)
@@ -179,7 +179,9 @@ def orphan(
     book.end_all(session.launch)
 
 
-def _tell_of_server(book: Book, session: Session, now: float, exit_code: int | None, signal: int | None) -> Session:
+def tell_of_server(
+    book: Book, session: Session, now: float, exit_code: int | None = None, signal: int | None = None
+) -> Session:
     """Log the end of a server that its agent outlived, once, whoever saw it first: an event or a look."""
     launch = session.launch
     if launch is None or launch.server_told:
