@@ -727,3 +727,14 @@ def test_no_reading_but_its_death_ends_what_could_not_be_ended() -> None:
     stage.exit(signal=9)
 
     assert stage.state() == "ending"
+
+
+def test_what_hung_and_then_died_is_no_longer_waited_for() -> None:
+    stage = running()
+    list(in_doubt(stage, 70.0, server="wedged"))
+    assert stage.session().why.startswith("wedged")
+
+    stage.see(server="ended", runtime="ended")
+
+    assert (stage.state(), stage.session().why.split(":")[0]) == ("stuck", "orphaned")
+    assert stage.log.count("server.died") == 1

@@ -147,6 +147,8 @@ def judge(
     found = _doubt_of(cell, axes)
     if found is None:
         return WELL
+    if stuck and cell is Cell.ORPHANED and _hung_and_died(doubt, axes):
+        return Judgement(Verdict.ORPHANED, _sample(None, *found, _evidence(axes), now, stuck=False), now + SAMPLE_S)
     if stuck and doubt is not None and doubt.axis is not found[1] and _axis_is_well(doubt.axis, axes):
         doubt, stuck = None, False  # what caused it is over; this is another doubt
     doubt = _sample(doubt, *found, _evidence(axes), now, stuck)
@@ -166,6 +168,11 @@ def _doubt_of(cell: Cell, axes: Mapping[Axis, Reading]) -> tuple[DoubtKind, Axis
         return DoubtKind.WEDGED, Axis.SERVER  # the server is why the rest cannot be read
     of_runtime = cell in (Cell.PANE, Cell.ORPHANED) or (cell is Cell.BLIND and _axis_is_well(Axis.PROCESS, axes))
     return DOUBT_OF[cell], Axis.RUNTIME if of_runtime else Axis.PROCESS
+
+
+def _hung_and_died(doubt: Doubt | None, axes: Mapping[Axis, Reading]) -> bool:
+    """Say whether a server that was waited for will never answer."""
+    return doubt is not None and doubt.axis is Axis.SERVER and sign_of(axes.get(Axis.SERVER)) is Sign.DEAD
 
 
 def _axis_is_well(axis: Axis, axes: Mapping[Axis, Reading]) -> bool:
