@@ -189,7 +189,7 @@ def tell_of_server(
     pid = launch.server.pid if launch.server is not None else None
     why = "its tmux server ended, and its agent lives on"
     book.log(now, session, "server.died", server_pid=pid, exit_code=exit_code, signal=signal, why=why)
-    return replace(session, launch=replace(launch, server_told=True))
+    return book.keep(replace(session, launch=replace(launch, server_told=True)))  # durable with the line that says so
 
 
 def bury(book: Book, session: Session, now: float) -> Session:
