@@ -51,10 +51,10 @@ def _mistakes(found: ValidationError) -> Iterator[tuple[Place, str]]:
         where = error["loc"]
         if error["type"] == "value_error" and where[-1] == KEY:
             where = where[:-1]
-        yield where, _words(error["type"], where, error["input"], error.get("ctx", {}))
+        yield where, worded(error["type"], where, error["input"], error.get("ctx", {}))
 
 
-def _words(kind: str, where: Place, value: object, context: dict[str, Any]) -> str:
+def worded(kind: str, where: Place, value: object, context: dict[str, Any]) -> str:
     if kind == "value_error":
         return str(context["error"])  # raised by the models, in our words already
     if kind == "extra_forbidden":
@@ -85,22 +85,22 @@ def _is_table(kind: Any) -> bool:
 
 def _contradictions(document: dict[str, Any]) -> Iterator[tuple[Place, str]]:
     """Yield what is wrong between values; read from the document itself, so that no other mistake hides it."""
-    routes = dict(_tables(document.get("routes")))
+    routes = dict(tables(document.get("routes")))
     for name, route in routes.items():
         if ("exec" in route) == ("url" in route):
             yield ("routes", name), "needs exactly one of exec and url"
     declared = document["routes"] if isinstance(document.get("routes"), dict) else {}
-    for number, ladder in _tables(document.get("ladder")):
+    for number, ladder in tables(document.get("ladder")):
         if not ladder.keys() & {"severity", "kind"}:
             yield ("ladder", number), "needs a severity, a kind or both"
-        for index, step in _tables(ladder.get("steps")):
+        for index, step in tables(ladder.get("steps")):
             route = step.get("route")
             if isinstance(route, str) and route not in declared:
                 there = f"there are: {listed(declared)}" if declared else "none is declared"
                 yield ("ladder", number, "steps", index, "route"), f"{shown(route)} is no route; {there}"
 
 
-def _tables(value: object) -> Iterator[tuple[Any, dict[str, Any]]]:
+def tables(value: object) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield the tables in an array or a table, each with its number or name."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for where, entry in entries:

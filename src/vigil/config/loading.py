@@ -79,11 +79,11 @@ def _understand(file: BinaryIO, found: os.stat_result) -> Config | tuple[str, ..
     data = file.read(LARGEST_BYTES + 1)
     if len(data) > LARGEST_BYTES:
         return ("is larger than 1 MiB",)
-    document = _parse(data)
+    document = parse(data)
     return (document,) if isinstance(document, str) else check(document)
 
 
-def _parse(data: bytes) -> dict[str, Any] | str:
+def parse(data: bytes) -> dict[str, Any] | str:
     """Return the document, or why it is none."""
     try:
         return tomllib.loads(data.decode())

@@ -20,7 +20,7 @@ MOST_RESTARTS = 1_000_000
 RESTART = RestartPolicy()  # the defaults
 
 
-def _one_of(kind: type[E], value: object) -> E:
+def one_of(kind: type[E], value: object) -> E:
     for member in kind:
         if value == member.value:
             return member
@@ -41,7 +41,7 @@ def _word(word: str) -> str:
     return word
 
 
-def _some(value: list[T] | str) -> list[T] | str:
+def some(value: list[T] | str) -> list[T] | str:
     if not value:
         raise ValueError("must not be empty")
     return value
@@ -53,7 +53,7 @@ def _command(words: list[str]) -> list[str]:
     return words
 
 
-def _count(value: int) -> int:
+def count(value: int) -> int:
     if not 0 <= value <= MOST_RESTARTS:
         raise ValueError(f"{shown(value)} is out of range: 0 to {MOST_RESTARTS}, 0 for no limit")
     return value
@@ -61,7 +61,7 @@ def _count(value: int) -> int:
 
 Name = Annotated[str, AfterValidator(_name)]
 Word = Annotated[str, AfterValidator(_word)]
-FilledWord = Annotated[Word, AfterValidator(_some)]
+FilledWord = Annotated[Word, AfterValidator(some)]
 Command = Annotated[list[Word], AfterValidator(_command)]
 Duration = Annotated[float, BeforeValidator(ORDINARY.read)]
 Backoff = Annotated[float, BeforeValidator(BACKOFF.read)]
@@ -114,8 +114,8 @@ class BackoffTable(Table):
 class RestartTable(Table):
     """`[restart]`: when and how fast a session comes back if nothing else is said."""
 
-    policy: Annotated[RestartWhen, BeforeValidator(partial(_one_of, RestartWhen))] = RESTART.when
-    max_restarts: Annotated[int, AfterValidator(_count)] = RESTART.max_restarts
+    policy: Annotated[RestartWhen, BeforeValidator(partial(one_of, RestartWhen))] = RESTART.when
+    max_restarts: Annotated[int, AfterValidator(count)] = RESTART.max_restarts
     backoff: BackoffTable = BackoffTable()
 
 
@@ -123,7 +123,7 @@ class AgentTable(Table):
     """`[agents.NAME]`: a kind of agent."""
 
     command: Command = []
-    process: Annotated[list[FilledWord], AfterValidator(_some)] = []
+    process: Annotated[list[FilledWord], AfterValidator(some)] = []
 
 
 class RouteTable(Table):
@@ -144,8 +144,8 @@ class StepTable(Table):
 class LadderTable(Table):
     """`[[ladder]]`: who is told of what, and when."""
 
-    severity: Annotated[Severity | None, BeforeValidator(partial(_one_of, Severity))] = None
-    kind: Annotated[IncidentKind | None, BeforeValidator(partial(_one_of, IncidentKind))] = None
+    severity: Annotated[Severity | None, BeforeValidator(partial(one_of, Severity))] = None
+    kind: Annotated[IncidentKind | None, BeforeValidator(partial(one_of, IncidentKind))] = None
     steps: list[StepTable]  # none: nobody is told
 
 

@@ -1,0 +1,76 @@
+"""A checked file becomes the frozen values that the rest of the program knows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from vigil.agents.kinds import Configured, agent_of
+from vigil.core.model import RestartPolicy, Spec
+from vigil.core.roles import Health, Manifest, RoleSpec, Watchdog
+from vigil.manifest.models import File, HealthTable, RoleTable, WatchdogTable
+from vigil.manifest.values import Declared
+
+
+def declared_by(file: File, folder: str, agents: Mapping[str, Configured], defaults: RestartPolicy) -> Declared:
+    """Return what a file declares; `folder` is where it stands, `defaults` what the configuration says of restarts."""
+    roles = []
+    env = {}
+    for team in file.team:
+        for role in team.role:
+            spec = _spec(role, folder, agents, defaults)
+            roles.append(_role(file.workspace, team.name, role, spec))
+            env[roles[-1].key] = dict(role.env)
+    return Declared(Manifest(file.workspace, tuple(roles)), env)
+
+
+def _role(workspace: str, team: str, role: RoleTable, spec: Spec) -> RoleSpec:
+    return RoleSpec(
+        workspace,
+        team,
+        role.name,
+        role.replicas,
+        spec,
+        autostart=role.autostart,
+        after_crash=role.after_crash.value,
+        retry_saturated_s=role.retry_saturated,
+        idle_ttl_s=role.idle_ttl,
+        health=_health(role.health),
+        watchdog=_watchdog(role.watchdog),
+    )
+
+
+def _spec(role: RoleTable, folder: str, agents: Mapping[str, Configured], defaults: RestartPolicy) -> Spec:
+    return Spec(
+        command=tuple(role.command or agent_of(role.agent, agents).command),
+        cwd=os.path.abspath(os.path.join(folder, os.path.expanduser(role.cwd))),
+        agent=role.agent,
+        runtime=role.runtime,
+        restart=_policy(role, defaults),
+    )
+
+
+def _policy(role: RoleTable, defaults: RestartPolicy) -> RestartPolicy:
+    given = {f"{key}_s": getattr(role.backoff, key) for key in role.backoff.model_fields_set}
+    restarts = role.max_restarts if "max_restarts" in role.model_fields_set else defaults.max_restarts
+    return replace(defaults, when=role.restart, max_restarts=restarts, **given)
+
+
+def _health(table: HealthTable | None) -> Health | None:
+    return None if table is None else Health(table.heartbeat, table.failures)
+
+
+def _watchdog(table: WatchdogTable) -> Watchdog:
+    """Return what was given; the rest is for the configuration to say."""
+    given = {key: getattr(table, key) for key in table.model_fields_set}
+    return Watchdog(
+        stall_after_s=given.get("stall_after"),
+        tool_timeout_s=given.get("tool_timeout"),
+        mcp_tool_timeout_s=given.get("mcp_tool_timeout"),
+        subagent_timeout_s=given.get("subagent_timeout"),
+        approval_reminder_s=given.get("approval_reminder"),
+        stall_repeat_s=given.get("stall_repeat_seconds"),
+        liveness_timeout_s=given.get("liveness_timeout"),
+        stall_auto_kill=given.get("stall_auto_kill"),
+    )

@@ -1,0 +1,81 @@
+"""A document becomes a checked file, or the list of all that is wrong with it, in the order of its lines."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from vigil.agents.kinds import Configured
+from vigil.config.checking import KEY, MOST_PROBLEMS, worded
+from vigil.config.wording import listed, place
+from vigil.core.model import RestartPolicy
+from vigil.manifest.contradictions import contradictions
+from vigil.manifest.lines import Place, line_at, lines_of
+from vigil.manifest.models import File
+
+ENV = ("team", "role", "env")
+
+
+def check(
+    document: dict[str, Any], text: str, agents: Mapping[str, Configured], defaults: RestartPolicy
+) -> File | tuple[str, ...]:
+    """Return the file a document holds, or its problems: a line each, with its place in the text."""
+    found: list[tuple[Place, ErrorDetails | str]] = list(contradictions(document, agents, defaults))
+    try:
+        file = File.model_validate(document)
+    except ValidationError as error:
+        found += [(_place_of(mistake), mistake) for mistake in error.errors(include_url=False)]
+    else:
+        if not found:
+            return file
+    return _told(found, lines_of(text, document))
+
+
+def _place_of(mistake: ErrorDetails) -> Place:
+    where = mistake["loc"]
+    return where[:-1] if mistake["type"] == "value_error" and where[-1] == KEY else where
+
+
+def _told(found: list[tuple[Place, ErrorDetails | str]], lines: dict[Place, int]) -> tuple[str, ...]:
+    """Return the first problems in words and the number of the rest; to find words for a million would take minutes."""
+    ordered = sorted(found, key=lambda problem: line_at(lines, problem[0]) or 0)
+    told = [_one(where, problem, line_at(lines, where)) for where, problem in ordered[:MOST_PROBLEMS]]
+    if len(ordered) > MOST_PROBLEMS:
+        told.append(f"and {len(ordered) - MOST_PROBLEMS} more problems")
+    return tuple(told)
+
+
+def _one(where: Place, problem: ErrorDetails | str, line: int | None) -> str:
+    words = problem if isinstance(problem, str) else _words_for(where, problem)
+    return f"{place(where)}{f' (line {line})' if line else ''}: {words}"
+
+
+def _words_for(where: Place, mistake: ErrorDetails) -> str:
+    if mistake["type"] == "extra_forbidden":
+        return _unknown(where)
+    if tuple(part for part in where if isinstance(part, str))[:3] == ENV and mistake["type"] != "value_error":
+        return f"must be {'text in quotes' if len(where) > 5 else 'a table'}"  # what stands there is not shown
+    return worded(mistake["type"], where, mistake["input"], mistake.get("ctx", {}))
+
+
+def _unknown(where: Place) -> str:
+    keys = _keys_at(where[:-1])
+    near = difflib.get_close_matches(str(where[-1]), keys, n=1)
+    return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; there are: {listed(keys)}"
+
+
+def _keys_at(where: Place) -> list[str]:
+    """Return the keys of the table at a place."""
+    kind: Any = File
+    for part in where:
+        # A list of tables has them as its argument, a table that may be missing as its first.
+        kind = kind.model_fields[part].annotation if _is_table(kind) else get_args(kind)[0]
+    return list((kind if _is_table(kind) else get_args(kind)[0]).model_fields)
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
