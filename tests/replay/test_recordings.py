@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from tests.replay.record import FOLDER, SCENES
 from vigil.cli.main import app
-from vigil.core import dying
+from vigil.core import charging
 from vigil.core.model import Cause, RestartWhen
 from vigil.core.restart import COMES_BACK
 from vigil.recording import Replay, open_recording
@@ -137,7 +137,7 @@ def test_all_and_json_show_every_event_that_differs(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_changed_pace_is_shown_as_another_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dying, "jitter_of", lambda _launch_id: 0.0)
+    monkeypatch.setattr(charging, "jitter_of", lambda _launch_id: 0.0)
 
     code, printed = replay("crash-loop")
 

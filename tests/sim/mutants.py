@@ -15,7 +15,16 @@ from typing import Any
 from tests.sim.run import Outcome, live_through
 from tests.sim.scenarios import draw_plan
 from vigil.core import activity, asked, death, doubting, escalate, incidents, liveness, machine, restart, waiting
-from vigil.core.events import Condition, Interrupted, Noted, RuntimeEnded, Withdrawn
+from vigil.core.events import (
+    Condition,
+    Interrupted,
+    Noted,
+    Respecified,
+    RoleDeclared,
+    RoleForgotten,
+    RuntimeEnded,
+    Withdrawn,
+)
 from vigil.core.liveness import Cell, Patience, Verdict
 from vigil.core.model import Cause, DoubtKind, IncidentKind, RestartWhen, Severity
 
@@ -23,6 +32,7 @@ SEEDS = 60  # a mutant that none of them notices has survived
 
 # Nothing produces these yet: the issues that bring them bring their mutants to life.
 NOT_YET = {Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED}
+NO_TEAMS = {RoleDeclared, RoleForgotten, Respecified}  # no world has teams so far
 QUIET_KINDS = {
     IncidentKind.STALLED,
     IncidentKind.TAINTED,
@@ -163,7 +173,7 @@ def _incidents() -> Iterator[Mutant]:
 def _handlers() -> Iterator[Mutant]:
     """Every event, every verb and every timer has an answer."""
     for event in machine.HANDLERS:
-        if event is not Noted:  # a line in the log, for people
+        if event is not Noted and event not in NO_TEAMS:  # a line in the log, for people
             scenario = {Condition: "killed", Interrupted: "killed", RuntimeEnded: "tmux", Withdrawn: "disk"}.get(event)
             yield Mutant("events", f"{event.__name__} is not heard", _set(machine.HANDLERS, event, _nothing), scenario)
     for verb in asked.VERBS:

@@ -46,6 +46,7 @@ from vigil.core.model import (
     Spec,
     State,
 )
+from vigil.core.roles import Role
 
 BOOT = "b00t:1"
 ALWAYS = RestartPolicy(RestartWhen.ALWAYS)
@@ -167,6 +168,7 @@ class Stage:
         self.log: list[str] = []
         self.entries: list[LogEntry] = []
         self.durable: dict[str, Session] = {}
+        self.roles: dict[str, Role] = {}
         self.incidents: dict[str, Incident] = {}  # as they were last made durable, by id
 
     def tell(self, *events: Event) -> list[Effect]:
@@ -193,6 +195,9 @@ class Stage:
         self.incidents |= {incident.id: incident for incident in change.incidents}
         for session_id in change.removed:
             self.durable.pop(session_id, None)
+        for key in change.removed_roles:
+            self.roles.pop(key, None)
+        self.roles |= {role.key: role for role in change.roles}
         self.durable |= {session.id: session for session in change.sessions}
 
     def session(self, session_id: str = "s1") -> Session:
@@ -233,12 +238,16 @@ class Stage:
     def restart(self) -> list[Effect]:
         """The daemon is killed; another one begins with what was durable."""
         unresolved = [incident for incident in self.incidents.values() if incident.resolved_at is None]
-        self.machine = Machine(self.durable.values(), unresolved)
+        self.machine = Machine(self.durable.values(), unresolved, self.roles.values())
         return self.tell(Resumed())
 
     def exit(self, **found: Any) -> list[Effect]:
         """The agent of the current launch ends."""
         return self.tell(Exited(make_exit(self.launch().id, self.now, **found)))
+
+    def end_launch(self, session_id: str) -> list[Effect]:
+        """What there was of a session's current launch is verified gone."""
+        return self.tell(Ended(self.launch(session_id).id, True, ""))
 
     def end(self, ok: bool = True) -> list[Effect]:
         """What there was of the current launch is verified gone, or is not."""
@@ -248,6 +257,11 @@ class Stage:
 def kinds(effects: Iterable[Effect]) -> list[str]:
     """Return what is asked for, by its kind; that humans are told is asked for in tests of its own."""
     return [type(effect).__name__ for effect in effects if not isinstance(effect, Tell)]
+
+
+def told_kinds(effects: Iterable[Effect]) -> list[str]:
+    """Return what is asked for beside what is looked at again."""
+    return [kind for kind in kinds(effects) if kind != "SetTimer"]
 
 
 def only_timer(effects: Iterable[Effect]) -> SetTimer:

@@ -6,18 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vigil.core.book import Book, Change
+from vigil.core.charging import forgive, replicas_of
 from vigil.core.ending import end, remove
 from vigil.core.events import Asked, Declared, Withdrawn
 from vigil.core.launching import launch_when_paced, relaunch
 from vigil.core.model import ALIVE, After, Session, State
 
-ENDED_BY_RESET = ("backoff", "limit", "auth")
+ENDED_BY_RESET = ("backoff", "limit", "auth", "cold-start")
 
 
 def declared(book: Book, event: Declared, now: float) -> None:
     """A session is born; it launches when its turn comes."""
     assert event.name not in book.by_name, "checked at the door"
     session = Session(event.session_id, event.name, event.spec, now, State.PENDING, now, "declared")
+    session = replace(session, role=event.role, index=event.index)
     book.keep(session)
     book.log(now, session, "session.declared", actor=event.actor, agent=event.spec.agent, runtime=event.spec.runtime.value)
     launch_when_paced(book, session, now)
@@ -55,7 +57,7 @@ def start(book: Book, session: Session, event: Asked, now: float) -> None:
     if session.state is State.ENDING or (session.state is State.STUCK and session.after is not None):
         end(book, session, event, After.RELAUNCH, now)
     elif session.state not in ALIVE:
-        relaunch(book, replace(session, charges=0), now)
+        relaunch(book, forgive(book, session), now)
 
 
 def restart(book: Book, session: Session, event: Asked, now: float) -> None:
@@ -79,8 +81,14 @@ def rm(book: Book, session: Session, event: Asked, now: float) -> None:
 
 def reset(book: Book, session: Session, event: Asked, now: float) -> None:
     """Forget its charges; a backoff is over, and what had failed is tried again."""
+    role = book.role_of(session)
+    forgive(book, session)
+    for each in [session] if role is None else list(replicas_of(book, role)):
+        _end_wait(book, book.sessions[each.id], event, now)
+
+
+def _end_wait(book: Book, session: Session, event: Asked, now: float) -> None:
     waiting = session.state is State.FAILED or (session.hold is not None and session.hold.reason in ENDED_BY_RESET)
-    session = book.keep(replace(session, charges=0))
     if waiting and session.state not in ALIVE:
         book.log(now, session, "session.reset", actor=event.actor)
         relaunch(book, session, now)

@@ -13,6 +13,7 @@ from typing import Any
 from vigil.core import incidents
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
 from vigil.core.model import Death, DoubtKind, Fact, Incident, Intent, Launch, Reading, Session, State
+from vigil.core.roles import Role
 
 GRACE_S = 10.0  # between TERM and KILL
 DOUBTED = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK})  # what is anything else has no doubt left
@@ -26,8 +27,11 @@ RESOLVED_KEPT = 200  # incidents that are over, for the fate of their last notic
 class Book:
     """All sessions of one host."""
 
-    def __init__(self, sessions: Iterable[Session] = (), open_incidents: Iterable[Incident] = ()) -> None:
+    def __init__(
+        self, sessions: Iterable[Session] = (), open_incidents: Iterable[Incident] = (), roles: Iterable[Role] = ()
+    ) -> None:
         self.sessions: dict[str, Session] = {}
+        self.roles: dict[str, Role] = {role.key: role for role in roles}
         self.incidents: dict[str, Incident] = {}  # those that are open, by key
         self.resolved: dict[str, Incident] = {}  # those that are over, by id, the newest last
         self.wedged: set[str] = set()  # sessions whose server has not answered for a while
@@ -84,6 +88,25 @@ class Book:
             since = before.since if before is not None and before.value == fact.value else fact.observed_at
             axes[fact.axis] = Reading(fact.value, fact.source, fact.conclusive, fact.observed_at, since, fact.why)
         return replace(session, axes=axes, **changes)
+
+    def role_of(self, session: Session) -> Role | None:
+        """Return the role of a session; a lone one has none."""
+        return self.roles.get(session.role) if session.role is not None else None
+
+    def charges_of(self, session: Session) -> int:
+        """Return how many charges stand against a session: its own, or those of its role."""
+        role = self.role_of(session)
+        return session.charges if role is None else role.charges
+
+    def keep_role(self, role: Role) -> None:
+        """Remember a role."""
+        self.roles[role.key] = self.change.roles[role.key] = role
+
+    def forget_role(self, key: str) -> None:
+        """Remember a role no more."""
+        self.roles.pop(key, None)
+        self.change.roles.pop(key, None)
+        self.change.removed_roles.append(key)
 
     def died_with(self, session: Session, at: float) -> tuple[str, ...]:
         """Take note of a death; return whose other deaths fell into the same second, as far as they are known."""
@@ -164,10 +187,13 @@ class Change:
         self.intents: list[Intent] = []
         self.incidents: dict[str, Incident] = {}
         self.log: list[LogEntry] = []
+        self.roles: dict[str, Role] = {}
+        self.removed_roles: list[str] = []
         self.todo: list[Effect] = []
 
     def effects(self) -> list[Effect]:
-        if not (self.sessions or self.removed or self.log or self.intents or self.incidents):
+        changed = (self.sessions, self.removed, self.log, self.intents, self.incidents, self.roles, self.removed_roles)
+        if not any(changed):
             return self.todo
         persist = Persist(
             tuple(self.sessions.values()),
@@ -177,5 +203,7 @@ class Change:
             tuple(self.intents),
             tuple(self.incidents.values()),
             tuple(self.log),
+            tuple(self.roles.values()),
+            tuple(self.removed_roles),
         )
         return [persist, *self.todo]

@@ -8,13 +8,14 @@ from typing import Any
 from vigil.core import death as deaths
 from vigil.core import incidents
 from vigil.core.book import DOUBTED, Book
+from vigil.core.charging import charge_death, take_marker
 from vigil.core.effects import CloseLaunch, Examine, SetTimer
 from vigil.core.events import Exited, LaunchFailed, Orphaned
 from vigil.core.intents import intend
 from vigil.core.launching import leaves_its_pane, spawn_over
 from vigil.core.liveness import Sign, runtime_sign
 from vigil.core.model import Axis, Cause, Death, Doubt, DoubtKind, Evidence, Exit, Fact, Hold, Session, State
-from vigil.core.restart import COMES_BACK, COUNTED, charge, jitter_of
+from vigil.core.restart import COMES_BACK, COUNTED
 
 LOOK_S = 5.0  # an orphan is looked at so often
 
@@ -72,9 +73,8 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     )
     if death.charged:
         incidents.count_death(book, found.at)
-    policy, jitter = session.spec.restart, jitter_of(launch.id)
     resets_at = found.words.resets_at if found.words is not None else None
-    count, hold = charge(cause, found.at, session.charges, uptime_s or 0.0, policy, jitter, resets_at)
+    count, hold = charge_death(book, session, launch, cause, found.at, uptime_s or 0.0, resets_at)
     if of_server and not launch.server_told:
         book.log(found.at, session, "server.died", **_told_of(death))
     launch = replace(launch, ended_at=found.at, server_told=launch.server_told or of_server)
@@ -131,11 +131,14 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
     if death.cause not in COMES_BACK[policy.when]:
         state = State.SUCCEEDED if death.cause is Cause.FINISHED else State.FAILED
         book.become(session, now, state, f"{death.cause}: {words}; restart is {policy.when}", hold=None)
+    elif death.cause is Cause.HOST_REBOOTED and not _comes_back_by_itself(book, session):
+        words = "the host was booted anew, and its role does not start by itself; vigil up starts it"
+        book.become(session, now, State.PENDING, words, hold=Hold("cold-start", None))
     elif hold.reason == "saturated":
         words = f"{death.cause} again after {policy.max_restarts} restarts: {words}"
         book.become(session, now, State.FAILED, words, hold=hold)
     else:
-        state = State.CRASHED if death.cause in COUNTED else State.PENDING
+        state = State.CRASHED if death.cause in COUNTED and take_marker(book, session, now) else State.PENDING
         book.become(session, now, state, f"{death.cause}: {words}", hold=hold)
         if hold.until is not None:
             book.do(SetTimer(session.id, "hold", hold.until))
@@ -143,6 +146,12 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
         book.end_all(launch)  # whatever came of it half-way
     elif not leaves_its_pane(session):
         book.do(CloseLaunch(launch))
+
+
+def _comes_back_by_itself(book: Book, session: Session) -> bool:
+    """Say whether a new boot may bring a session back: a fleet comes only where its manifest says so."""
+    role = book.role_of(session)
+    return role is None or role.spec.autostart
 
 
 def orphaned(book: Book, event: Orphaned, now: float) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vigil.core.model import Death, Incident, Intent, Launch, Session
+from vigil.core.roles import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Persist:
     intents: tuple[Intent, ...] = ()
     incidents: tuple[Incident, ...] = ()
     log: tuple[LogEntry, ...] = ()
+    roles: tuple[Role, ...] = ()
+    removed_roles: tuple[str, ...] = ()  # their keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from vigil.core.activity import Hook
 from vigil.core.model import Exit, Fact, IncidentKind, Notice, ProcessId, Spec
+from vigil.core.roles import RoleSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,33 @@ class Declared:
 
     session_id: str
     name: str
+    spec: Spec
+    actor: str
+    role: str | None = None  # of which it is a replica, in this slot
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RoleDeclared:
+    """A manifest declares a role, or declares it anew."""
+
+    spec: RoleSpec
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoleForgotten:
+    """A role is not in its manifest any more, or its team was taken down."""
+
+    key: str
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Respecified:
+    """A replica is to run what its role declares now, from its next launch on."""
+
+    session_id: str
     spec: Spec
     actor: str
 
@@ -201,6 +229,9 @@ class Noted:
 
 Event = (
     Declared
+    | RoleDeclared
+    | RoleForgotten
+    | Respecified
     | Asked
     | Launched
     | LaunchFailed

@@ -35,6 +35,7 @@ class Rule:
     holds: Callable[[Session], bool]
     why: Callable[[Session], str] = lambda session: session.why
     folded_into: IncidentKind | None = None
+    of_role: bool = False  # one for all replicas of a role
 
 
 def _is_wedged(session: Session) -> bool:
@@ -59,7 +60,7 @@ def _waits_for_a_human(session: Session) -> bool:
 
 RULES = (
     Rule(IncidentKind.STUCK, lambda s: s.state is State.STUCK, folded_into=IncidentKind.STUCK),
-    Rule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated"),
+    Rule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated", of_role=True),
     Rule(IncidentKind.LIMIT, lambda s: s.hold is not None and s.hold.reason == "limit"),
     Rule(IncidentKind.AUTH, lambda s: s.hold is not None and s.hold.reason == "auth"),
     Rule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
@@ -70,16 +71,28 @@ RULES = (
 def follow(book: Book, session: Session, now: float) -> None:
     """Open and resolve the incidents of a session so that they say what it is."""
     for rule in RULES:
-        key = key_of(rule.kind, session.id)
+        key = key_of(rule.kind, subject_of(rule, session))
         if not rule.holds(session):
-            if key in book.incidents:
+            if key in book.incidents and not _holds_of_sibling(book, rule, session):
                 resolve(book, key, f"{session.name} is {session.state}", now)
         elif key not in book.incidents and not _is_folded(book, rule, session):
             if rule.folded_into is IncidentKind.MASS_DEATH and (settles_at := _settles_at(book, session)) > now:
                 book.do(SetTimer(session.id, "incidents", settles_at))
             else:
-                open_incident(book, rule.kind, session, rule.why(session), now)
+                open_incident(book, rule.kind, session, rule.why(session), now, subject_of(rule, session))
     _end_host_incidents(book, session, now)
+
+
+def subject_of(rule: Rule, session: Session) -> str:
+    """Return whose incident it is: the session's, or its role's."""
+    return session.role if rule.of_role and session.role is not None else session.id
+
+
+def _holds_of_sibling(book: Book, rule: Rule, session: Session) -> bool:
+    """Say whether another replica of the same role keeps the role's incident open."""
+    if not rule.of_role or session.role is None:
+        return False
+    return any(rule.holds(other) for other in book.sessions.values() if other.role == session.role and other.id != session.id)
 
 
 def _settles_at(book: Book, session: Session) -> float:
@@ -98,8 +111,10 @@ def _is_folded(book: Book, rule: Rule, session: Session) -> bool:
 
 def forget(book: Book, session: Session, now: float) -> None:
     """Resolve what is open of a session that is removed."""
-    for key in [key for key, incident in book.incidents.items() if incident.session_id == session.id]:
-        resolve(book, key, f"{session.name} was removed", now)
+    for key, incident in list(book.incidents.items()):
+        kept = any(_holds_of_sibling(book, rule, session) for rule in RULES if key == key_of(rule.kind, session.role or ""))
+        if incident.session_id == session.id and not kept:
+            resolve(book, key, f"{session.name} was removed", now)
 
 
 def count_wedged(book: Book, session: Session, shown: bool, now: float) -> None:
@@ -212,18 +227,20 @@ def key_of(kind: IncidentKind, session_id: str = "host") -> str:
     return f"{session_id}/{kind}"
 
 
-def open_incident(book: Book, kind: IncidentKind, session: Session | None, why: str, now: float) -> None:
+def open_incident(
+    book: Book, kind: IncidentKind, session: Session | None, why: str, now: float, subject: str | None = None
+) -> None:
     """Open an incident; one that is open already takes in what is new."""
-    key = key_of(kind, session.id) if session else key_of(kind)
+    key = key_of(kind, subject or session.id) if session else key_of(kind)
     before = book.incidents.get(key)
     if before is not None:
         if before.why != why:
             _keep(book, replace(before, count=before.count + 1, why=why))
         return
-    incident = _incident(kind, session, why, now)
+    incident = replace(_incident(kind, session, why, now), key=key)
     while incident.id in book.resolved:  # it resolved and opens again within one moment
         now += 0.000001
-        incident = _incident(kind, session, why, now)
+        incident = replace(_incident(kind, session, why, now), key=key)
     _keep(book, incident)
     _log(book, now, incident, "incident.opened", why=why, severity=incident.severity.value)
     book.do(Tell(incident))

@@ -114,7 +114,7 @@ def launched(book: Book, event: Launched, now: float) -> None:
             session = book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
     elif event.adopted:  # it is as it was stored: only its readings are new, and those are not worth a write
         book.keep(session, durable=launch != before)
-    if session.charges:
+    if book.charges_of(session):
         book.do(SetTimer(session.id, "stable", (launch.started_at or now) + session.spec.restart.reset_after_s))
 
 

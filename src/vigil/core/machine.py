@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vigil.core import asked, dying, ending, incidents, launching, observing, waiting
+from vigil.core import asked, dying, ending, incidents, launching, observing, teams, waiting
 from vigil.core.book import GRACE_S, Book, Change
 from vigil.core.effects import Effect
 from vigil.core.events import (
@@ -31,18 +31,25 @@ from vigil.core.events import (
     Notified,
     Observed,
     Orphaned,
+    Respecified,
     Resumed,
+    RoleDeclared,
+    RoleForgotten,
     RuntimeEnded,
     Swept,
     TimerFired,
     Withdrawn,
 )
 from vigil.core.model import Incident, Session
+from vigil.core.roles import Role
 
 __all__ = ["GRACE_S", "HANDLERS", "Machine"]
 
 HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Declared: asked.declared,
+    RoleDeclared: teams.role_declared,
+    RoleForgotten: teams.role_forgotten,
+    Respecified: teams.respecified,
     Withdrawn: asked.withdrawn,
     Asked: asked.asked,
     Launched: launching.launched,
@@ -70,8 +77,10 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
 class Machine:
     """All sessions of one host, and the policy over them."""
 
-    def __init__(self, sessions: Iterable[Session] = (), open_incidents: Iterable[Incident] = ()) -> None:
-        self._book = Book(sessions, open_incidents)
+    def __init__(
+        self, sessions: Iterable[Session] = (), open_incidents: Iterable[Incident] = (), roles: Iterable[Role] = ()
+    ) -> None:
+        self._book = Book(sessions, open_incidents, roles)
 
     @property
     def sessions(self) -> dict[str, Session]:
@@ -82,6 +91,11 @@ class Machine:
     def incidents(self) -> dict[str, Incident]:
         """Every open incident, by its key."""
         return self._book.incidents
+
+    @property
+    def roles(self) -> dict[str, Role]:
+        """Every role, by its key."""
+        return self._book.roles
 
     @property
     def by_name(self) -> dict[str, str]:

@@ -368,3 +368,5 @@ class Session:
     last_activity_at: float | None = None
     attached: int = 0
     doubt: Doubt | None = None
+    role: str | None = None  # the key of its role, where a manifest declared it
+    index: int = 0  # its slot there

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from vigil.core import incidents
 from vigil.core.book import DOUBTED, Book
+from vigil.core.charging import forgive, steady_at
 from vigil.core.doubting import look_again
 from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed, TimerFired
@@ -38,17 +39,21 @@ def hold_over(book: Book, session: Session, now: float) -> None:
 
 
 def stable(book: Book, session: Session, now: float) -> None:
-    """Forgive the charges of a launch that has been up long enough."""
+    """Forgive the charges of a launch that has been up long enough; those of a role when all of its replicas have."""
     started_at = session.launch.started_at if session.launch else None
-    if session.state not in DOUBTED or started_at is None or not session.charges:
+    if session.state not in DOUBTED or started_at is None or not book.charges_of(session):
         return
     stable_at = started_at + session.spec.restart.reset_after_s
+    role = book.role_of(session)
+    if role is not None:
+        steady = steady_at(book, role)
+        stable_at = max(stable_at, now + AGAIN_S if steady is None else steady)
     if session.state is not State.RUNNING:  # whether it is up is in doubt: that is asked again
         stable_at = max(stable_at, now + AGAIN_S)
     if now < stable_at:
         book.do(SetTimer(session.id, "stable", stable_at))
     else:
-        book.keep(replace(session, charges=0))
+        forgive(book, session)
 
 
 def resumed(book: Book, _event: Resumed, now: float) -> None:

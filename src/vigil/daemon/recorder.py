@@ -17,6 +17,7 @@ from vigil import __version__
 from vigil.core.effects import Effect
 from vigil.core.events import Event
 from vigil.core.model import Incident, Session
+from vigil.core.roles import Role
 from vigil.errors import VigilError
 from vigil.recording import STOPPED, begin_line, end_line, entry_line
 from vigil.text import decode
@@ -80,9 +81,9 @@ class Recorder:
         """How many events are written."""
         return max(0, self.lines - 1)
 
-    def begin(self, at: float, sessions: Iterable[Session], incidents: Iterable[Incident]) -> None:
+    def begin(self, at: float, sessions: Iterable[Session], incidents: Iterable[Incident], roles: Iterable[Role] = ()) -> None:
         """Start, with what the machine was given."""
-        given = tuple(sessions), tuple(incidents)
+        given = tuple(sessions), tuple(incidents), tuple(roles)
         self._lines.put(lambda: begin_line(__version__, at, *given))
         self._thread.start()
 

@@ -2,7 +2,7 @@
 
 JSON, one value a line:
 
-    {"vigil-recording": 1, "version": …, "at": …, "sessions": […], "incidents": […]}
+    {"vigil-recording": 1, "version": …, "at": …, "sessions": […], "incidents": […], "roles": […]}
     {"now": …, "event": {TYPE: {…}}, "effects": [{TYPE: {…}}, …]}
     {"now": …, "event": {TYPE: {…}}, "raised": "…"}          a fault of ours: the machine had no answer
     {"ended": "…"}                                            missing where the daemon was killed
@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from vigil.core.effects import Effect
 from vigil.core.events import Event
 from vigil.core.model import Incident, Session
+from vigil.core.roles import Role
 from vigil.recording.codec import dump, tagged
 from vigil.recording.shown import shown, shown_fields_of
 
@@ -25,10 +26,12 @@ MARK = "vigil-recording"
 STOPPED = "the daemon stopped"  # the end of a recording that misses nothing
 
 
-def begin_line(version: str, at: float, sessions: Iterable[Session], incidents: Iterable[Incident]) -> str:
+def begin_line(
+    version: str, at: float, sessions: Iterable[Session], incidents: Iterable[Incident], roles: Iterable[Role] = ()
+) -> str:
     """Return the first line: who records, since when, and what the machine was given."""
-    begun = {MARK: FORMAT, "version": version, "at": at, "sessions": list(sessions), "incidents": list(incidents)}
-    return dump(begun, shown_fields_of)
+    given = {"sessions": list(sessions), "incidents": list(incidents), "roles": list(roles)}
+    return dump({MARK: FORMAT, "version": version, "at": at, **given}, shown_fields_of)
 
 
 def entry_line(now: float, event: Event, answer: Iterable[Effect] | str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vigil.core.model import Incident, Session
+from vigil.core.roles import Role
 from vigil.errors import UsageError
 from vigil.recording.codec import NotUnderstood, read
 from vigil.recording.lines import FORMAT, MARK
@@ -42,6 +43,7 @@ class Recording:
         try:
             self.sessions: tuple[Session, ...] = read(tuple[Session, ...], first.get("sessions"), "sessions", self.unknown)
             self.incidents: tuple[Incident, ...] = read(tuple[Incident, ...], first.get("incidents"), "incidents", self.unknown)
+            self.roles: tuple[Role, ...] = read(tuple[Role, ...], first.get("roles", []), "roles", self.unknown)
         except NotUnderstood as problem:
             raise BadRecording(f"{path}: what it began with cannot be read today: {problem}") from None
 

@@ -43,7 +43,7 @@ class Replay:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._machine = Machine(recording.sessions, recording.incidents)
+        self._machine = Machine(recording.sessions, recording.incidents, recording.roles)
         self._differing: set[str | None] = set()
         self.names = {session.id: session.name for session in recording.sessions}  # every session met, by id
         self.events = 0

@@ -24,7 +24,10 @@ from vigil.core.events import (
     Notified,
     Observed,
     Orphaned,
+    Respecified,
     Resumed,
+    RoleDeclared,
+    RoleForgotten,
     RuntimeEnded,
     Swept,
     TimerFired,
@@ -34,6 +37,9 @@ from vigil.core.model import Exit, Fact
 
 WORDS: dict[type[Event], Callable[[Any], str]] = {
     Declared: lambda e: f"declared by {e.actor}",
+    RoleDeclared: lambda e: f"{e.actor} declared {e.spec.key} with {e.spec.replicas} replicas",
+    Respecified: lambda e: f"{e.actor} changed what it runs next",
+    RoleForgotten: lambda e: f"{e.actor} took {e.key} out",
     Withdrawn: lambda _: "its declaration could not be stored and was taken back",
     Asked: lambda e: f"{e.actor} asked for {e.verb}",
     Launched: lambda e: f"{'adopted' if e.adopted else 'launched'} as pid {e.process.pid}",

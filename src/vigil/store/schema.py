@@ -76,3 +76,10 @@ events = Table(
     Index("events_by_session", "session_id", "seq"),
     sqlite_autoincrement=True,  # a sequence number is never given twice, not even after a purge
 )
+
+roles = Table(
+    "roles",
+    metadata,
+    Column("key", String, primary_key=True),
+    Column("body", Text, nullable=False),
+)

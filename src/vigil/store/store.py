@@ -18,9 +18,10 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 
 from vigil.core.effects import LogEntry, Persist
 from vigil.core.model import Death, Incident, Intent, Launch, Session
+from vigil.core.roles import Role
 from vigil.errors import VigilError
 from vigil.store.opening import make_engine, open_database
-from vigil.store.schema import deaths, events, incidents, intents, launches, sessions
+from vigil.store.schema import deaths, events, incidents, intents, launches, roles, sessions
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ LAUNCH = TypeAdapter(Launch)
 DEATH = TypeAdapter(Death)
 INTENT = TypeAdapter(Intent)
 INCIDENT = TypeAdapter(Incident)
+ROLE = TypeAdapter(Role)
 
 INCIDENTS_KEPT = 5_000
 DEATHS_KEPT = 50_000
@@ -72,6 +74,11 @@ class Store:
         """Read every session."""
         with self._engine.connect() as connection:
             return [_read(SESSION, body) for (body,) in connection.execute(select(sessions.c.body))]
+
+    def read_roles(self) -> list[Role]:
+        """Read every role."""
+        with self._engine.connect() as connection:
+            return [_read(ROLE, body) for (body,) in connection.execute(select(roles.c.body))]
 
     def read_incidents(self, everything: bool = False, limit: int = 1000) -> list[Incident]:
         """Read incidents, newest first: those that are open, or also those that are over."""
@@ -145,6 +152,9 @@ def _write_one(connection: Connection, change: Persist, stored: list[StoredEvent
     for session_id in change.removed:
         for table, column in ((sessions, sessions.c.id), (launches, launches.c.session_id), (intents, intents.c.session_id)):
             connection.execute(delete(table).where(column == session_id))
+    for key in change.removed_roles:
+        connection.execute(delete(roles).where(roles.c.key == key))
+    SAVE_ROLE.run(connection, [{"key": role.key, "body": _json(ROLE, role)} for role in change.roles])
     SAVE_SESSION.run(connection, [_session_row(session) for session in change.sessions])
     SAVE_LAUNCH.run(connection, [_launch_row(launch) for launch in change.launches])
     ADD_DEATH.run(connection, [_death_row(death) for death in change.deaths])
@@ -204,16 +214,17 @@ class _Statement:
         return last
 
 
-def _saving(table: Table, *changing: str) -> _Statement:
+def _saving(table: Table, *changing: str, by: str = "id") -> _Statement:
     """Return an insert that replaces the columns that change when the row is there already."""
     statement = upsert(table)
     columns = {name: statement.excluded[name] for name in changing}
-    return _Statement(statement.on_conflict_do_update(index_elements=["id"], set_=columns))
+    return _Statement(statement.on_conflict_do_update(index_elements=[by], set_=columns))
 
 
 SAVE_SESSION = _saving(sessions, "state", "body")
 SAVE_LAUNCH = _saving(launches, "ended_at", "body")
 SAVE_INCIDENT = _saving(incidents, "resolved_at", "body")
+SAVE_ROLE = _saving(roles, "body", by="key")
 ADD_DEATH = _Statement(insert(deaths))
 ADD_INTENT = _Statement(upsert(intents).on_conflict_do_nothing())
 ADD_EVENT = _Statement(insert(events).values({c.name: None for c in events.c if c.name != "seq"}))

@@ -1,0 +1,84 @@
+"""Charging: whose count a death goes to: a lone session's own, or its role's, where one event is one charge (DESIGN 4.4).
+
+It also decides who of a role shows the marker `crashed`: the lowest slot of those that one event took, never two (DESIGN 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from vigil.core.book import Book
+from vigil.core.model import ALIVE, Cause, Hold, Launch, Session, State
+from vigil.core.restart import COUNTED, charge, jitter_of
+from vigil.core.roles import Role
+
+EVENT_S = 1.0  # deaths of a role within this of the first are one event
+WAITING = frozenset({State.CRASHED, State.PENDING})
+
+
+def charge_death(
+    book: Book, session: Session, launch: Launch, cause: Cause, at: float, uptime_s: float, resets_at: float | None
+) -> tuple[int, Hold]:
+    """Charge a death to whom it belongs; return the new count, and what the replacement waits for."""
+    policy, jitter, role = session.spec.restart, jitter_of(launch.id), book.role_of(session)
+    if role is None:
+        return charge(cause, at, session.charges, uptime_s, policy, jitter, resets_at)
+    if cause in COUNTED and role.hold is not None and _is_of_last_event(role, launch, at):
+        return role.charges, role.hold
+    steady = steady_at(book, role)
+    before = 0 if steady is not None and at >= steady else role.charges
+    count, hold = charge(cause, at, before, 0.0, policy, jitter, resets_at)
+    if cause in COUNTED:
+        book.keep_role(replace(role, charges=count, event_at=at, hold=hold))
+    elif count != role.charges:
+        book.keep_role(replace(role, charges=count))
+    return count, hold
+
+
+def _is_of_last_event(role: Role, launch: Launch, at: float) -> bool:
+    """Say whether a death is part of the event that was charged last; who was launched after it began is not."""
+    return role.event_at is not None and abs(at - role.event_at) <= EVENT_S and launch.created_at <= role.event_at
+
+
+def take_marker(book: Book, session: Session, now: float) -> bool:
+    """Say whether a dead replica shows its role's marker; whoever had it, and should not any more, only waits."""
+    role = book.role_of(session)
+    if role is None:
+        return True
+    for other in [s for s in replicas_of(book, role) if s.state is State.CRASHED and s.id != session.id]:
+        if other.index < session.index and _is_of_event(other, role):
+            return False
+        book.become(other, now, State.PENDING, other.why, hold=other.hold)
+    return True
+
+
+def _is_of_event(session: Session, role: Role) -> bool:
+    death = session.last_death
+    return death is not None and role.event_at is not None and abs(death.at - role.event_at) <= EVENT_S
+
+
+def steady_at(book: Book, role: Role) -> float | None:
+    """Return when a role has been up long enough to be forgiven: its youngest live replica decides; None while one waits."""
+    youngest = 0.0
+    for session in replicas_of(book, role):
+        if session.state in WAITING and session.hold is not None and session.hold.reason == "backoff":
+            return None
+        if session.state in ALIVE and session.launch is not None:
+            if session.launch.started_at is None:
+                return None
+            youngest = max(youngest, session.launch.started_at)
+    return youngest + role.spec.spec.restart.reset_after_s
+
+
+def forgive(book: Book, session: Session) -> Session:
+    """Let nothing stand against a session any more, nor against its role."""
+    role = book.role_of(session)
+    if role is not None:
+        book.keep_role(replace(role, charges=0, event_at=None, hold=None))
+    return book.keep(replace(session, charges=0))
+
+
+def replicas_of(book: Book, role: Role) -> Iterator[Session]:
+    """Return the sessions of a role, in the order of their slots."""
+    return iter(sorted((s for s in book.sessions.values() if s.role == role.key), key=lambda s: s.index))
