@@ -14,6 +14,7 @@ class VigilError(Exception):
     """It failed; the message is one line for a person."""
 
     exit_code = 1
+    problems: tuple[str, ...] = ()  # where there are several, each on a line of its own
 
 
 class UsageError(VigilError):

@@ -146,3 +146,8 @@ def _check_folder(path: Path, tighten: bool) -> None:
         if not tighten:
             raise VigilError(f"{path} is open to others (mode {found.st_mode & 0o777:o}): chmod 700 it, or remove it")
         path.chmod(0o700)
+
+
+def environment_of_role(key: str) -> str:
+    """Return the name under which the environment of a role is kept: all of its replicas have the same."""
+    return f"role-{hashlib.sha256(key.encode()).hexdigest()[:24]}"

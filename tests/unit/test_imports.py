@@ -17,7 +17,7 @@ SOURCE = Path(vigil.__file__).parent
 SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
 # What the keeper shares; the rest is its own.
 KEEPER = {f"vigil.keeper.{name}" for name in ("cgroups", "host", "kernel", "kernel_log", "processes", "protocol", "records")}
-PARTS = {"vigil.observe", "vigil.runtimes", "vigil.store", "vigil.agents", "vigil.forensics", "vigil.notify", "vigil.config"}
+PARTS = {f"vigil.{name}" for name in ("observe", "runtimes", "store", "agents", "forensics", "notify", "config", "manifest")}
 STDLIB = set(sys.stdlib_module_names)
 
 # Part: what of Vigil it may import besides itself. A name stands for a module and all below it.
@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.command": {"vigil.keeper.kernel"},
     "vigil.recording": {"vigil.core", *SMALL},
     "vigil.config": {"vigil.core", *SMALL},
+    "vigil.manifest": {"vigil.core", "vigil.config", "vigil.agents", *SMALL},
     "vigil.notify": {"vigil.core", "vigil.command", *SMALL},
     "vigil.observe": {"vigil.core", *KEEPER, *SMALL},
     "vigil.runtimes": {"vigil.core", "vigil.command", *KEEPER, *SMALL},
@@ -46,12 +47,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.demo": {"vigil.client", "vigil.fake_agent", *KEEPER, *SMALL},
     # It looks where no daemon answers.
     "vigil.doctor": {"vigil.client", "vigil.config", "vigil.store.revision", *KEEPER, *SMALL},
-    "vigil.cli": {"vigil.client", "vigil.fake_agent", "vigil.demo", "vigil.doctor", "vigil.recording", *SMALL},
+    "vigil.cli": {
+        "vigil.client",
+        "vigil.fake_agent",
+        "vigil.demo",
+        "vigil.doctor",
+        "vigil.recording",
+        "vigil.manifest",
+        *SMALL,
+    },
 }
 # Part: what of others it may import besides the standard library.
 MAY_USE: dict[str, set[str]] = {
     "vigil.store": {"sqlalchemy", "alembic", "pydantic"},
     "vigil.config": {"pydantic"},
+    "vigil.manifest": {"pydantic", "pydantic_core"},
     "vigil.daemon": {"structlog"},
     "vigil.api": {"fastapi", "pydantic", "uvicorn", "starlette"},
     "vigil.cli": {"click"},

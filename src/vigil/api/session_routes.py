@@ -48,10 +48,14 @@ async def sessions(daemon: TheDaemon, all: bool = False) -> Response:
     """Every session; without `all`, those that have been over for a day are left out."""
     found = [session for session in daemon.operations.sessions() if all or not daemon.is_old(session)]
     found.sort(key=lambda session: session.name)
-    shown = [session_view(session, daemon.operations.incidents_of(session)) for session in found]
+    shown = [_view(daemon, session) for session in found]
     trouble = daemon.supervisor.store_trouble
     headers = {"x-vigil-trouble": plain(trouble)[:200].encode("ascii", "replace").decode()} if trouble else None
     return Response(json.dumps(shown), media_type="application/json", headers=headers)
+
+
+def _view(daemon: Daemon, session: Session) -> dict[str, Any]:
+    return session_view(session, daemon.operations.incidents_of(session), daemon.machine.roles.get(session.role or ""))
 
 
 @router.post("/v1/sessions", status_code=201)
@@ -116,7 +120,7 @@ async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """All there is about one session."""
     await daemon.look(daemon.operations.find(name))
     session = daemon.operations.find(name)
-    detail = session_detail(session, daemon.operations.incidents_of(session))
+    detail = session_detail(session, daemon.operations.incidents_of(session), daemon.machine.roles.get(session.role or ""))
     return detail | {"survivors": await _survivors(daemon, session)}
 
 

@@ -8,13 +8,14 @@ from typing import Any
 from vigil.core.explain import Explanation, why_of
 from vigil.core.health import health_of
 from vigil.core.model import ALIVE, Axis, Death, Incident, Reading, Session
+from vigil.core.roles import Role
 from vigil.moments import rfc3339
 from vigil.redact import redact_command
 from vigil.store.store import StoredEvent
 
 
-def session_view(session: Session, incidents: Iterable[Incident] = ()) -> dict[str, Any]:
-    """Return one session, with the ids of its open incidents."""
+def session_view(session: Session, incidents: Iterable[Incident] = (), role: Role | None = None) -> dict[str, Any]:
+    """Return one session, with the ids of its open incidents; what is counted against a replica is its role's."""
     launch, hold, policy = session.launch, session.hold, session.spec.restart
     up = session.state in ALIVE and launch is not None and launch.ended_at is None
     backoff_until = hold.until if hold is not None and hold.reason == "backoff" else None
@@ -36,7 +37,7 @@ def session_view(session: Session, incidents: Iterable[Incident] = ()) -> dict[s
         "last_activity_at": rfc3339(session.last_activity_at),
         "axes": {axis.value: _reading_view(session.axes.get(axis)) for axis in Axis},
         "restarts": {
-            "count": session.charges,
+            "count": session.charges if role is None else role.charges,
             "max": policy.max_restarts,
             "policy": policy.when.value,
             "backoff_until": rfc3339(backoff_until),
@@ -50,10 +51,11 @@ def session_view(session: Session, incidents: Iterable[Incident] = ()) -> dict[s
     }
 
 
-def session_detail(session: Session, incidents: Iterable[Incident] = ()) -> dict[str, Any]:
+def session_detail(session: Session, incidents: Iterable[Incident] = (), role: Role | None = None) -> dict[str, Any]:
     """Return all there is about one session."""
     launch, doubt = session.launch, session.doubt
-    return session_view(session, incidents) | {
+    return session_view(session, incidents, role) | {
+        "role": session.role,
         "axes": {
             axis.value: None if reading is None else {**(_reading_view(reading) or {}), "why": reading.why}
             for axis in Axis

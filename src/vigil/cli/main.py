@@ -26,6 +26,11 @@ COMMANDS = {
     "restart": ("verbs", "End a session and launch it anew."),
     "reset": ("verbs", "End a session's backoff or saturation."),
     "rm": ("rm", "End a session and purge its identity."),
+    "up": ("up", "Make the teams of a manifest so."),
+    "plan": ("up", "Show what `up` would do, and what waits."),
+    "down": ("up", "End and forget what manifests declared."),
+    "schema": ("schema", "Print the JSON Schema of the manifest."),
+    "scale": ("up", "Give a role more replicas, or fewer."),
     "deaths": ("deaths", "List death records, newest first."),
     "death": ("deaths", "Show one death with its evidence."),
     "incidents": ("incidents", "List what needs a human."),
@@ -83,7 +88,9 @@ def main() -> None:
     except click.Abort:
         code = 130
     except VigilError as error:
-        code = fail(str(error), error.exit_code)
+        for problem in error.problems:
+            fail(problem, error.exit_code)
+        code = fail("Nothing was applied." if error.problems else str(error), error.exit_code)
     except BrokenPipeError:
         code = 0
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains on its way out

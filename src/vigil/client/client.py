@@ -55,6 +55,22 @@ class Client:
         """End a session and purge its identity."""
         return self._ask("DELETE", f"{self._path(name)}{_query(reason=reason or None)}")
 
+    def plan(self, manifest: Json) -> Json:
+        """Return what applying a manifest would do."""
+        return self._ask("POST", "/v1/manifest:plan", manifest)
+
+    def apply(self, manifest: Json) -> Json:
+        """Apply a manifest."""
+        return self._ask("POST", "/v1/manifest:apply", manifest)
+
+    def scale(self, role: str, replicas: int) -> Json:
+        """Change how many replicas a role has."""
+        return self._ask("POST", f"/v1/roles/{quote(role, safe='/')}:scale{_query(replicas=replicas)}")
+
+    def down(self, team: str | None = None) -> Json:
+        """Take down a team, or all of them."""
+        return self._ask("POST", f"/v1/teams:down{_query(team=team)}")
+
     def why(self, name: str) -> Json:
         """Return why a session is as it is."""
         return self._ask("GET", f"{self._path(name)}:why")
@@ -140,7 +156,9 @@ def _error_of(answer: http.Answer) -> VigilError:
     text = answer.read()
     try:
         body = json.loads(text)
-        return BY_EXIT_CODE[body["exit_code"]](body["error"])
+        error = BY_EXIT_CODE[body["exit_code"]](body["error"])
+        error.problems = tuple(body.get("problems", ()))
+        return error
     except (ValueError, KeyError, TypeError):
         return VigilError(f"the daemon answered {answer.status}: {text[:200].decode('utf-8', 'replace')}")
 

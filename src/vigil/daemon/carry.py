@@ -27,7 +27,7 @@ from vigil.daemon.log import log
 from vigil.daemon.outputs import Outputs
 from vigil.daemon.secrets import Secrets
 from vigil.daemon.signals import end_processes
-from vigil.home import Home
+from vigil.home import Home, environment_of_role
 from vigil.keeper import kernel, records
 from vigil.observe.clients import read_clients
 from vigil.observe.descendants import find_named
@@ -94,7 +94,7 @@ class Carrier:
         self._kinds[launch.id] = session.spec.runtime
         try:
             await self._remove_launch(f"{session.id}-{launch.number - LAUNCHES_KEPT}")
-            env = await asyncio.to_thread(self._read_environment, session.id)
+            env = await asyncio.to_thread(self._read_environment, session)
             agent = self._agent_of(session.spec.agent)
             order = Order(session, launch, env, agent.converses)
             await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
@@ -336,8 +336,9 @@ class Carrier:
     def _environment(self, session_id: str) -> str:
         return str(self._home.environments / f"{session_id}.json")
 
-    def _read_environment(self, session_id: str) -> dict[str, str]:
-        with open(self._environment(session_id), encoding="utf-8", errors="surrogateescape") as file:
+    def _read_environment(self, session: Session) -> dict[str, str]:
+        name = session.id if session.role is None else environment_of_role(session.role)
+        with open(self._environment(name), encoding="utf-8", errors="surrogateescape") as file:
             found = json.load(file)
         assert isinstance(found, dict)
         return found

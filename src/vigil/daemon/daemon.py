@@ -35,6 +35,7 @@ from vigil.daemon.screens import Screens
 from vigil.daemon.secrets import Secrets
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.sweep import Sweep
+from vigil.daemon.teams import Teams
 from vigil.daemon.witness import Witness
 from vigil.home import Home
 from vigil.keeper import kernel
@@ -62,7 +63,8 @@ class Daemon:
         self.clock.anchor(home.path / "clock.json", kernel.read_boot())
         self.started_at = self.clock.now()
         sessions, incidents = store.read_sessions(), [*store.read_incidents(), *store.read_untold()]
-        self.machine = Machine(sessions, incidents)
+        roles = store.read_roles()
+        self.machine = Machine(sessions, incidents, roles)
         self.feed = Feed(store)
         self.supervisor = Supervisor(self.machine, store, self.feed, self.clock)
         feed = self.supervisor.feed
@@ -88,6 +90,7 @@ class Daemon:
             feed,
         )
         self.operations = Operations(home, self.supervisor, self.runtimes, self.config, secrets)
+        self.teams = Teams(home, self.supervisor, self.operations, self.runtimes, self.config)
         screens = Screens(home, self.runtimes[RuntimeKind.TMUX])
         self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
         self.alarms = Alarms(self.clock, feed)
@@ -110,7 +113,7 @@ class Daemon:
         self.recorder = recorder
         if recorder is not None:
             recorder.on_ended = self._recording_ended
-            recorder.begin(self.started_at, sessions, incidents)
+            recorder.begin(self.started_at, sessions, incidents, roles)
             self.supervisor.on_handled = recorder.handled
 
     async def start(self) -> None:

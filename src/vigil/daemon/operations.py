@@ -81,7 +81,7 @@ class Operations:
 
     async def run(self, wanted: Wanted, actor: str) -> Session:
         """Declare a session and launch it; everything that can be wrong is found before anything is created."""
-        session_id = "s" + base64.b32encode(os.urandom(5)).decode().lower()
+        session_id = new_session_id()
         configured = self._config.read().agents
         if wanted.agent not in KINDS and wanted.agent not in configured:
             raise UsageError(f"{wanted.agent!r} is no agent known here: use one of {', '.join(names_of(configured))}")
@@ -184,6 +184,11 @@ class Operations:
             raise VigilError(problem)
         if not os.path.isdir(session.spec.cwd):
             raise VigilError(f"{session.spec.cwd} is no folder any more: {session.name} cannot be started there")
+
+
+def new_session_id() -> str:
+    """Return an id that no session has had."""
+    return "s" + base64.b32encode(os.urandom(5)).decode().lower()
 
 
 def why_not_launched(session: Session) -> str | None:

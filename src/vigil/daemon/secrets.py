@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from vigil.core.model import Session
-from vigil.home import Home
+from vigil.home import Home, environment_of_role
 from vigil.redact import Redactor, secrets_of
 
 
@@ -21,7 +21,8 @@ class Secrets:
         """Return what takes a session's secrets out of a text; of one that is gone, what looks like a secret."""
         session = self._find(session_id)
         try:
-            env = json.loads((self._home.environments / f"{session_id}.json").read_text("utf-8", "surrogateescape"))
+            name = environment_of_role(session.role) if session is not None and session.role else session_id
+            env = json.loads((self._home.environments / f"{name}.json").read_text("utf-8", "surrogateescape"))
         except (OSError, ValueError, RecursionError):
             env = {}
         env = {k: v for k, v in env.items() if isinstance(v, str)} if isinstance(env, dict) else {}

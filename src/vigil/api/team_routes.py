@@ -1,0 +1,79 @@
+"""Routes about teams: a manifest planned and applied, roles scaled, teams taken down."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from vigil.api.access import TheDaemon, may_change
+from vigil.core.model import Spec
+from vigil.core.plan import Plan
+from vigil.core.roles import Manifest, RoleSpec
+from vigil.moments import rfc3339
+
+router = APIRouter()
+
+
+class ManifestRequest(BaseModel):
+    """A manifest as its file holds it, and where that lies."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    path: str = "vigil.toml"
+    folder: str
+    env: dict[str, str] = Field(default_factory=dict)
+    replace: bool = False
+
+
+@router.post("/v1/manifest:plan")
+async def plan(daemon: TheDaemon, wanted: ManifestRequest) -> dict[str, Any]:
+    """What applying a manifest would do; nothing is done."""
+    declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder)
+    found = daemon.teams.plan(declared.manifest, wanted.replace)
+    return plan_view(declared.manifest.workspace, found) | {"without_effect": idle_keys(declared.manifest)}
+
+
+@router.post("/v1/manifest:apply")
+async def apply(daemon: TheDaemon, wanted: ManifestRequest, request: Request) -> dict[str, Any]:
+    """Apply a manifest; returns when all of it is declared, and launching at its pace."""
+    actor = may_change(daemon, request, None)
+    declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder)
+    done = await daemon.teams.apply(declared, wanted.env, wanted.replace, actor)
+    return plan_view(declared.manifest.workspace, done) | {"without_effect": idle_keys(declared.manifest)}
+
+
+@router.post("/v1/roles/{name:path}:scale")
+async def scale(daemon: TheDaemon, name: str, replicas: int, request: Request) -> dict[str, Any]:
+    """Change how many replicas a role has."""
+    actor = may_change(daemon, request, None)
+    workspace = daemon.teams.find(name).spec.workspace
+    return plan_view(workspace, await daemon.teams.scale(name, replicas, actor))
+
+
+@router.post("/v1/teams:down")
+async def down(daemon: TheDaemon, request: Request, team: str | None = None) -> dict[str, Any]:
+    """Take down a team, or all of them."""
+    actor = may_change(daemon, request, None)
+    return plan_view(None, await daemon.teams.down(team, actor))
+
+
+def idle_keys(manifest: Manifest) -> list[str]:
+    """Return the keys that were given and have no effect yet."""
+    plain = RoleSpec("", "", "", 0, Spec((), ""))
+    keys = ("after_crash", "retry_saturated_s", "idle_ttl_s", "health", "watchdog")
+    return [key.removesuffix("_s") for key in keys if any(getattr(r, key) != getattr(plain, key) for r in manifest.roles)]
+
+
+def plan_view(workspace: str | None, plan: Plan) -> dict[str, Any]:
+    """Return a plan as the interface shows it."""
+    return {
+        "workspace": workspace,
+        "steps": [{"do": step.do.value, "role": step.role, "slot": step.slot, "why": step.why} for step in plan.steps],
+        "held": [
+            {"slot": held.slot, "reason": held.reason, "why": held.why, "until": rfc3339(held.until)} for held in plan.held
+        ],
+    }

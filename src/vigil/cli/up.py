@@ -1,0 +1,140 @@
+"""`vigil up`, `plan`, `down`, `scale`: a manifest made so, shown, taken down; a role with more replicas or fewer."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vigil.cli.options import output_option
+from vigil.cli.run import environment
+from vigil.cli.table import Column, print_table
+from vigil.client import Client, connect
+from vigil.errors import VigilError
+
+Json = dict[str, Any]
+STEPS = (Column("DO"), Column("WHAT", shrink=True), Column("WHY", shrink=True))
+UNSETTLED = ("starting", "ending")
+POLL_S = 0.2
+SETTLE_S = 600.0
+
+file_argument = click.argument("file", required=False, default="vigil.toml", type=click.Path(dir_okay=False))
+replace_option = click.option("--replace", is_flag=True, help="Restart replicas that run what was declared before.")
+
+
+@click.command()
+@file_argument
+@click.option("--dry-run", is_flag=True, help="Only show what would be done, as `vigil plan` does.")
+@replace_option
+@output_option
+def up(file: str, dry_run: bool, replace: bool, output: str) -> None:
+    """Make the teams of a manifest so (default: vigil.toml); what is as declared already is not touched.
+
+    Example: vigil up vigil.toml
+    """
+    manifest = _read(file, replace)
+    daemon = connect()
+    if dry_run:
+        _show(daemon.plan(manifest), output)
+        return
+    done = daemon.apply(manifest | {"env": environment(())})
+    if output != "json":
+        _follow(daemon, done)
+    _show(done, output)
+
+
+@click.command()
+@file_argument
+@replace_option
+@output_option
+def plan(file: str, replace: bool, output: str) -> None:
+    """Show what `vigil up` would do and why, and which replicas wait or rest, each with its reason.
+
+    Example: vigil plan vigil.toml
+    """
+    _show(connect().plan(_read(file, replace)), output)
+
+
+@click.command()
+@click.argument("team", required=False)
+@output_option
+def down(team: str | None, output: str) -> None:
+    """End and forget what manifests declared: TEAM, or everything. Sessions started by `vigil run` stay.
+
+    Example: vigil down backend
+    """
+    _show(connect().down(team), output)
+
+
+@click.command()
+@click.argument("role", metavar="TEAM/ROLE")
+@click.argument("replicas", type=int)
+@output_option
+def scale(role: str, replicas: int, output: str) -> None:
+    """Give a role so many replicas, until the next `vigil up`; the newest are ended first.
+
+    Example: vigil scale backend/coder 4
+    """
+    daemon = connect()
+    done = daemon.scale(role, replicas)
+    if output != "json":
+        _follow(daemon, done)
+    _show(done, output)
+
+
+def _read(file: str, replace: bool) -> Json:
+    path = Path(file)
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise VigilError(f"{file} does not exist: name a manifest, or write one (docs/manifest.md)") from None
+    except UnicodeDecodeError:
+        raise VigilError(f"{file} is not UTF-8") from None
+    except OSError as error:
+        raise VigilError(f"{file}: {error.strerror}") from None
+    return {"text": text, "path": file, "folder": os.path.abspath(path.parent), "replace": replace}
+
+
+def _follow(daemon: Client, done: Json) -> None:
+    """Say how far it is while replicas come up, on a terminal only; Ctrl-C leaves them coming up."""
+    wanted = {step["slot"] for step in done["steps"] if step["do"] in ("create", "replace")}
+    if not wanted or not sys.stderr.isatty():
+        return
+    deadline = time.monotonic() + SETTLE_S
+    while time.monotonic() < deadline:
+        found = [session for session in daemon.sessions(everything=True) if session["name"] in wanted]
+        settled = [session for session in found if not _is_unsettled(session)]
+        print(f"\r{len(settled)} of {len(wanted)} up", end="", file=sys.stderr, flush=True)
+        if len(settled) == len(wanted):
+            break
+        time.sleep(POLL_S)
+    print(file=sys.stderr)
+
+
+def _is_unsettled(session: Json) -> bool:
+    hold = session["hold"]
+    return session["state"] in UNSETTLED or (hold is not None and hold["reason"] in ("pace", "survivor"))
+
+
+def _show(plan: Json, output: str) -> None:
+    if plan.get("without_effect"):
+        click.echo(f"vigil: read, and without effect yet: {', '.join(plan['without_effect'])}", err=True)
+    if output == "json":
+        print(json.dumps(plan))
+        return
+    rows = [[step["do"], step["slot"] or step["role"], step["why"]] for step in plan["steps"]]
+    rows += [["hold", held["slot"], _held(held)] for held in plan["held"]]
+    if rows:
+        print_table(STEPS, rows, wide=output == "wide")
+    else:
+        print("everything is as declared")
+
+
+def _held(held: Json) -> str:
+    until = f" until {held['until']}" if held["until"] else ""
+    return f"{held['reason']}{until}: {held['why']}"

@@ -1,0 +1,310 @@
+"""Teams: a manifest made so, kept so, changed and taken down; real tmux, real deaths."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.instance import Instance, alive, wait_for
+from tests.live.watching import at
+
+Json = dict[str, Any]
+ROLE = """
+[[team.role]]
+name = "{name}"
+replicas = {replicas}
+agent = "generic"
+runtime = "{runtime}"
+command = {command}
+cwd = "/"
+restart = "{restart}"
+max_restarts = {max_restarts}
+backoff = {{ base = "{base}", cap = "60s" }}
+"""
+SLEEP = '["sleep", "1000"]'
+
+
+def role(
+    name: str = "coder",
+    replicas: int = 2,
+    command: str = SLEEP,
+    runtime: str = "tmux",
+    restart: str = "always",
+    max_restarts: int = 0,
+    base: str = "1s",
+) -> str:
+    return ROLE.format(
+        name=name, replicas=replicas, command=command, runtime=runtime, restart=restart, max_restarts=max_restarts, base=base
+    )
+
+
+def manifest(*roles: str, team: str = "backend", workspace: str = "shop") -> str:
+    return f'workspace = "{workspace}"\n[[team]]\nname = "{team}"\n' + "".join(roles)
+
+
+def up(vigil: Instance, text: str, *more: str) -> Json:
+    path = vigil.path / "vigil.toml"
+    path.write_text(text)
+    found = vigil.json("up", str(path), *more)
+    assert isinstance(found, dict)
+    return found
+
+
+def wait_running(vigil: Instance, *names: str) -> list[Json]:
+    return [vigil.wait_state(name, "running") for name in names]
+
+
+def slots(replicas: int, name: str = "coder", team: str = "backend") -> list[str]:
+    return [f"shop/{team}/{name}/{index}" for index in range(replicas)]
+
+
+def shown(vigil: Instance) -> dict[str, str]:
+    return {session["name"]: session["state"] for session in vigil.client.sessions(everything=True)}
+
+
+def test_what_was_declared_is_made_so_and_the_second_time_nothing_is_done(vigil: Instance) -> None:
+    text = manifest(role(replicas=2), role("tester", 1, runtime="headless"))
+
+    first = up(vigil, text)
+    before = wait_running(vigil, *slots(2), "shop/backend/tester/0")
+    second = up(vigil, text)
+
+    assert [step["do"] for step in first["steps"]] == ["declare", "create", "create", "declare", "create"]
+    assert (second["steps"], second["held"]) == ([], [])
+    after = wait_running(vigil, *slots(2), "shop/backend/tester/0")
+    assert [session["pid"] for session in before] == [session["pid"] for session in after]
+    assert "everything is as declared" in vigil.ok("plan", str(vigil.path / "vigil.toml"))
+
+
+def test_a_killed_pane_is_shown_as_crashed_until_its_replacement(vigil: Instance) -> None:
+    up(vigil, manifest(role(replicas=2, base="2s", max_restarts=5)))
+    wait_running(vigil, *slots(2))
+
+    vigil.tmux(slots(2)[0], "kill-pane")
+
+    crashed = vigil.wait_state(slots(2)[0], "crashed", within_s=5)
+    assert (crashed["restarts"]["count"], crashed["hold"]["reason"]) == (1, "backoff")
+    died_at, again_at = at(crashed["last_death"]["at"]), at(crashed["restarts"]["next_attempt_at"])
+    assert 1.8 <= again_at - died_at <= 2.2
+    assert vigil.get(slots(2)[1])["state"] == "running"
+    assert vigil.get(slots(2)[1])["restarts"]["count"] == 1  # the count is the role's
+    back = vigil.wait_state(slots(2)[0], "running")
+    assert back["launch"].endswith("-2")
+
+
+def test_five_that_die_in_one_instant_are_one_charge_one_marker_and_five_replacements(vigil: Instance) -> None:
+    names = slots(5)
+    up(vigil, manifest(role(replicas=5, runtime="headless", base="2s", max_restarts=3)))
+    pids = [session["pid"] for session in wait_running(vigil, *names)]
+
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+    wait_for(lambda: all(vigil.deaths(name) for name in names), 10, "five deaths")
+    states = shown(vigil)
+    assert sorted(states[name] for name in names) == ["crashed", *["pending"] * 4]
+    assert states[names[0]] == "crashed"
+    wait_for(lambda: all(vigil.get(name)["launch"].endswith("-2") for name in names), 20, "five replacements")
+    assert {vigil.get(name)["restarts"]["count"] for name in names} == {1}
+
+
+def test_after_its_restarts_a_role_is_saturated_on_every_path_of_death_until_a_reset(vigil: Instance) -> None:
+    name = slots(1)[0]
+    up(vigil, manifest(role(replicas=1, base="0.2s", max_restarts=2)))
+    kills: list[Callable[[Json], object]] = [
+        lambda _: vigil.tmux(name, "kill-pane"),
+        lambda session: os.kill(session["pid"], signal.SIGKILL),
+        lambda session: os.kill(session["server_pid"], signal.SIGKILL),
+    ]
+
+    for number, kill in enumerate(kills, 1):
+        session = wait_for(lambda n=number: _launched(vigil, name, n), 20, f"launch {number}")  # type: ignore[misc]
+        kill(session)
+        vigil.wait_death(name, number)
+
+    failed = vigil.wait_state(name, "failed")
+    assert (failed["restarts"]["count"], failed["restarts"]["saturated"]) == (3, True)
+    kinds = [incident["kind"] for incident in vigil.client.incidents()]
+    assert kinds.count("saturated") == 1
+
+    vigil.client.ask("reset", name)
+
+    assert vigil.wait_state(name, "running")["restarts"]["count"] == 0
+
+
+def _launched(vigil: Instance, name: str, number: int) -> Json | None:
+    session = vigil.get(name)
+    return session if session["state"] == "running" and session["launch"].endswith(f"-{number}") else None
+
+
+def test_a_daemon_killed_inside_a_backoff_keeps_the_window_and_charges_nobody_again(vigil: Instance) -> None:
+    name = slots(1)[0]
+    up(vigil, manifest(role(replicas=1, base="4s", runtime="headless")))
+    (session,) = wait_running(vigil, name)
+    os.kill(session["pid"], signal.SIGKILL)
+    before = vigil.wait_state(name, "crashed")
+
+    vigil.kill_daemon()
+    vigil.start()
+
+    after = vigil.get(name)
+    assert (after["state"], after["hold"], after["restarts"]["count"]) == ("crashed", before["hold"], 1)
+    back = vigil.wait_state(name, "running")
+    assert at(back["state_since"]) >= at(before["hold"]["until"]) - 0.05
+
+
+@pytest.mark.parametrize(
+    ("restart", "code", "state"),
+    [("on-failure", 0, "succeeded"), ("never", 0, "succeeded"), ("never", 3, "failed"), ("always", 0, "crashed")],
+)
+def test_a_policy_means_the_same_for_a_replica(vigil: Instance, restart: str, code: int, state: str) -> None:
+    name = slots(1)[0]
+
+    up(
+        vigil,
+        manifest(role(replicas=1, command=f'["sh", "-c", "exit {code}"]', restart=restart, runtime="headless", base="30s")),
+    )
+
+    assert vigil.wait_state(name, state)["why"]
+    plan = vigil.json("plan", str(vigil.path / "vigil.toml"))
+    assert (plan["steps"], [held["slot"] for held in plan["held"]]) == ([], [name])
+
+
+def test_what_an_operator_stopped_keeps_its_slot(vigil: Instance) -> None:
+    text = manifest(role(replicas=2, runtime="headless"))
+    up(vigil, text)
+    wait_running(vigil, *slots(2))
+
+    vigil.client.ask("stop", slots(2)[0])
+    again = up(vigil, text)
+
+    assert ([step["do"] for step in again["steps"]], [held["reason"] for held in again["held"]]) == ([], ["stopped"])
+    assert shown(vigil) == {slots(2)[0]: "stopped", slots(2)[1]: "running"}
+
+
+def test_a_role_taken_out_is_drained_and_its_neighbours_are_not(vigil: Instance) -> None:
+    both = manifest(role("a", 1, runtime="headless"), role("aa", 1, runtime="headless"))
+    up(vigil, both)
+    first, second = wait_running(vigil, "shop/backend/a/0", "shop/backend/aa/0")
+
+    up(vigil, manifest(role("aa", 1, runtime="headless")))
+
+    assert not alive(first["pid"])
+    assert alive(second["pid"])
+    assert shown(vigil) == {"shop/backend/aa/0": "running"}
+    assert vigil.ok("ls")
+
+
+def test_scaling_down_ends_the_newest_and_up_the_slots_that_are_missing(vigil: Instance) -> None:
+    up(vigil, manifest(role(replicas=3, runtime="headless")))
+    wait_running(vigil, *slots(3))
+
+    down = vigil.json("scale", "backend/coder", "1")
+    assert [step["slot"] for step in down["steps"] if step["do"] == "drain"] == [slots(3)[2], slots(3)[1]]
+    assert list(shown(vigil)) == slots(1)
+    vigil.json("scale", "shop/backend/coder", "2")
+
+    wait_running(vigil, *slots(2))
+    refused = vigil.run_cli("scale", "backend/coder", "--", "-1")
+    assert (refused.returncode, "from 0 to 1000" in refused.stderr) == (2, True)
+
+
+def test_a_changed_command_waits_unless_it_is_to_be_replaced(vigil: Instance) -> None:
+    up(vigil, manifest(role(replicas=1, runtime="headless")))
+    (before,) = wait_running(vigil, *slots(1))
+    changed = manifest(role(replicas=1, runtime="headless", command='["sleep", "1001"]'))
+
+    held = up(vigil, changed)
+    assert [found["reason"] for found in held["held"]] == ["changed"]
+    assert alive(before["pid"])
+    up(vigil, changed, "--replace")
+
+    (after,) = wait_running(vigil, *slots(1))
+    assert after["command"] == ["sleep", "1001"]
+    assert not alive(before["pid"])
+    assert vigil.deaths(slots(1)[0])[0]["cause"] == "operator"
+
+
+def test_everything_that_is_missing_is_said_together_and_nothing_is_applied(vigil: Instance) -> None:
+    path = vigil.path / "vigil.toml"
+    bad = role("b", 1).replace('cwd = "/"', 'cwd = "/nowhere"')
+    path.write_text(manifest(role("a", 1, command='["no-such-agent"]'), bad))
+
+    refused = vigil.run_cli("up", str(path))
+
+    assert refused.returncode == 1
+    assert "no-such-agent was not found in PATH" in refused.stderr
+    assert "/nowhere is not a folder" in refused.stderr
+    assert "Nothing was applied." in refused.stderr
+    assert shown(vigil) == {}
+
+
+def test_ten_mistakes_are_ten_lines_and_nothing_is_applied(vigil: Instance) -> None:
+    path = vigil.path / "vigil.toml"
+    lines = role("a", 1).replace('restart = "always"', 'restart = "alwyas"').replace("replicas = 1", "replicas = -1")
+    path.write_text(manifest(lines, role("a", 100000), role("B", 1).replace("base = ", "bsae = ")))
+
+    refused = vigil.run_cli("up", str(path))
+
+    problems = refused.stderr.splitlines()
+    assert refused.returncode == 2
+    assert len(problems) >= 6
+    assert all(line.startswith("vigil: ") for line in problems)
+    assert problems[-1] == "vigil: Nothing was applied."
+    assert any("restart (line " in line and '"alwyas"' in line for line in problems)
+    assert shown(vigil) == {}
+
+
+def test_down_ends_a_team_and_leaves_the_others_and_lone_sessions(vigil: Instance) -> None:
+    vigil.run("lone", "sleep", "1000", runtime="headless")
+    text = (
+        manifest(role(replicas=1, runtime="headless")) + '[[team]]\nname = "backend2"\n' + role(replicas=1, runtime="headless")
+    )
+    up(vigil, text)
+    wait_running(vigil, slots(1)[0], slots(1, team="backend2")[0])
+
+    vigil.ok("down", "backend")
+    assert shown(vigil) == {"lone": "running", slots(1, team="backend2")[0]: "running"}
+    vigil.ok("down")
+
+    assert shown(vigil) == {"lone": "running"}
+    assert not list(vigil.home.environments.glob("role-*"))
+    assert vigil.run_cli("down", "backend").returncode == 3
+
+
+def test_a_namesake_of_a_role_is_born_clean(vigil: Instance) -> None:
+    text = manifest(role(replicas=1, runtime="headless", base="30s", max_restarts=1))
+    up(vigil, text)
+    (session,) = wait_running(vigil, *slots(1))
+    os.kill(session["pid"], signal.SIGKILL)
+    vigil.wait_state(slots(1)[0], "crashed")
+
+    vigil.ok("down")
+    up(vigil, text)
+
+    (born,) = wait_running(vigil, *slots(1))
+    assert (born["restarts"]["count"], born["last_death"]) == (0, None)
+
+
+def test_keys_without_effect_yet_are_named(vigil: Instance, tmp_path: Path) -> None:
+    path = tmp_path / "vigil.toml"
+    path.write_text(manifest(role(replicas=0) + 'idle_ttl = "1h"\n'))
+
+    assert "without effect yet: idle_ttl" in vigil.run_cli("up", str(path)).stderr
+
+
+def test_a_changed_environment_holds_for_the_next_launch(vigil: Instance) -> None:
+    text = manifest(role(replicas=1, runtime="headless", command='["sh", "-c", "echo $WORD; exec sleep 1000"]'))
+    up(vigil, text + 'env = { WORD = "one" }\n')
+    wait_running(vigil, *slots(1))
+
+    again = up(vigil, text + 'env = { WORD = "two" }\n')
+    vigil.client.ask("restart", slots(1)[0])
+
+    assert again["steps"] == []
+    wait_for(lambda: vigil.ok("logs", slots(1)[0]).strip() == "two", 10, "the new word")
