@@ -45,6 +45,16 @@ def come_back(stage: Stage, index: int) -> None:
     stage.tell(make_launched(stage.launch(f"s{index}").id, stage.now))
 
 
+def at_its_limit() -> Stage:
+    """Return a role that has had all the restarts its policy allows."""
+    stage = team()
+    for _ in range(2):
+        die(stage, 0)
+        come_back(stage, 0)
+        stage.now += 5.0
+    return stage
+
+
 def states(stage: Stage) -> list[str]:
     return [stage.state(session_id) for session_id in sorted(stage.machine.sessions)]
 
@@ -83,11 +93,7 @@ def test_a_death_that_nobody_is_to_blame_for_costs_the_role_nothing() -> None:
 
 
 def test_a_role_saturates_once_and_says_so_once_and_its_healthy_replicas_are_not_touched() -> None:
-    stage = team()
-    for _ in range(2):
-        die(stage, 0)
-        come_back(stage, 0)
-        stage.now += 5.0
+    stage = at_its_limit()
 
     die(stage, 0)
     die(stage, 1)
@@ -98,11 +104,7 @@ def test_a_role_saturates_once_and_says_so_once_and_its_healthy_replicas_are_not
 
 
 def test_a_reset_of_one_replica_brings_back_all_that_wait_and_forgets_the_count() -> None:
-    stage = team()
-    for _ in range(2):
-        die(stage, 0)
-        come_back(stage, 0)
-        stage.now += 5.0
+    stage = at_its_limit()
     die(stage, 0)
     die(stage, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from types import NoneType
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -58,25 +59,31 @@ def worded(kind: str, where: Place, value: object, context: dict[str, Any]) -> s
     if kind == "value_error":
         return str(context["error"])  # raised by the models, in our words already
     if kind == "extra_forbidden":
-        return _unknown(where)
+        return unknown_key(File, where)
     if kind == "missing":
         return "is missing"
     return f"{shown(value)} is not {KINDS.get(kind, 'what belongs here')}"  # a later pydantic may know more kinds
 
 
-def _unknown(where: Place) -> str:
-    keys = _keys_at(where[:-1])
+def unknown_key(root: type[BaseModel], where: Place) -> str:
+    """Say of a key that nobody knows what there is instead."""
+    keys = _keys_at(root, where[:-1])
     near = difflib.get_close_matches(str(where[-1]), keys, n=1)
     return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; there are: {listed(keys)}"
 
 
-def _keys_at(where: Place) -> list[str]:
+def _keys_at(root: type[BaseModel], where: Place) -> list[str]:
     """Return the keys of the table at a place."""
-    kind: Any = File
+    kind: Any = root
     for part in where:
         # A list and a dictionary of tables have these as their last argument.
-        kind = kind.model_fields[part].annotation if _is_table(kind) else get_args(kind)[-1]
+        kind = _given(kind.model_fields[part].annotation if _is_table(kind) else get_args(kind)[-1])
     return list(kind.model_fields)
+
+
+def _given(kind: Any) -> Any:
+    """Return what stands there if it is not missing."""
+    return get_args(kind)[0] if NoneType in get_args(kind) else kind
 
 
 def _is_table(kind: Any) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from vigil.agents.kinds import Configured
-from vigil.config.checking import KEY, MOST_PROBLEMS, worded
-from vigil.config.wording import listed, place
+from vigil.config.checking import KEY, MOST_PROBLEMS, unknown_key, worded
+from vigil.config.wording import place
 from vigil.core.model import RestartPolicy
 from vigil.manifest.contradictions import contradictions
 from vigil.manifest.lines import Place, line_at, lines_of
@@ -56,26 +55,7 @@ def _one(where: Place, problem: ErrorDetails | str, line: int | None) -> str:
 
 def _words_for(where: Place, mistake: ErrorDetails) -> str:
     if mistake["type"] == "extra_forbidden":
-        return _unknown(where)
+        return unknown_key(File, where)
     if tuple(part for part in where if isinstance(part, str))[:3] == ENV and mistake["type"] != "value_error":
         return f"must be {'text in quotes' if len(where) > 5 else 'a table'}"  # what stands there is not shown
     return worded(mistake["type"], where, mistake["input"], mistake.get("ctx", {}))
-
-
-def _unknown(where: Place) -> str:
-    keys = _keys_at(where[:-1])
-    near = difflib.get_close_matches(str(where[-1]), keys, n=1)
-    return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; there are: {listed(keys)}"
-
-
-def _keys_at(where: Place) -> list[str]:
-    """Return the keys of the table at a place."""
-    kind: Any = File
-    for part in where:
-        # A list of tables has them as its argument, a table that may be missing as its first.
-        kind = kind.model_fields[part].annotation if _is_table(kind) else get_args(kind)[0]
-    return list((kind if _is_table(kind) else get_args(kind)[0]).model_fields)
-
-
-def _is_table(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
