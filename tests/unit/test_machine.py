@@ -1270,3 +1270,16 @@ def test_a_hold_that_waits_for_a_person_is_not_ended_by_a_new_daemon() -> None:
     held = make_session(State.PENDING, hold=Hold("limit", None), launch=make_launch(ended_at=1100.0, closed=True), launches=1)
 
     assert kinds(Stage([held]).tell(Resumed())) == []
+
+
+def test_what_died_before_its_birth_was_told_is_ended_when_it_is_asked_for_again() -> None:
+    stage = starting()
+    stage.ask("stop")
+    stage.exit(signal=9)  # told before the birth
+    stage.end(ok=False)
+
+    assert kinds(stage.ask("stop")) == ["EndLaunch"]
+    stage.tell(make_launched())
+    stage.end()
+
+    assert stage.state() == "stopped"

@@ -20,7 +20,8 @@ def end(book: Book, session: Session, event: Asked, after: After, now: float) ->
     if launch.ended_at is not None and not ending:
         intent = session.intent or intent
     book.become(session, now, State.ENDING, f"{event.verb} by {event.actor}", hold=None, after=after, intent=intent)
-    if not ending and launch.id not in book.spawning:  # a spawn in flight is ended when it has come to life
+    in_flight = launch.id in book.spawning and launch.ended_at is None
+    if not ending and not in_flight:  # a spawn in flight is ended when it has come to life; one that died already does not
         book.end_all(launch)
 
 
