@@ -20,8 +20,9 @@ from vigil.config.checking import KINDS, MOST_PROBLEMS, check
 from vigil.config.durations import AFTER, BACKOFF, IDLE, ORDINARY, Range
 from vigil.config.finding import find_config
 from vigil.config.loading import LARGEST_BYTES, ConfigFile, ConfigRefused
-from vigil.config.models import File, ReaperTable, Table, WatchdogTable
-from vigil.config.values import AgentConfig, Config, RouteConfig
+from vigil.config.models import File, LaunchTable, ReaperTable, Table, WatchdogTable
+from vigil.config.sizes import MOST_BYTES, RANGE, read_size
+from vigil.config.values import AgentConfig, Config, LaunchConfig, RouteConfig
 from vigil.config.wording import key
 from vigil.core.escalate import Ladder, Step
 from vigil.core.model import IncidentKind, RestartPolicy, RestartWhen, Severity
@@ -151,6 +152,7 @@ def test_the_example_of_the_reference_page_is_understood(write: Write) -> None:
             Ladder((), kind=IncidentKind.LATE_DAEMON),
         ),
         restart=RestartPolicy(RestartWhen.ON_FAILURE, max_restarts=5, base_s=5.0, cap_s=300.0, reset_after_s=600.0),
+        launch=LaunchConfig(512 << 20),
     )
 
 
@@ -170,7 +172,7 @@ def test_a_severity_and_a_kind_can_both_be_asked_for(write: Write) -> None:
     assert write(text).read().ladders == (Ladder((Step("r"),), Severity.ACTION, IncidentKind.NEEDS_INPUT),)
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "[restart]\n[agents]\n[routes]\n"])
+@pytest.mark.parametrize("text", ["", "# nothing\n", "[restart]\n[launch]\n[agents]\n[routes]\n"])
 def test_a_file_without_a_value_is_the_default(write: Write, text: str) -> None:
     assert write(text).read() == Config()
 
@@ -179,9 +181,17 @@ def test_what_is_given_of_restart_changes_only_that(write: Write) -> None:
     assert write("[restart]\nbackoff = { base = 0.5 }\n").read().restart == RestartPolicy(base_s=0.5)
 
 
+def test_a_launch_needs_256_mebibytes_unless_the_file_says_otherwise(write: Write) -> None:
+    assert Config().launch.least_memory_bytes == 256 << 20
+    assert write('[launch]\nleast_memory = "2G"\n').read().launch == LaunchConfig(2 << 30)
+    assert write('[launch]\nleast_memory = "0"\n').read().launch == LaunchConfig(0)
+    assert write("[launch]\nleast_memory = 0\n").read().launch == LaunchConfig(0)
+
+
 def test_the_defaults_of_the_tables_are_within_their_own_ranges() -> None:
     WatchdogTable.model_validate(WatchdogTable().model_dump())
     ReaperTable.model_validate(ReaperTable().model_dump())
+    LaunchTable.model_validate(LaunchTable().model_dump())
 
 
 def test_a_configuration_cannot_be_changed() -> None:
@@ -223,6 +233,57 @@ def test_a_duration_is_within_its_range(range_: Range, inside: tuple[object, ...
             range_.read(value)
 
 
+# Sizes
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (0, 0),
+        (4097, 4097),
+        ("0", 0),
+        ("4097", 4097),
+        ("0512B", 512),
+        ("64K", 64 << 10),
+        ("512M", 512 << 20),
+        ("512m", 512 << 20),
+        ("512MB", 512 << 20),
+        ("512MiB", 512 << 20),
+        ("2gib", 2 << 30),
+        ("3T", 3 << 40),
+    ],
+)
+def test_a_size_is_a_number_of_bytes_or_words_in_multiples_of_1024(value: object, size: int) -> None:
+    assert read_size(value) == size
+    assert type(read_size(value)) is int
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "M", "MiB", "512 M", " 512M", "512M\n", "-1", "-1M", "+1M", "1.5G", "1e9", "512iB", "512Mi", "512X", "1P"),
+        *("5m30k", "٣M", "512\N{KELVIN SIGN}", "0x10", "1_000", "max", "half"),
+        *(512.0, float("nan"), True, None, [5], {}),
+    ],
+)
+def test_what_is_no_size_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="is no size: give bytes, or words like"):
+        read_size(value)
+
+
+def test_a_size_is_within_its_range() -> None:
+    for inside in (0, MOST_BYTES, "1024T", str(MOST_BYTES)):
+        read_size(inside)
+    for outside in (-1, MOST_BYTES + 1, "1025T", str(MOST_BYTES + 1), 10**400, "9" * 5000, f"{'9' * 5000}T"):
+        with pytest.raises(ValueError, match=f"is out of range: {RANGE}"):
+            read_size(outside)
+
+
+@given(st.integers(min_value=0, max_value=MOST_BYTES))
+def test_a_size_in_words_is_exactly_that_number_of_bytes(size: int) -> None:
+    assert read_size(f"{size}") == read_size(f"{size}B") == read_size(size) == size
+
+
 # What is wrong with it
 
 
@@ -241,6 +302,13 @@ def test_a_duration_is_within_its_range(range_: Range, inside: tuple[object, ...
         ("[restart]\nmax_restarts = true", "restart.max_restarts: true is not a whole number"),
         ("[restart]\nmax_restarts = 5.0", "restart.max_restarts: 5.0 is not a whole number"),
         ("[restart]\nbackoff = { base = '10m' }", "restart.backoff.cap: 300 s is shorter than base, which is 600 s"),
+        ("[launch]\nleast_memory = -1", "launch.least_memory: -1 is out of range: 0 to 1024T"),
+        ("[launch]\nleast_memory = '2P'", 'launch.least_memory: "2P" is no size: give bytes, or words like "512M", "2G"'),
+        ("[launch]\nleast_memory = 0.5", 'launch.least_memory: 0.5 is no size: give bytes, or words like "512M", "2G"'),
+        ("[launch]\nleast_memory = true", 'launch.least_memory: true is no size: give bytes, or words like "512M", "2G"'),
+        ("[launch]\nleast = 1", "launch.least: unknown key; there are: least_memory"),
+        ("[launch]\nleast_memori = 1", "launch.least_memori: unknown key; did you mean least_memory?"),
+        ("launch = '1G'", 'launch: "1G" is not a table'),
         ("restart = 2024-01-01", "restart: a date or time is not a table"),
         ("agents = []", "agents: an array is not a table"),
         ("ladder = {}", "ladder: a table is not an array"),

@@ -65,7 +65,8 @@ def test_the_example_of_the_interface_is_understood(monkeypatch: pytest.MonkeyPa
         "coder",
         2,
         Spec(("claude",), "/home/alice/src/shop", "claude", RuntimeKind.TMUX, policy),
-        health=Health(60.0, 3),
+        health=Health(60.0, 3, 60.0),
+        speaks=True,
         watchdog=Watchdog(tool_timeout_s=600.0, stall_repeat_s=180.0, liveness_timeout_s=600.0, stall_auto_kill=False),
     )
     assert declared.manifest == Manifest("shop", (coder,))
@@ -81,7 +82,7 @@ def test_the_example_of_the_reference_page_is_understood(monkeypatch: pytest.Mon
     assert [coder.slot(1), tests.key, writer.key] == ["shop/backend/coder/1", "shop/backend/tests", "shop/docs/writer"]
     assert coder.spec.cwd == "/home/alice/src/shop"
     assert tests.spec == Spec(("./watch-tests", "--quiet"), "/srv/shop", "generic", RuntimeKind.HEADLESS, ON_FAILURE)
-    assert tests.health == Health(300.0)
+    assert tests.health == Health(300.0, 3, 300.0)
     assert (writer.spec.command, writer.after_crash, writer.idle_ttl_s) == (("codex",), "resume", 0.0)
 
 
@@ -153,7 +154,7 @@ def test_an_agent_with_hooks_promises_a_heartbeat_and_resumes(agent: str) -> Non
     role = role_of(START + f"agent = '{agent}'\nhealth = {{ heartbeat = 60 }}\nafter_crash = 'resume'")
 
     assert agent in REPORTING
-    assert (role.health, role.after_crash) == (Health(60.0), "resume")
+    assert (role.health, role.after_crash) == (Health(60.0, grace_s=60.0), "resume")
 
 
 def test_the_same_role_may_be_in_two_teams() -> None:

@@ -52,7 +52,7 @@ CONTRADICTS = 'contradicts restart = "never"'
         ),
         (
             "[team.role.health]\nheartbeat = 9\nheartbeat_by = 'command'\nfoo = 1",
-            "health.foo (line 10): unknown key; there are: heartbeat, failures, heartbeat_by",
+            "health.foo (line 10): unknown key; there are: heartbeat, failures, grace, heartbeat_by",
         ),
         ("[team.role.watchdog]\n\ntool_timeout = '25h'", 'watchdog.tool_timeout (line 9): "25h" is out of range: 1 s to 24 h'),
         ("env = { 'A=B' = 'c' }", 'env."A=B" (line 7): is no name of a variable: it must not be empty nor hold = or NUL'),
@@ -84,7 +84,7 @@ def test_a_mistake_is_told_with_its_place_and_what_is_allowed(more: str, problem
         ),
         (
             "agent = 'mine'\nhealth.heartbeat = 9",
-            "health.heartbeat (line 7): nobody sends it: mine has no hooks; if its command calls vigil heartbeat, add "
+            "health.heartbeat (line 7): nobody sends it: mine has no hooks; if it calls vigil heartbeat, add "
             'heartbeat_by = "command"',
         ),
         (

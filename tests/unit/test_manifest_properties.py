@@ -95,8 +95,9 @@ def role_specs(draw: st.DrawFn, team: str) -> RoleSpec:
         after_crash=draw(st.sampled_from(["fresh", "resume"])) if agent == "claude" else "fresh",
         retry_saturated_s=draw(SECONDS) if policy.max_restarts else 0.0,
         idle_ttl_s=draw(st.just(0.0) | st.floats(1, 30 * 86400)),
-        health=draw(st.none() | st.builds(Health, SECONDS, st.integers(1, 100))),
+        health=draw(st.none() | st.builds(Health, SECONDS, st.integers(1, 100), SECONDS)),
         watchdog=draw(WATCHDOGS),
+        speaks=agent == "claude",
     )
 
 
@@ -148,7 +149,12 @@ def role_table(role: RoleSpec, env: dict[str, str]) -> dict[str, Any]:
         "watchdog": {key: value for key, value in given.items() if value is not None},
     }
     if role.health is not None:
-        table["health"] = {"heartbeat": role.health.heartbeat_s, "failures": role.health.failures, "heartbeat_by": "command"}
+        table["health"] = {
+            "heartbeat": role.health.heartbeat_s,
+            "failures": role.health.failures,
+            "grace": role.health.grace_s,
+            "heartbeat_by": "command",
+        }
     return table
 
 

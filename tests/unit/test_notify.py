@@ -31,6 +31,7 @@ def make_incident(**changes: Any) -> Incident:
         "session": "backend/coder/0",
         "opened_at": 1_700_000_000.1234,
         "why": "its server does not answer",
+        "deaths": [],
     }
     return Incident(**given | changes)
 

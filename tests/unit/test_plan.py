@@ -25,9 +25,13 @@ def replica(role: RoleSpec, index: int, state: State = State.RUNNING, hold: Hold
     return make_session(state, id=slot, name=role.slot(index), spec=role.spec, role=role.key, index=index, hold=hold)
 
 
+def known(role: RoleSpec) -> Role:
+    return Role(role, 1000.0, slots=tuple(range(role.replicas)))
+
+
 def existing(*roles: RoleSpec) -> tuple[dict[str, Role], list[Session]]:
     sessions = [replica(role, index) for role in roles for index in range(role.replicas)]
-    return {role.key: Role(role, 1000.0) for role in roles}, sessions
+    return {role.key: known(role) for role in roles}, sessions
 
 
 def steps_of(plan: Plan) -> list[tuple[str, str]]:
@@ -96,7 +100,7 @@ def test_a_changed_policy_touches_no_replica() -> None:
 def test_what_rests_keeps_its_slot_and_says_why(state: State) -> None:
     role = make_role(replicas=1)
 
-    plan = make_plan(Manifest("shop", (role,)), {role.key: Role(role, 1000.0)}, [replica(role, 0, state)])
+    plan = make_plan(Manifest("shop", (role,)), {role.key: known(role)}, [replica(role, 0, state)])
 
     assert plan == Plan((), (Held(role.slot(0), state.value, RESTING[state]),))
 
@@ -105,7 +109,7 @@ def test_what_waits_says_for_what_and_until_when() -> None:
     role = make_role(replicas=1)
     session = replica(role, 0, State.CRASHED, Hold("backoff", 2000.0))
 
-    plan = make_plan(Manifest("shop", (role,)), {role.key: Role(role, 1000.0)}, [session])
+    plan = make_plan(Manifest("shop", (role,)), {role.key: known(role)}, [session])
 
     assert plan == Plan((), (Held(role.slot(0), "backoff", session.why, 2000.0),))
 
@@ -114,7 +118,7 @@ def test_what_a_new_boot_left_waiting_is_started() -> None:
     role = make_role(replicas=1)
     session = replica(role, 0, State.PENDING, Hold("cold-start", None))
 
-    plan = make_plan(Manifest("shop", (role,)), {role.key: Role(role, 1000.0)}, [session])
+    plan = make_plan(Manifest("shop", (role,)), {role.key: known(role)}, [session])
 
     assert steps_of(plan) == [("start", role.slot(0))]
 
@@ -155,7 +159,7 @@ def carried_out(
 def _carry_out(step: Step, wanted: dict[str, RoleSpec], roles: dict[str, Role], by_name: dict[str, Session]) -> None:
     slot = step.slot or ""
     if step.do is Do.DECLARE:
-        roles[step.role] = Role(wanted[step.role], 1000.0)
+        roles[step.role] = known(wanted[step.role])
     elif step.do is Do.CREATE:
         assert slot not in by_name
         by_name[slot] = replica(wanted[step.role], int(slot.rpartition("/")[2]))

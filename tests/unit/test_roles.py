@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec, told_kinds
-from vigil.core.events import Asked, Declared, Exited, RoleDeclared, RoleForgotten, TimerFired
+from vigil.core.events import Applied, Asked, Exited, TimerFired
 from vigil.core.model import Cause, IncidentKind, RestartPolicy, RestartWhen, State
-from vigil.core.roles import RoleSpec
+from vigil.core.roles import Manifest, RoleSpec
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=2, base_s=10.0, jitter=0.0)
 KEY = "shop/backend/coder"
@@ -20,29 +20,37 @@ def make_role(replicas: int = 3, policy: RestartPolicy = POLICY, name: str = "co
     return RoleSpec("shop", "backend", name, replicas, make_spec(policy))
 
 
+def declare(*roles: RoleSpec) -> Applied:
+    return Applied(Manifest("shop", roles), "alice")
+
+
 def team(replicas: int = 3, policy: RestartPolicy = POLICY) -> Stage:
     """Return a stage on which all replicas of a role run."""
-    stage, role = Stage(), make_role(replicas, policy)
-    stage.tell(RoleDeclared(role, "alice"))
+    stage = Stage()
+    stage.tell(declare(make_role(replicas, policy)))
     for index in range(replicas):
-        stage.tell(Declared(f"s{index}", role.slot(index), role.spec, "alice", role.key, index))
-        stage.tell(make_launched(f"s{index}-1", stage.now))
+        stage.tell(make_launched(f"{sid(stage, index)}-1", stage.now))
     stage.now = 1100.0
     return stage
 
 
+def sid(stage: Stage, index: int) -> str:
+    """Return the id of the session in a slot."""
+    return stage.machine.by_name[f"{KEY}/{index}"]
+
+
 def die(stage: Stage, index: int, **found: Any) -> None:
-    stage.tell(Exited(make_exit(stage.launch(f"s{index}").id, stage.now, **(found or {"signal": 9}))))
+    stage.tell(Exited(make_exit(stage.launch(sid(stage, index)).id, stage.now, **(found or {"signal": 9}))))
 
 
 def come_back(stage: Stage, index: int) -> None:
     """Let a replica's wait be over and its replacement come to life."""
-    hold = stage.session(f"s{index}").hold
+    hold = stage.session(sid(stage, index)).hold
     assert hold is not None and hold.until is not None
     stage.now = max(stage.now, hold.until)
-    stage.tell(TimerFired(f"s{index}", "hold"))
-    stage.end_launch(f"s{index}")
-    stage.tell(make_launched(stage.launch(f"s{index}").id, stage.now))
+    stage.tell(TimerFired(sid(stage, index), "hold"))
+    stage.end_launch(sid(stage, index))
+    stage.tell(make_launched(stage.launch(sid(stage, index)).id, stage.now))
 
 
 def at_its_limit() -> Stage:
@@ -68,7 +76,7 @@ def test_deaths_within_a_second_are_one_event_one_charge_and_one_marker() -> Non
 
     assert stage.machine.roles[KEY].charges == 1
     assert states(stage) == ["crashed (backoff)", *["pending (backoff)"] * 4]
-    assert {stage.session(f"s{index}").hold for index in range(5)} == {stage.machine.roles[KEY].hold}
+    assert {stage.session(sid(stage, index)).hold for index in range(5)} == {stage.machine.roles[KEY].hold}
     assert all(death.charged for death in stage.deaths)
 
 
@@ -89,7 +97,7 @@ def test_a_death_that_nobody_is_to_blame_for_costs_the_role_nothing() -> None:
     die(stage, 0, exit_code=0)
 
     assert stage.machine.roles[KEY].charges == 0 or stage.deaths[0].cause is Cause.EARLY_EXIT
-    assert stage.state("s0") == "pending (backoff)"
+    assert stage.state(sid(stage, 0)) == "pending (backoff)"
 
 
 def test_a_role_saturates_once_and_says_so_once_and_its_healthy_replicas_are_not_touched() -> None:
@@ -108,7 +116,7 @@ def test_a_reset_of_one_replica_brings_back_all_that_wait_and_forgets_the_count(
     die(stage, 0)
     die(stage, 1)
 
-    stage.tell(Asked("reset", "s1", "alice"))
+    stage.tell(Asked("reset", sid(stage, 1), "alice"))
 
     assert stage.machine.roles[KEY].charges == 0
     assert states(stage) == ["pending (survivor)", "pending (survivor)", "running"]
@@ -124,7 +132,7 @@ def test_a_steady_sibling_neither_clears_the_count_of_one_that_loops_nor_is_touc
         assert stage.machine.roles[KEY].charges == count
         come_back(stage, 0)
         stage.now += 5.0
-        stage.tell(TimerFired("s1", "stable"))
+        stage.tell(TimerFired(sid(stage, 1), "stable"))
 
     die(stage, 0)
     assert states(stage) == ["failed (saturated)", "running"]
@@ -136,10 +144,10 @@ def test_a_role_is_forgiven_when_its_youngest_replica_has_been_up_long_enough() 
     come_back(stage, 0)
 
     stage.now += POLICY.reset_after_s - 1.0
-    stage.tell(TimerFired("s1", "stable"))
+    stage.tell(TimerFired(sid(stage, 1), "stable"))
     assert stage.machine.roles[KEY].charges == 1
     stage.now += 1.0
-    stage.tell(TimerFired("s0", "stable"))
+    stage.tell(TimerFired(sid(stage, 0), "stable"))
 
     assert stage.machine.roles[KEY].charges == 0
 
@@ -149,7 +157,7 @@ def test_nothing_is_forgiven_while_a_replica_is_in_backoff() -> None:
     die(stage, 0)
     stage.now += 2 * POLICY.reset_after_s
 
-    stage.tell(TimerFired("s1", "stable"))
+    stage.tell(TimerFired(sid(stage, 1), "stable"))
 
     assert stage.machine.roles[KEY].charges == 1
 
@@ -157,12 +165,12 @@ def test_nothing_is_forgiven_while_a_replica_is_in_backoff() -> None:
 def test_a_count_survives_the_daemon() -> None:
     stage = team(2)
     die(stage, 0)
-    hold = stage.session("s0").hold
+    hold = stage.session(sid(stage, 0)).hold
 
     stage.restart()
 
     assert stage.machine.roles[KEY].charges == 1
-    assert stage.session("s0").hold == hold
+    assert stage.session(sid(stage, 0)).hold == hold
 
 
 def test_declaring_a_role_anew_changes_its_policy_and_touches_nothing_that_runs() -> None:
@@ -170,10 +178,10 @@ def test_declaring_a_role_anew_changes_its_policy_and_touches_nothing_that_runs(
     die(stage, 0)
     never = replace(POLICY, when=RestartWhen.NEVER)
 
-    asked = stage.tell(RoleDeclared(make_role(2, never), "alice"))
+    asked = stage.tell(declare(make_role(2, never)))
 
     assert told_kinds(asked) == []
-    assert stage.session("s1").spec.restart == never
+    assert stage.session(sid(stage, 1)).spec.restart == never
     assert stage.machine.roles[KEY].charges == 1
 
 
@@ -181,8 +189,8 @@ def test_a_forgotten_role_leaves_no_count_for_its_namesake() -> None:
     stage = team(1)
     die(stage, 0)
 
-    stage.tell(RoleForgotten(KEY, "alice"))
-    stage.tell(RoleDeclared(make_role(1), "alice"))
+    stage.tell(declare())
+    stage.tell(declare(make_role(1)))
 
     assert stage.machine.roles[KEY].charges == 0
 
@@ -192,26 +200,26 @@ def test_what_rests_keeps_its_slot(state: State) -> None:
     policy = replace(POLICY, when=RestartWhen.ON_FAILURE)
     stage = team(2, policy)
     if state is State.STOPPED:
-        stage.tell(Asked("stop", "s0", "alice"))
+        stage.tell(Asked("stop", sid(stage, 0), "alice"))
         die(stage, 0)
-        stage.end_launch("s0")
+        stage.end_launch(sid(stage, 0))
     else:
         die(stage, 0, exit_code=0)
 
     stage.now += 1e6
-    stage.tell(TimerFired("s0", "hold"))
+    stage.tell(TimerFired(sid(stage, 0), "hold"))
 
-    assert stage.session("s0").state is state
+    assert stage.session(sid(stage, 0)).state is state
 
 
 @pytest.mark.parametrize(("autostart", "state"), [(False, "pending (cold-start)"), (True, "pending (backoff)")])
 def test_after_a_reboot_a_fleet_comes_back_only_where_its_manifest_says_so(autostart: bool, state: str) -> None:
     stage = team(1)
-    stage.tell(RoleDeclared(replace(make_role(1), autostart=autostart), "alice"))
+    stage.tell(declare(replace(make_role(1), autostart=autostart)))
 
     die(stage, 0, rebooted=True)
 
-    assert stage.state("s0") == state
+    assert stage.state(sid(stage, 0)) == state
     assert stage.machine.roles[KEY].charges == 0
 
 
@@ -220,6 +228,6 @@ def test_what_waits_after_a_reboot_is_started_by_a_person(verb: str) -> None:
     stage = team(1)
     die(stage, 0, rebooted=True)
 
-    stage.tell(Asked(verb, "s0", "alice"))
+    stage.tell(Asked(verb, sid(stage, 0), "alice"))
 
-    assert stage.state("s0") == "pending (survivor)"
+    assert stage.state(sid(stage, 0)) == "pending (survivor)"

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from vigil.api.access import TheDaemon, may_change
 from vigil.api.views import session_detail, session_view, why_view
+from vigil.core.activity import Hook
+from vigil.core.events import Hooked
 from vigil.core.explain import explain
 from vigil.core.launching import leaves_its_pane
 from vigil.core.model import ALIVE, Axis, RestartPolicy, RestartWhen, RuntimeKind, Session
@@ -133,6 +135,19 @@ async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:
     return [{"pid": process.pid, "name": stat.name} for process in found if (stat := kernel.read_stat(process.pid)) is not None]
 
 
+@router.post("/v1/sessions/{name:path}:heartbeat")
+async def heartbeat(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
+    """Take a sign of life of a session; it says nothing of what the agent is doing."""
+    may_change(daemon, request, name)
+    session = daemon.operations.find(name)
+    launch = session.launch
+    if launch is None or not _is_up(session):
+        raise Refused(f"{name} is not running: nothing has a heartbeat")
+    hook = Hook(launch.id, "heartbeat", "", "vigil heartbeat", daemon.clock.now())
+    daemon.supervisor.feed(Hooked(launch.id, (hook,)))  # heard is enough: a full disk is no reason to look dead
+    return {"name": name, "launch": launch.id}
+
+
 @router.post("/v1/sessions/{name:path}:{verb}")
 async def ask(daemon: TheDaemon, name: str, verb: Verb, request: Request, reason: str = "") -> dict[str, Any]:
     """Stop, start, restart or reset a session, and wait until that is done."""
@@ -149,6 +164,8 @@ async def rm(daemon: TheDaemon, name: str, request: Request, reason: str = "") -
     session = daemon.operations.find(name)
     await daemon.operations.ask("rm", name, actor, reason)
     kept = [f"folder {session.spec.cwd}", "death records and events"]
+    if session.role is not None and session.role in daemon.machine.roles:
+        kept.append(f"its slot of {session.role}, which a new one takes; vigil scale ends that")
     return {"name": name, "purged": await daemon.operations.purged(session.id), "kept": kept}
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from vigil.api.access import TheDaemon, may_change
 from vigil.core.model import Spec
 from vigil.core.plan import Plan
-from vigil.core.roles import Manifest, RoleSpec
+from vigil.core.roles import Manifest, Role, RoleSpec
 from vigil.moments import rfc3339
 
 router = APIRouter()
@@ -61,10 +61,32 @@ async def down(daemon: TheDaemon, request: Request, team: str | None = None) -> 
     return plan_view(None, await daemon.teams.down(team, actor))
 
 
+@router.get("/v1/roles")
+async def roles(daemon: TheDaemon) -> list[dict[str, Any]]:
+    """Every role, with what was counted against it and how far its shift is."""
+    return [role_view(role) for role in daemon.teams.roles()]
+
+
+@router.post("/v1/teams/{team:path}:shift")
+async def shift(
+    daemon: TheDaemon, team: str, request: Request, role: str | None = None, timeout: str = "10m"
+) -> dict[str, Any]:
+    """Begin to replace the replicas of a team, role after role."""
+    actor = may_change(daemon, request, None)
+    return {"team": team, "roles": await daemon.teams.shift(team, role, timeout, actor)}
+
+
+@router.post("/v1/teams/{team:path}:abort")
+async def abort(daemon: TheDaemon, team: str, request: Request) -> dict[str, Any]:
+    """End the shift of a team where it is."""
+    actor = may_change(daemon, request, None)
+    return {"team": team, "roles": await daemon.teams.abort(team, actor)}
+
+
 def idle_keys(manifest: Manifest) -> list[str]:
     """Return the keys that were given and have no effect yet."""
     plain = RoleSpec("", "", "", 0, Spec((), ""))
-    keys = ("after_crash", "retry_saturated_s", "idle_ttl_s", "health", "watchdog")
+    keys = ("after_crash", "idle_ttl_s", "watchdog")
     return [key.removesuffix("_s") for key in keys if any(getattr(r, key) != getattr(plain, key) for r in manifest.roles)]
 
 
@@ -76,4 +98,30 @@ def plan_view(workspace: str | None, plan: Plan) -> dict[str, Any]:
         "held": [
             {"slot": held.slot, "reason": held.reason, "why": held.why, "until": rfc3339(held.until)} for held in plan.held
         ],
+    }
+
+
+def role_view(role: Role) -> dict[str, Any]:
+    """Return a role as the interface shows it: what is declared, what was counted, and how far a shift is."""
+    shift, shifted = role.shift, role.shifted
+    return {
+        "name": role.key,
+        "replicas": role.spec.replicas,
+        "slots": [role.spec.slot(index) for index in role.slots],
+        "restarts": {
+            "count": role.charges,
+            "max": role.spec.spec.restart.max_restarts or None,
+            "saturated": role.hold is not None and role.hold.reason == "saturated",
+        },
+        "deaths": list(role.deaths),
+        "shift": shift
+        and {
+            "phase": shift.phase.value,
+            "place": shift.place + 1,
+            "of": shift.of,
+            "until": rfc3339(shift.until),
+            "old": [role.spec.slot(index) for index in shift.old],
+            "new": [role.spec.slot(index) for index in shift.new],
+        },
+        "shifted": shifted and {"at": rfc3339(shifted.at), "done": shifted.done, "why": shifted.why},
     }

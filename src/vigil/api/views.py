@@ -61,6 +61,9 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
             for axis in Axis
             for reading in [session.axes.get(axis)]
         },
+        "heartbeat": None
+        if session.pulse is None
+        else {"state": session.pulse.state.value, "since": rfc3339(session.pulse.due_from)},
         "command": redact_command(session.spec.command),
         "launches": session.launches,
         "started_at": rfc3339(launch.started_at) if launch else None,
@@ -94,6 +97,7 @@ def incident_view(incident: Incident) -> dict[str, Any]:
         "resolved_at": rfc3339(incident.resolved_at),
         "why": incident.why,
         "resolution": incident.resolution,
+        "deaths": list(incident.deaths),
         "notices": [
             {"id": notice.id, "route": notice.route, "state": notice.state, "at": rfc3339(notice.at), "why": notice.why}
             for notice in incident.notices

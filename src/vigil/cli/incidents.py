@@ -55,4 +55,10 @@ def row_of(incident: dict[str, Any], wide: bool) -> list[str]:
     ]
     if wide:
         row = [incident["id"], *row, incident["resolved_at"] or "-"]
-    return [*row, incident["resolution"] or incident["why"]]
+    return [*row, incident["resolution"] or _why(incident)]
+
+
+def _why(incident: dict[str, Any]) -> str:
+    """Return why, and which death tells more."""
+    deaths = incident["deaths"]
+    return f"{incident['why']}; vigil death {deaths[-1]} tells the last one" if deaths else str(incident["why"])

@@ -51,6 +51,11 @@ class Client:
         """Stop, start, restart or reset a session; the reason is kept with the intent."""
         return self._ask("POST", f"{self._path(name)}:{verb}{_query(reason=reason or None)}")
 
+    def heartbeat(self, name: str) -> Json:
+        """Give a sign of life of a session; nothing is waited for."""
+        with self._open("POST", f"{self._path(name)}:heartbeat", None, READ_S) as response:
+            return json.loads(response.read())
+
     def rm(self, name: str, reason: str | None = None) -> Json:
         """End a session and purge its identity."""
         return self._ask("DELETE", f"{self._path(name)}{_query(reason=reason or None)}")
@@ -66,6 +71,20 @@ class Client:
     def scale(self, role: str, replicas: int) -> Json:
         """Change how many replicas a role has."""
         return self._ask("POST", f"/v1/roles/{quote(role, safe='/')}:scale{_query(replicas=replicas)}")
+
+    def roles(self) -> list[Json]:
+        """Return every role."""
+        found = self._ask("GET", "/v1/roles")
+        assert isinstance(found, list)
+        return found
+
+    def shift(self, team: str, role: str | None = None, timeout: str = "10m") -> Json:
+        """Begin to replace the replicas of a team."""
+        return self._ask("POST", f"/v1/teams/{quote(team, safe='/')}:shift{_query(role=role, timeout=timeout)}")
+
+    def abort_shift(self, team: str) -> Json:
+        """End the shift of a team where it is."""
+        return self._ask("POST", f"/v1/teams/{quote(team, safe='/')}:abort")
 
     def down(self, team: str | None = None) -> Json:
         """Take down a team, or all of them."""

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from vigil.config.models import File
-from vigil.config.values import AgentConfig, Config, RouteConfig
+from vigil.config.values import AgentConfig, Config, LaunchConfig, RouteConfig
 from vigil.config.wording import listed, place, shown
 from vigil.core.escalate import Ladder, Step
 from vigil.core.model import RestartPolicy
@@ -130,6 +130,7 @@ def _config_of(file: File) -> Config:
             cap_s=file.restart.backoff.cap,
             reset_after_s=file.restart.backoff.reset_after,
         ),
+        launch=LaunchConfig(file.launch.least_memory),
         unsupported=tuple(_unsupported(file)),
     )
 

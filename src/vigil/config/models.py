@@ -9,6 +9,8 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from vigil.config.durations import AFTER, BACKOFF, IDLE, ORDINARY
+from vigil.config.sizes import read_size
+from vigil.config.values import LaunchConfig
 from vigil.config.wording import shown
 from vigil.core.identity import why_not_a_name
 from vigil.core.model import IncidentKind, RestartPolicy, RestartWhen, Severity
@@ -17,7 +19,7 @@ E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
 
 MOST_RESTARTS = 1_000_000
-RESTART = RestartPolicy()  # the defaults
+RESTART, LAUNCH = RestartPolicy(), LaunchConfig()  # the defaults
 
 
 def one_of(kind: type[E], value: object) -> E:
@@ -119,6 +121,12 @@ class RestartTable(Table):
     backoff: BackoffTable = BackoffTable()
 
 
+class LaunchTable(Table):
+    """`[launch]`: what there must be before anything is launched; a `least_memory` of 0 asks for none."""
+
+    least_memory: Annotated[int, BeforeValidator(read_size)] = LAUNCH.least_memory_bytes
+
+
 class AgentTable(Table):
     """`[agents.NAME]`: a kind of agent."""
 
@@ -155,6 +163,7 @@ class File(Table):
     watchdog: WatchdogTable = WatchdogTable()
     reaper: ReaperTable = ReaperTable()
     restart: RestartTable = RestartTable()
+    launch: LaunchTable = LaunchTable()
     agents: dict[Name, AgentTable] = {}
     routes: dict[Name, RouteTable] = {}
     ladder: list[LadderTable] = []

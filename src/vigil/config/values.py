@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from vigil.core.escalate import Ladder
 from vigil.core.model import RestartPolicy
 
+LEAST_MEMORY_BYTES = 256 << 20  # room for one more agent: about 200 MB were measured in a terminal
+
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
@@ -26,6 +28,13 @@ class RouteConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchConfig:
+    """What a launch waits for: that much memory must be available; 0 is no wait."""
+
+    least_memory_bytes: int = LEAST_MEMORY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """A whole configuration; without arguments, that of a file that is not there."""
 
@@ -33,4 +42,5 @@ class Config:
     routes: Mapping[str, RouteConfig] = field(default_factory=dict)
     ladders: tuple[Ladder, ...] = ()
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    launch: LaunchConfig = field(default_factory=LaunchConfig)
     unsupported: tuple[str, ...] = ()  # what is valid and has no effect yet, a line each

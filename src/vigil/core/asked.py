@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from vigil.core.book import Book, Change
-from vigil.core.charging import forgive, replicas_of
+from vigil.core.charging import forgive
 from vigil.core.ending import end, remove
 from vigil.core.events import Asked, Declared, Withdrawn
 from vigil.core.launching import launch_when_paced, relaunch
 from vigil.core.model import ALIVE, After, Session, State
 
-ENDED_BY_RESET = ("backoff", "limit", "auth", "cold-start")
+ENDED_BY_RESET = ("backoff", "limit", "auth", "cold-start", "saturated")
 
 
 def declared(book: Book, event: Declared, now: float) -> None:
     """A session is born; it launches when its turn comes."""
     assert event.name not in book.by_name, "checked at the door"
     session = Session(event.session_id, event.name, event.spec, now, State.PENDING, now, "declared")
-    session = replace(session, role=event.role, index=event.index)
     book.keep(session)
     book.log(now, session, "session.declared", actor=event.actor, agent=event.spec.agent, runtime=event.spec.runtime.value)
     launch_when_paced(book, session, now)
@@ -83,7 +81,7 @@ def reset(book: Book, session: Session, event: Asked, now: float) -> None:
     """Forget its charges; a backoff is over, and what had failed is tried again."""
     role = book.role_of(session)
     forgive(book, session)
-    for each in [session] if role is None else list(replicas_of(book, role)):
+    for each in [session] if role is None else book.replicas(role.key):
         _end_wait(book, book.sessions[each.id], event, now)
 
 

@@ -41,8 +41,13 @@ class Book:
         self.void_before = 0.0  # what was read earlier says nothing, unless it is conclusive
         self.by_name: dict[str, str] = {}
         self.by_launch: dict[str, str] = {}
+        self.by_role: dict[str, set[str]] = {}  # the ids of its sessions, also of those that leave
+        self.touched: set[str] = set()  # roles of which a session changed
+        self.vacated: list[tuple[str, int]] = []  # slots whose session was removed
         self.spawning: set[str] = set()
         self.waiting: deque[str] = deque()
+        self.room: int | None = None  # so many more launches the host has memory for; None is plenty
+        self.memory = ""  # and how much there is, in words
         self.change = Change()
         for incident in open_incidents:
             self.keep_incident(incident)
@@ -51,6 +56,7 @@ class Book:
             self.activity_stored[session.id] = session.last_activity_at or 0.0
             if session.doubt is not None and session.doubt.kind is DoubtKind.WEDGED and session.state in DOUBTFUL:
                 self.wedged.add(session.id)
+        self.touched.clear()  # nothing happened yet
 
     def of_launch(self, launch_id: str) -> Session | None:
         """Return the session whose current launch this is; an old launch has none (fencing)."""
@@ -93,19 +99,27 @@ class Book:
         """Return the role of a session; a lone one has none."""
         return self.roles.get(session.role) if session.role is not None else None
 
+    def replicas(self, key: str) -> list[Session]:
+        """Return the sessions of a role in the order of their slots, also those that leave."""
+        found = [self.sessions[session_id] for session_id in self.by_role.get(key, ())]
+        return sorted(found, key=lambda session: (session.index, session.id))
+
     def charges_of(self, session: Session) -> int:
         """Return how many charges stand against a session: its own, or those of its role."""
         role = self.role_of(session)
         return session.charges if role is None else role.charges
 
-    def keep_role(self, role: Role) -> None:
+    def keep_role(self, role: Role) -> Role:
         """Remember a role."""
         self.roles[role.key] = self.change.roles[role.key] = role
+        return role
 
     def forget_role(self, key: str) -> None:
         """Remember a role no more."""
         self.roles.pop(key, None)
         self.change.roles.pop(key, None)
+        if not self.by_role.get(key):
+            self.by_role.pop(key, None)
         self.change.removed_roles.append(key)
 
     def died_with(self, session: Session, at: float) -> tuple[str, ...]:
@@ -118,6 +132,9 @@ class Book:
         """Remember a session; what is not durable is only shown."""
         self.sessions[session.id] = session
         self.by_name[session.name] = session.id
+        if session.role is not None:
+            self.by_role.setdefault(session.role, set()).add(session.id)
+            self.touched.add(session.role)
         if session.launch is not None:
             self.by_launch[session.launch.id] = session.id
         if durable:
@@ -155,6 +172,10 @@ class Book:
     def forget(self, session: Session) -> None:
         """Remember a session no more."""
         del self.sessions[session.id], self.by_name[session.name]
+        if session.role is not None:
+            self.by_role[session.role].discard(session.id)
+            self.touched.add(session.role)
+            self.vacated.append((session.role, session.index))
         self.wedged.discard(session.id)
         self.activity_stored.pop(session.id, None)
         for launch_id in [key for key, owner in self.by_launch.items() if owner == session.id]:

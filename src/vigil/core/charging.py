@@ -5,31 +5,34 @@ It also decides who of a role shows the marker `crashed`: the lowest slot of tho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from vigil.core.book import Book
-from vigil.core.model import ALIVE, Cause, Hold, Launch, Session, State
-from vigil.core.restart import COUNTED, charge, jitter_of
+from vigil.core.model import ALIVE, Death, Hold, Launch, Session, State
+from vigil.core.restart import charge, jitter_of
 from vigil.core.roles import Role
 
+DEATHS_KEPT = 5  # of which an incident tells
 EVENT_S = 1.0  # deaths of a role within this of the first are one event
 WAITING = frozenset({State.CRASHED, State.PENDING})
 
 
-def charge_death(
-    book: Book, session: Session, launch: Launch, cause: Cause, at: float, uptime_s: float, resets_at: float | None
-) -> tuple[int, Hold]:
+def charge_death(book: Book, session: Session, launch: Launch, death: Death, resets_at: float | None) -> tuple[int, Hold]:
     """Charge a death to whom it belongs; return the new count, and what the replacement waits for."""
+    cause, at = death.cause, death.at
     policy, jitter, role = session.spec.restart, jitter_of(launch.id), book.role_of(session)
     if role is None:
-        return charge(cause, at, session.charges, uptime_s, policy, jitter, resets_at)
-    if cause in COUNTED and role.hold is not None and _is_of_last_event(role, launch, at):
-        return role.charges, role.hold
+        return charge(cause, at, session.charges, death.uptime_s or 0.0, policy, jitter, resets_at)
+    if death.charged:
+        role = book.keep_role(replace(role, deaths=(*role.deaths, death.id)[-DEATHS_KEPT:]))
+        if role.hold is not None and _is_of_last_event(role, launch, at):
+            return role.charges, role.hold
     steady = steady_at(book, role)
     before = 0 if steady is not None and at >= steady else role.charges
     count, hold = charge(cause, at, before, 0.0, policy, jitter, resets_at)
-    if cause in COUNTED:
+    if hold.reason == "saturated" and role.spec.retry_saturated_s > 0:
+        hold = replace(hold, until=at + role.spec.retry_saturated_s)
+    if death.charged:
         book.keep_role(replace(role, charges=count, event_at=at, hold=hold))
     elif count != role.charges:
         book.keep_role(replace(role, charges=count))
@@ -46,7 +49,7 @@ def take_marker(book: Book, session: Session, now: float) -> bool:
     role = book.role_of(session)
     if role is None:
         return True
-    for other in [s for s in replicas_of(book, role) if s.state is State.CRASHED and s.id != session.id]:
+    for other in [s for s in book.replicas(role.key) if s.state is State.CRASHED and s.id != session.id]:
         if other.index < session.index and _is_of_event(other, role):
             return False
         book.become(other, now, State.PENDING, other.why, hold=other.hold)
@@ -61,7 +64,7 @@ def _is_of_event(session: Session, role: Role) -> bool:
 def steady_at(book: Book, role: Role) -> float | None:
     """Return when a role has been up long enough to be forgiven: its youngest live replica decides; None while one waits."""
     youngest = 0.0
-    for session in replicas_of(book, role):
+    for session in book.replicas(role.key):
         if session.state in WAITING and session.hold is not None and session.hold.reason == "backoff":
             return None
         if session.state in ALIVE and session.launch is not None:
@@ -75,10 +78,11 @@ def forgive(book: Book, session: Session) -> Session:
     """Let nothing stand against a session any more, nor against its role."""
     role = book.role_of(session)
     if role is not None:
-        book.keep_role(replace(role, charges=0, event_at=None, hold=None))
+        book.keep_role(replace(role, charges=0, event_at=None, hold=None, trial=None))
     return book.keep(replace(session, charges=0))
 
 
-def replicas_of(book: Book, role: Role) -> Iterator[Session]:
-    """Return the sessions of a role, in the order of their slots."""
-    return iter(sorted((s for s in book.sessions.values() if s.role == role.key), key=lambda s: s.index))
+def comes_back_by_itself(book: Book, session: Session) -> bool:
+    """Say whether a new boot may bring a session back: a fleet comes only where its manifest says so."""
+    role = book.role_of(session)
+    return role is None or role.spec.autostart

@@ -8,11 +8,11 @@ from typing import Any
 from vigil.core import death as deaths
 from vigil.core import incidents
 from vigil.core.book import DOUBTED, Book
-from vigil.core.charging import charge_death, take_marker
+from vigil.core.charging import DEATHS_KEPT, charge_death, comes_back_by_itself, take_marker
 from vigil.core.effects import CloseLaunch, Examine, SetTimer
 from vigil.core.events import Exited, LaunchFailed, Orphaned
-from vigil.core.intents import intend
-from vigil.core.launching import leaves_its_pane, spawn_over
+from vigil.core.intents import intend, spares_people
+from vigil.core.launching import COLD_START, leaves_its_pane, spawn_over
 from vigil.core.liveness import Sign, runtime_sign
 from vigil.core.model import Axis, Cause, Death, Doubt, DoubtKind, Evidence, Exit, Fact, Hold, Session, State
 from vigil.core.restart import COMES_BACK, COUNTED
@@ -74,7 +74,9 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     if death.charged:
         incidents.count_death(book, found.at)
     resets_at = found.words.resets_at if found.words is not None else None
-    count, hold = charge_death(book, session, launch, cause, found.at, uptime_s or 0.0, resets_at)
+    count, hold = charge_death(book, session, launch, death, resets_at)
+    if death.charged:
+        session = replace(session, deaths=(*session.deaths, death.id)[-DEATHS_KEPT:])
     if of_server and not launch.server_told:
         book.log(found.at, session, "server.died", **_told_of(death))
     launch = replace(launch, ended_at=found.at, server_told=launch.server_told or of_server)
@@ -124,19 +126,20 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
             book.end_all(launch)
         else:
             book.keep(session)
-            if launch.process is None:  # its end was put off until its birth was over
+            if launch.process is None or spares_people(session.intent):  # its end was put off: for its birth, or its grace
                 book.end_all(launch)
         return
     words = death.evidence[0].text
     if death.cause not in COMES_BACK[policy.when]:
         state = State.SUCCEEDED if death.cause is Cause.FINISHED else State.FAILED
         book.become(session, now, state, f"{death.cause}: {words}; restart is {policy.when}", hold=None)
-    elif death.cause is Cause.HOST_REBOOTED and not _comes_back_by_itself(book, session):
-        words = "the host was booted anew, and its role does not start by itself; vigil up starts it"
-        book.become(session, now, State.PENDING, words, hold=Hold("cold-start", None))
+    elif death.cause is Cause.HOST_REBOOTED and not comes_back_by_itself(book, session):
+        book.become(session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
     elif hold.reason == "saturated":
         words = f"{death.cause} again after {policy.max_restarts} restarts: {words}"
         book.become(session, now, State.FAILED, words, hold=hold)
+        if hold.until is not None:
+            book.do(SetTimer(session.id, "hold", hold.until))
     else:
         state = State.CRASHED if death.cause in COUNTED and take_marker(book, session, now) else State.PENDING
         book.become(session, now, state, f"{death.cause}: {words}", hold=hold)
@@ -146,12 +149,6 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
         book.end_all(launch)  # whatever came of it half-way
     elif not leaves_its_pane(session):
         book.do(CloseLaunch(launch))
-
-
-def _comes_back_by_itself(book: Book, session: Session) -> bool:
-    """Say whether a new boot may bring a session back: a fleet comes only where its manifest says so."""
-    role = book.role_of(session)
-    return role is None or role.spec.autostart
 
 
 def orphaned(book: Book, event: Orphaned, now: float) -> None:

@@ -58,6 +58,13 @@ class EndLaunch:
 
 
 @dataclass(frozen=True, slots=True)
+class Interrupt:
+    """Ask an agent to leave what it is doing, unless somebody uses its pane: then the outcome is Attended."""
+
+    launch: Launch
+
+
+@dataclass(frozen=True, slots=True)
 class CloseLaunch:
     """The agent is dead: keep its last screen, end its tmux server; the outcome is Closed."""
 
@@ -68,7 +75,7 @@ class CloseLaunch:
 class SetTimer:
     """Say TimerFired at this moment; a later one of the same kind replaces it."""
 
-    session_id: str
+    session_id: str  # or the key of a role
     kind: str
     at: float
 
@@ -116,4 +123,6 @@ class Tell:
     incident: Incident
 
 
-Effect = Persist | Spawn | EndLaunch | CloseLaunch | SetTimer | Purge | Look | Conclude | Examine | RepairSocket | Tell
+Effect = (
+    Persist | Spawn | EndLaunch | Interrupt | CloseLaunch | SetTimer | Purge | Look | Conclude | Examine | RepairSocket | Tell
+)

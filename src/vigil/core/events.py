@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from vigil.core.activity import Hook
 from vigil.core.model import Exit, Fact, IncidentKind, Notice, ProcessId, Spec
-from vigil.core.roles import RoleSpec
+from vigil.core.roles import Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,33 +17,41 @@ class Declared:
     name: str
     spec: Spec
     actor: str
-    role: str | None = None  # of which it is a replica, in this slot
-    index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class RoleDeclared:
-    """A manifest declares a role, or declares it anew."""
+class Applied:
+    """A manifest is to be made so; or only these of its roles, where one that is not in it is taken down."""
 
-    spec: RoleSpec
+    manifest: Manifest
+    actor: str
+    at_once: bool = False  # what runs an old command is restarted
+    only: tuple[str, ...] | None = None  # keys of roles
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftAsked:
+    """Roles of one team are to be replaced, one after the other, in this order."""
+
+    roles: tuple[str, ...]
+    actor: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftAborted:
+    """The shift of these roles is to end where it is."""
+
+    roles: tuple[str, ...]
     actor: str
 
 
 @dataclass(frozen=True, slots=True)
-class RoleForgotten:
-    """A role is not in its manifest any more, or its team was taken down."""
+class MemoryRead:
+    """How many more launches the host has memory for, until that is read again; None is plenty."""
 
-    key: str
-    actor: str
-
-
-@dataclass(frozen=True, slots=True)
-class Respecified:
-    """A replica is to run what its role declares now, from its next launch on."""
-
-    session_id: str
-    spec: Spec
-    actor: str
+    room: int | None
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +211,15 @@ class Closed:
 class TimerFired:
     """A moment the machine asked to be told of."""
 
-    session_id: str
+    session_id: str  # or the key of a role
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
     """A daemon took over the stored sessions; what was under way goes on."""
+
+    booted: bool = False  # on another boot of the host than the one they were stored on
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +239,10 @@ class Noted:
 
 Event = (
     Declared
-    | RoleDeclared
-    | RoleForgotten
-    | Respecified
+    | Applied
+    | ShiftAsked
+    | ShiftAborted
+    | MemoryRead
     | Asked
     | Launched
     | LaunchFailed

@@ -10,6 +10,12 @@ from vigil.core.model import ALIVE, Axis, Cause, Death, Doubt, DoubtKind, Sessio
 from vigil.core.restart import COMES_BACK
 
 DOUBTFUL = (State.SUSPECT, State.STUCK)
+HOLDS = {  # what ends a wait that is not for a moment, nor for a person
+    "survivor": "is launched when the last launch is verified gone",
+    "pace": "is launched when its turn comes",
+    "memory": "is launched when the host has memory for it",
+    "cold-start": "is launched by vigil up, or vigil start",
+}
 SURE = (DoubtKind.WEDGED, DoubtKind.ORPHANED)  # what is the matter is known, only not what becomes of it
 
 
@@ -104,6 +110,9 @@ def _proofs(session: Session) -> list[Proof]:
         death = session.last_death
         words = f"{death.cause} ({_status(death)}); vigil death {death.id} tells all of it"
         proofs.append(Proof("last death", words, death.observed_by, death.at))
+    if session.pulse is not None:
+        pulse = session.pulse
+        proofs.append(Proof("heartbeat", f"{pulse.state}, waited for since", "heartbeats", pulse.due_from))
     if session.doubt is not None:
         doubt = session.doubt
         proofs.append(Proof("doubt", f"{doubt.kind}, {doubt.attempts} samples: {doubt.evidence}", "liveness", doubt.since))
@@ -141,8 +150,7 @@ def _next(session: Session) -> list[Next]:
     policy = session.spec.restart
     if session.hold is not None:
         what = "waits for a person: vigil reset or vigil start" if session.hold.until is None else "is launched again"
-        waits = {"survivor": "is launched when the last launch is verified gone", "pace": "is launched when its turn comes"}
-        return [Next(waits.get(session.hold.reason, what), session.hold.until)]
+        return [Next(HOLDS.get(session.hold.reason, what), session.hold.until)]
     if session.doubt is not None and session.state in (*DOUBTFUL, State.RUNNING, State.STARTING):
         return _after_doubt(session, session.doubt)
     if session.state in (State.RUNNING, State.STARTING):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vigil.core.model import Axis, Session, State
+from vigil.core.model import Axis, PulseState, Session, State
 
 HEALTH = {
     State.PENDING: "unknown",
@@ -18,6 +18,7 @@ HEALTH = {
     State.SUCCEEDED: "unknown",
 }
 
+PULSES = {PulseState.LATE: "suspect", PulseState.UNHEALTHY: "unhealthy"}
 ACTIVITIES = {"waiting-human": "needs-input", "throttled": "throttled"}
 
 
@@ -29,6 +30,8 @@ def health_of(session: Session) -> str:
         return "stalled"
     if session.state is State.RUNNING and server is not None and server.value == "wedged":
         return "suspect"
+    if session.state is State.RUNNING and session.pulse is not None and session.pulse.state in PULSES:
+        return PULSES[session.pulse.state]
     activity = session.axes.get(Axis.ACTIVITY)
     if session.state is State.RUNNING and activity is not None and activity.value in ACTIVITIES:
         return ACTIVITIES[activity.value]

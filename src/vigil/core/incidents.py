@@ -92,7 +92,7 @@ def _holds_of_sibling(book: Book, rule: Rule, session: Session) -> bool:
     """Say whether another replica of the same role keeps the role's incident open."""
     if not rule.of_role or session.role is None:
         return False
-    return any(rule.holds(other) for other in book.sessions.values() if other.role == session.role and other.id != session.id)
+    return any(rule.holds(other) for other in book.replicas(session.role) if other.id != session.id)
 
 
 def _settles_at(book: Book, session: Session) -> float:
@@ -241,6 +241,9 @@ def open_incident(
     while incident.id in book.resolved:  # it resolved and opens again within one moment
         now += 0.000001
         incident = replace(_incident(kind, session, why, now), key=key)
+    if kind is IncidentKind.SATURATED and session is not None:
+        role = book.role_of(session)
+        incident = replace(incident, deaths=session.deaths if role is None else role.deaths)
     _keep(book, incident)
     _log(book, now, incident, "incident.opened", why=why, severity=incident.severity.value)
     book.do(Tell(incident))

@@ -6,6 +6,13 @@ from vigil.core.book import Book
 from vigil.core.model import Cause, Intent, Session
 
 INTENT_LASTS_S = 600.0
+SHIFT, UNHEALTHY = "shift", "unhealthy"  # verbs of policy
+BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})  # these spare what somebody uses (P2)
+
+
+def spares_people(intent: Intent | None) -> bool:
+    """Say whether what is meant by an intent is not done while somebody uses the launch (P2)."""
+    return intent is not None and intent.cause in BY_POLICY
 
 
 def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, reason: str, now: float) -> Intent:

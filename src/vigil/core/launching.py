@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from vigil.core import incidents, pulses
 from vigil.core.book import Book
 from vigil.core.effects import SetTimer, Spawn
-from vigil.core.events import Attended, Interrupted, Launched
-from vigil.core.model import Axis, Hold, Launch, Reading, Session, State
+from vigil.core.events import Attended, Interrupted, Launched, MemoryRead
+from vigil.core.intents import spares_people
+from vigil.core.model import Axis, Hold, IncidentKind, Launch, Reading, Session, State
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
+SHORT_S = 60.0  # waiting longer for memory is a human's business
+COLD_START = "the host was booted anew, and its role does not start by itself; vigil up starts it"
 ATTENDED_S = 10.0  # what is in use is asked for again so often
 
 
@@ -35,13 +39,39 @@ def leaves_its_pane(session: Session) -> bool:
 
 
 def launch_when_paced(book: Book, session: Session, now: float) -> None:
-    """Launch now, or when one of those that are starting has started."""
-    if len(book.spawning) < PACE:
+    """Launch now, or when one of those that are starting has started and the host has memory for one more."""
+    if book.room is not None and book.room <= 0:
+        _wait_for_memory(book, session, now)
+        book.waiting.append(session.id)
+    elif len(book.spawning) < PACE:
         begin_launch(book, session, now)
     else:
         words = f"waits its turn: {PACE} launches start at once"
         book.become(session, now, State.PENDING, words, hold=Hold("pace", None), after=None)
         book.waiting.append(session.id)
+
+
+def _wait_for_memory(book: Book, session: Session, now: float) -> None:
+    words = f"waits for memory: {book.memory}"
+    book.become(session, now, State.PENDING, words, hold=Hold("memory", None), after=None)
+    book.do(SetTimer(session.id, "memory", now + SHORT_S))
+
+
+def memory_read(book: Book, event: MemoryRead, now: float) -> None:
+    """Take in how many more launches the host has memory for; who waits for that waits for nothing else."""
+    book.room, book.memory = event.room, event.why
+    start_next(book, now)
+    if book.room is not None and book.room <= 0:
+        for session_id in book.waiting:
+            session = book.sessions.get(session_id)
+            if session is not None and _waits_its_turn(session) and session.hold is not None and session.hold.reason == "pace":
+                _wait_for_memory(book, session, now)
+
+
+def still_short(book: Book, session: Session, now: float) -> None:
+    """A launch has waited for memory for a while: a human should know."""
+    if session.hold is not None and session.hold.reason == "memory":
+        incidents.open_incident(book, IncidentKind.LOW_MEMORY, None, f"launches wait for memory: {book.memory}", now)
 
 
 def begin_launch(book: Book, session: Session, now: float) -> None:
@@ -50,10 +80,14 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     launch = Launch(id=f"{session.id}-{number}", session_id=session.id, number=number, created_at=now)
     if session.launch is not None:
         book.by_launch.pop(session.launch.id, None)
-    session = replace(session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None)
+    session = replace(
+        session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None, pulse=None
+    )
     session = book.become(session, now, State.STARTING, "launching", hold=None, after=None)
     book.change.launches.append(launch)
     book.spawning.add(launch.id)
+    if book.room is not None:
+        book.room -= 1
     book.do(Spawn(session, launch))
 
 
@@ -65,21 +99,56 @@ def unheard(now: float) -> dict[Axis, Reading]:
 def spawn_over(book: Book, launch_id: str, now: float) -> None:
     """A launch has started or failed: the next in turn may begin."""
     book.spawning.discard(launch_id)
-    while book.waiting and len(book.spawning) < PACE:
+    start_next(book, now)
+
+
+def start_next(book: Book, now: float) -> None:
+    """Launch those whose turn it is, as far as pace and memory allow."""
+    while book.waiting and len(book.spawning) < PACE and (book.room is None or book.room > 0):
         session = book.sessions.get(book.waiting.popleft())
-        if session and session.state is State.PENDING and session.hold and session.hold.reason == "pace":
+        if session is not None and _waits_its_turn(session):
             begin_launch(book, session, now)
+    key = incidents.key_of(IncidentKind.LOW_MEMORY)
+    if key in book.incidents and not any(map(_waits_for_memory, book.sessions.values())):
+        incidents.resolve(book, key, "nobody waits for memory any more", now)
+
+
+def _waits_its_turn(session: Session) -> bool:
+    return session.state is State.PENDING and session.hold is not None and session.hold.reason in ("pace", "memory")
+
+
+def _waits_for_memory(session: Session) -> bool:
+    return session.hold is not None and session.hold.reason == "memory"
 
 
 def attended(book: Book, event: Attended, now: float) -> None:
-    """What the last launch left is in use: its replacement waits, and asks again."""
+    """What was to be ended is in use: a replacement waits, and asks again; what policy would have ended lives on (P2)."""
     session = book.of_launch(event.launch_id)
-    if session is None or session.hold is None or session.hold.reason != "survivor":
+    if session is None:
+        return
+    if session.state is State.ENDING and spares_people(session.intent):
+        _spare(book, session, event.why, now)
+        return
+    if session.hold is None or session.hold.reason != "survivor":
         return
     until = now + ATTENDED_S
     words = f"waits with its next launch: {event.why}; vigil restart {session.name} does not wait"
     book.become(session, now, session.state, words, hold=Hold("survivor", until))
     book.do(SetTimer(session.id, "hold", until))
+
+
+def _spare(book: Book, session: Session, why: str, now: float) -> None:
+    """Let a session live on that policy would have ended; of one that died meanwhile only the rest is left to end."""
+    assert session.launch is not None and session.intent is not None
+    if session.launch.ended_at is not None:
+        book.do(SetTimer(session.id, "drain", now + ATTENDED_S))
+        return
+    book.log(now, session, "session.spared", verb=session.intent.verb, why=why)
+    attached = max(1, session.attached)
+    words = f"not ended ({session.intent.verb}): {why}"
+    book.become(session, now, State.RUNNING, words, after=None, intent=None, attached=attached)
+    if session.pulse is not None:
+        book.do(SetTimer(session.id, "pulse", now + ATTENDED_S))
 
 
 def launched(book: Book, event: Launched, now: float) -> None:
@@ -114,6 +183,8 @@ def launched(book: Book, event: Launched, now: float) -> None:
             session = book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
     elif event.adopted:  # it is as it was stored: only its readings are new, and those are not worth a write
         book.keep(session, durable=launch != before)
+    if session.state is State.RUNNING and (session.pulse is None or before.process is None):
+        session = pulses.begin(book, session, now)
     if book.charges_of(session):
         book.do(SetTimer(session.id, "stable", (launch.started_at or now) + session.spec.restart.reset_after_s))
 

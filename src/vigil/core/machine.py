@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vigil.core import asked, dying, ending, incidents, launching, observing, teams, waiting
+from vigil.core import asked, dying, ending, incidents, launching, observing, shifts, teams, waiting
 from vigil.core.book import GRACE_S, Book, Change
 from vigil.core.effects import Effect
 from vigil.core.events import (
+    Applied,
     Asked,
     Attended,
     Closed,
@@ -27,15 +28,15 @@ from vigil.core.events import (
     Interrupted,
     Launched,
     LaunchFailed,
+    MemoryRead,
     Noted,
     Notified,
     Observed,
     Orphaned,
-    Respecified,
     Resumed,
-    RoleDeclared,
-    RoleForgotten,
     RuntimeEnded,
+    ShiftAborted,
+    ShiftAsked,
     Swept,
     TimerFired,
     Withdrawn,
@@ -47,9 +48,10 @@ __all__ = ["GRACE_S", "HANDLERS", "Machine"]
 
 HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Declared: asked.declared,
-    RoleDeclared: teams.role_declared,
-    RoleForgotten: teams.role_forgotten,
-    Respecified: teams.respecified,
+    Applied: teams.applied,
+    ShiftAsked: shifts.shift_asked,
+    ShiftAborted: shifts.shift_aborted,
+    MemoryRead: launching.memory_read,
     Withdrawn: asked.withdrawn,
     Asked: asked.asked,
     Launched: launching.launched,
@@ -106,6 +108,7 @@ class Machine:
         """Return what is to be done about an event, in order; what must be durable comes first."""
         self._book.change = Change()
         HANDLERS[type(event)](self._book, event, now)
+        teams.follow(self._book, now)
         return self._book.change.effects()
 
     def find(self, name: str) -> Session | None:

@@ -344,6 +344,24 @@ class Incident:
     resolved_at: float | None = None
     resolution: str = ""
     notices: tuple[Notice, ...] = ()
+    deaths: tuple[str, ...] = ()  # the last ones that led to it, the newest last
+
+
+class PulseState(StrEnum):
+    """Whether a session gives the signs of life that its role promises."""
+
+    UNKNOWN = "unknown"  # none was due so far
+    HEALTHY = "healthy"
+    LATE = "late"
+    UNHEALTHY = "unhealthy"
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """The signs of life of one launch."""
+
+    state: PulseState
+    due_from: float  # the last sign, or the end of the grace: from here on the next one is waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,3 +388,5 @@ class Session:
     doubt: Doubt | None = None
     role: str | None = None  # the key of its role, where a manifest declared it
     index: int = 0  # its slot there
+    pulse: Pulse | None = None  # where its role promises signs of life
+    deaths: tuple[str, ...] = ()  # its last ones that were charged, the newest last

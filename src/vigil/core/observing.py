@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from vigil.core import incidents
+from vigil.core import incidents, pulses
 from vigil.core.book import Book
 from vigil.core.doubting import is_news, repair, weigh, well_again
 from vigil.core.effects import CloseLaunch, LogEntry
@@ -68,7 +68,8 @@ def found(book: Book, event: Found, now: float) -> None:
     session = book.read_axes(replace(session, launch=launch), (event.fact,))
     book.log(now, session, "session.agent-found", pid=event.process.pid)
     if session.state is State.STARTING:
-        book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
+        session = book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
+        pulses.begin(book, session, now)
     else:
         book.keep(session)
 
@@ -85,6 +86,7 @@ def hooked(book: Book, event: Hooked, now: float) -> None:
     active_at = max(hook.at for hook in event.hooks)
     heard = is_news(session)
     session = book.read_axes(session, facts, last_activity_at=max(active_at, session.last_activity_at or 0.0))
+    session = pulses.heard(book, session, active_at, now)
     after = session.axes.get(Axis.ACTIVITY)
     changed = after is not None and (before is None or before.value != after.value)
     if heard:
@@ -112,7 +114,10 @@ def gap(book: Book, event: Gap, now: float) -> None:
         if session.doubt is not None:
             doubt = session.doubt
             later = replace(doubt, since=doubt.since + event.lasted_s, sampled_at=doubt.sampled_at + event.lasted_s)
-            book.keep(replace(session, doubt=later))
+            session = book.keep(replace(session, doubt=later))
+        if session.pulse is not None:
+            later_s = session.pulse.due_from + event.lasted_s
+            book.keep(replace(session, pulse=replace(session.pulse, due_from=later_s)), durable=False)
 
 
 def closed(book: Book, event: Closed, _now: float) -> None:

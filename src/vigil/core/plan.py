@@ -6,11 +6,12 @@ Pure. Whoever shows a plan and whoever acts on it has the same value; applying t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from itertools import count, islice
 
-from vigil.core.model import Session, Spec, State
+from vigil.core.model import ALIVE, After, Session, Spec, State
 from vigil.core.roles import Manifest, Role, RoleSpec
 
 RESTING = {  # states a replica stays in until somebody acts: its slot is its own, nothing is spawned in its place
@@ -27,6 +28,7 @@ class Do(StrEnum):
 
     DECLARE = "declare"  # a role that is new, or whose policy changed
     CREATE = "create"
+    UPDATE = "update"  # what does not run: its next launch is as declared
     START = "start"  # what a new boot of the host left waiting
     REPLACE = "replace"
     DRAIN = "drain"
@@ -61,8 +63,14 @@ class Plan:
     held: tuple[Held, ...] = ()
 
 
-def make_plan(manifest: Manifest, roles: Mapping[str, Role], sessions: Iterable[Session], at_once: bool = False) -> Plan:
-    """Compare what is declared with what there is; `at_once` replaces what runs an old command."""
+def make_plan(
+    manifest: Manifest,
+    roles: Mapping[str, Role],
+    sessions: Iterable[Session],
+    at_once: bool = False,
+    only: Collection[str] | None = None,
+) -> Plan:
+    """Compare what is declared with what there is; `at_once` replaces what runs an old command, `only` looks at some roles."""
     slots: dict[str, dict[int, Session]] = defaultdict(dict)
     for session in sessions:
         if session.role is not None:
@@ -70,15 +78,34 @@ def make_plan(manifest: Manifest, roles: Mapping[str, Role], sessions: Iterable[
     steps: list[Step] = []
     held: list[Held] = []
     for wanted in manifest.roles:
-        steps += _declare(wanted, roles.get(wanted.key))
-        for found in _fill(wanted, slots.get(wanted.key, {}), at_once):
-            (steps if isinstance(found, Step) else held).append(found)  # type: ignore[arg-type]
+        if only is None or wanted.key in only:
+            for found in _compare(wanted, roles.get(wanted.key), slots.get(wanted.key, {}), at_once):
+                (steps if isinstance(found, Step) else held).append(found)  # type: ignore[arg-type]
     declared = {wanted.key for wanted in manifest.roles}
     for key, role in roles.items():
-        if role.spec.workspace == manifest.workspace and key not in declared:
+        if role.spec.workspace == manifest.workspace and key not in declared and (only is None or key in only):
             steps += _drain(key, slots.get(key, {}).values(), "its role is not in the manifest any more")
             steps.append(Step(Do.FORGET, key, None, "it is not in the manifest any more"))
     return Plan(tuple(steps), tuple(held))
+
+
+def _compare(wanted: RoleSpec, known: Role | None, slots: Mapping[int, Session], at_once: bool) -> Iterator[Step | Held]:
+    if known is not None and known.shift is not None and known.spec != wanted:
+        words = f"it is being shifted; apply this when that is over, or end it: vigil shift {wanted.team} --abort"
+        yield Held(wanted.key, "shift", words, known.shift.until)
+        return
+    yield from _declare(wanted, known)
+    yield from _fill(wanted, known, slots, at_once)
+
+
+def slots_for(role: Role | None, replicas: int, there: Mapping[int, Session]) -> tuple[int, ...]:
+    """Return the slots of a role with so many replicas: of those it has, the newest go; new ones are the lowest free ones."""
+    slots = () if role is None else role.slots
+    oldest = sorted(slots, key=lambda i: (i not in there, there[i].created_at if i in there else 0.0, i))
+    kept = oldest[:replicas]
+    leaving = {index for index, session in there.items() if is_leaving(session)}
+    free = (index for index in count() if index not in slots and index not in leaving)
+    return tuple(sorted([*kept, *islice(free, replicas - len(kept))]))
 
 
 def _declare(wanted: RoleSpec, known: Role | None) -> Iterator[Step]:
@@ -97,29 +124,47 @@ def _names(kind: type[RoleSpec] | type[Spec]) -> list[str]:
     return [field.name for field in fields(kind)]
 
 
-def _fill(wanted: RoleSpec, slots: Mapping[int, Session], at_once: bool) -> Iterator[Step | Held]:
-    for index in range(wanted.replicas):
-        name, session = wanted.slot(index), slots.get(index)
+def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at_once: bool) -> Iterator[Step | Held]:
+    slots = slots_for(known, wanted.replicas, there)
+    for index in slots:
+        name, session = wanted.slot(index), there.get(index)
         if session is None:
             yield Step(Do.CREATE, wanted.key, name, "nobody has this slot")
+        elif is_leaving(session):
+            yield Held(name, "leaving", "what had this slot is being removed")
         elif not is_same(session.spec, wanted.spec):
-            if at_once:
-                yield Step(Do.REPLACE, wanted.key, name, "it runs what was declared before")
-            else:
-                yield Held(name, "changed", "it runs what was declared before; vigil up --replace changes that")
+            yield _differs(wanted, session, at_once)
         elif session.hold is not None and session.hold.reason == "cold-start":
             yield Step(Do.START, wanted.key, name, session.why)
         elif session.hold is not None:
             yield Held(name, session.hold.reason, session.why, session.hold.until)
         elif session.state in RESTING:
             yield Held(name, session.state.value, RESTING[session.state])
-    yield from _drain(wanted.key, (slots[i] for i in slots if i >= wanted.replicas), f"{wanted.replicas} replicas are wanted")
+    wanted_slots = {*slots, *(known.shift.old + known.shift.new if known is not None and known.shift is not None else ())}
+    extra = (session for index, session in there.items() if index not in wanted_slots)
+    yield from _drain(wanted.key, extra, f"{wanted.replicas} replicas are wanted")
+
+
+def _differs(wanted: RoleSpec, session: Session, at_once: bool) -> Step | Held:
+    """Return what becomes of a replica that is not as declared: who runs is asked for, who does not is just told."""
+    if session.state not in ALIVE:
+        return Step(Do.UPDATE, wanted.key, session.name, "its next launch runs what is declared now")
+    if at_once:
+        return Step(Do.REPLACE, wanted.key, session.name, "it runs what was declared before")
+    words = f"it runs what was declared before; vigil shift {wanted.team} rolls it in, vigil up --replace restarts it"
+    return Held(session.name, "changed", words)
 
 
 def _drain(key: str, sessions: Iterable[Session], why: str) -> Iterator[Step]:
     """End the newest first."""
-    for session in sorted(sessions, key=lambda session: session.index, reverse=True):
+    staying = [session for session in sessions if not is_leaving(session)]
+    for session in sorted(staying, key=lambda session: (session.created_at, session.index), reverse=True):
         yield Step(Do.DRAIN, key, session.name, why)
+
+
+def is_leaving(session: Session) -> bool:
+    """Say whether a session is being removed: its slot is free as soon as it is gone."""
+    return session.after is After.REMOVE
 
 
 def is_same(one: Spec, other: Spec) -> bool:

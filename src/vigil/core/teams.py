@@ -1,38 +1,107 @@
-"""Teams: roles are declared, changed and forgotten; their replicas are sessions like any other."""
+"""Teams: a manifest is made so, step by step as planned; a slot that became free is filled again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from vigil.core import pulses, shifts
+from vigil.core.asked import asked
 from vigil.core.book import Book
-from vigil.core.charging import replicas_of
 from vigil.core.effects import LogEntry
-from vigil.core.events import Respecified, RoleDeclared, RoleForgotten
-from vigil.core.roles import Role
+from vigil.core.events import Applied, Asked
+from vigil.core.model import Session
+from vigil.core.plan import Do, Step, make_plan, slots_for
+from vigil.core.replicas import create, respecify
+from vigil.core.roles import Role, RoleSpec
 
 
-def role_declared(book: Book, event: RoleDeclared, now: float) -> None:
+def applied(book: Book, event: Applied, now: float) -> None:
+    """Plan, and do what the plan says: all of it is one change, durable as a whole or not at all."""
+    plan = make_plan(event.manifest, book.roles, book.sessions.values(), event.at_once, event.only)
+    wanted = {role.key: role for role in event.manifest.roles}
+    for step in plan.steps:
+        STEPS[step.do](book, step, wanted.get(step.role), event.actor, now)
+
+
+def _declare(book: Book, step: Step, wanted: RoleSpec | None, actor: str, now: float) -> None:
     """A role is new, or its policy changed: that holds at once, what runs is not touched, what was counted stays."""
-    before = book.roles.get(event.spec.key)
-    role = Role(event.spec, now) if before is None else replace(before, spec=event.spec)
+    assert wanted is not None
+    before = book.roles.get(step.role)
+    slots = slots_for(before, wanted.replicas, {session.index: session for session in book.replicas(step.role)})
+    role = Role(wanted, now, slots=slots) if before is None else replace(before, spec=wanted, slots=slots)
     book.keep_role(role)
-    data = {"role": role.key, "replicas": event.spec.replicas, "actor": event.actor}
-    book.change.log.append(LogEntry(now, "role.declared" if before is None else "role.changed", data=data))
-    for session in list(replicas_of(book, role)):
-        if session.spec.restart != event.spec.spec.restart:
-            book.keep(replace(session, spec=replace(session.spec, restart=event.spec.spec.restart)))
+    _log(book, now, role.key, "role.declared" if before is None else "role.changed", replicas=wanted.replicas, actor=actor)
+    for session in book.replicas(role.key):
+        if session.spec.restart != wanted.spec.restart:
+            session = book.keep(replace(session, spec=replace(session.spec, restart=wanted.spec.restart)))
+        if before is not None and before.spec.health != wanted.health:
+            pulses.begin(book, session, now)
 
 
-def respecified(book: Book, event: Respecified, now: float) -> None:
-    """A replica's next launch runs something else."""
-    session = book.sessions.get(event.session_id)
-    if session is not None:
-        session = book.keep(replace(session, spec=event.spec))
-        book.log(now, session, "session.respecified", actor=event.actor)
+def _create(book: Book, step: Step, _wanted: RoleSpec | None, actor: str, now: float) -> None:
+    assert step.slot is not None
+    create(book, book.roles[step.role], int(step.slot.rpartition("/")[2]), actor, now)
 
 
-def role_forgotten(book: Book, event: RoleForgotten, now: float) -> None:
+def _update(book: Book, step: Step, wanted: RoleSpec | None, actor: str, now: float) -> None:
+    assert wanted is not None
+    respecify(book, _session(book, step), wanted.spec, actor, now)
+
+
+def _replace(book: Book, step: Step, wanted: RoleSpec | None, actor: str, now: float) -> None:
+    _update(book, step, wanted, actor, now)
+    _ask("restart", book, step, actor, now)
+
+
+def _start(book: Book, step: Step, _wanted: RoleSpec | None, actor: str, now: float) -> None:
+    _ask("start", book, step, actor, now)
+
+
+def _drain(book: Book, step: Step, _wanted: RoleSpec | None, actor: str, now: float) -> None:
+    _ask("rm", book, step, actor, now)
+
+
+def _forget(book: Book, step: Step, _wanted: RoleSpec | None, actor: str, now: float) -> None:
     """A role is no more, and what was counted against it; replicas that still end are nobody's any more."""
-    if event.key in book.roles:
-        book.forget_role(event.key)
-        book.change.log.append(LogEntry(now, "role.forgotten", data={"role": event.key, "actor": event.actor}))
+    book.forget_role(step.role)
+    _log(book, now, step.role, "role.forgotten", actor=actor)
+    shifts.go_on(book, step.role, now)
+
+
+STEPS: dict[Do, Callable[[Book, Step, RoleSpec | None, str, float], None]] = {
+    Do.DECLARE: _declare,
+    Do.CREATE: _create,
+    Do.UPDATE: _update,
+    Do.START: _start,
+    Do.REPLACE: _replace,
+    Do.DRAIN: _drain,
+    Do.FORGET: _forget,
+}
+
+
+def _session(book: Book, step: Step) -> Session:
+    assert step.slot is not None
+    return book.sessions[book.by_name[step.slot]]
+
+
+def _ask(verb: str, book: Book, step: Step, actor: str, now: float) -> None:
+    asked(book, Asked(verb, _session(book, step).id, actor, step.why), now)
+
+
+def _log(book: Book, now: float, key: str, kind: str, **data: str | int) -> None:
+    book.change.log.append(LogEntry(now, kind, data={"role": key, **data}))
+
+
+def follow(book: Book, now: float) -> None:
+    """See to the roles of which something changed: a slot of theirs became free, or a shift can go on."""
+    while book.touched or book.vacated:
+        vacated, book.vacated = book.vacated, []
+        for key, index in vacated:
+            role = book.roles.get(key)
+            if role is not None and index in role.wanted:
+                create(book, role, index, "vigil", now)
+        touched, book.touched = book.touched, set()
+        for key in sorted(touched):
+            if (role := book.roles.get(key)) is not None and role.shift is not None:
+                shifts.advance(book, role, now)

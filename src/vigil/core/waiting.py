@@ -5,37 +5,62 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigil.core import incidents
+from vigil.core import incidents, pulses, shifts
 from vigil.core.book import DOUBTED, Book
-from vigil.core.charging import forgive, steady_at
+from vigil.core.charging import comes_back_by_itself, forgive, steady_at
 from vigil.core.doubting import look_again
 from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed, TimerFired
-from vigil.core.launching import leaves_its_pane, relaunch
+from vigil.core.intents import spares_people
+from vigil.core.launching import COLD_START, leaves_its_pane, relaunch, still_short
 from vigil.core.liveness import rested
-from vigil.core.model import Session, State
+from vigil.core.model import ALIVE, Hold, Session, State
+from vigil.core.roles import Role
 
 AGAIN_S = 60.0
+UNDECIDED = ALIVE | {State.CRASHED, State.PENDING}
+WAITING = frozenset({State.CRASHED, State.PENDING, State.FAILED})  # one that failed waits only for its trial
 UNBOUNDED = frozenset({"limit", "auth"})  # these wait for a moment of somebody else's clock
 
 
 def timer_fired(book: Book, event: TimerFired, now: float) -> None:
     """A moment that was asked for has come; it may have come early, or for nothing."""
-    session = book.sessions.get(event.session_id)
+    session, role = book.sessions.get(event.session_id), book.roles.get(event.session_id)
     if session is not None:
         TIMERS[event.kind](book, session, now)
+    elif role is not None:
+        ROLE_TIMERS[event.kind](book, role, now)
 
 
 def hold_over(book: Book, session: Session, now: float) -> None:
     """Launch again when the wait is really over."""
     hold = session.hold
-    if hold is None or hold.until is None or session.state not in (State.CRASHED, State.PENDING):
+    if hold is None or hold.until is None or session.state not in WAITING:
         return
     if now < hold.until:
         book.do(SetTimer(session.id, "hold", hold.until))
+    elif session.state is State.FAILED and (later := _after_the_trial(book, session, now)) is not None:
+        book.keep(replace(session, hold=replace(hold, until=later)))
+        book.do(SetTimer(session.id, "hold", later))
     else:
         book.log(now, session, "session.hold-over", hold=hold.reason)
         relaunch(book, session, now, by_policy=True)
+
+
+def _after_the_trial(book: Book, session: Session, now: float) -> float | None:
+    """Return when a replica that was given up may be tried, if another one of its role is tried now; else it is the one."""
+    role = book.role_of(session)
+    if role is None:
+        return None
+    tried = book.sessions.get(role.trial or "")
+    if tried is not None and tried.id != session.id and tried.state in UNDECIDED:
+        return now + role.spec.retry_saturated_s
+    book.keep_role(replace(role, trial=session.id))
+    return None
+
+
+def _is_saturated(session: Session) -> bool:
+    return session.hold is not None and session.hold.reason == "saturated"
 
 
 def stable(book: Book, session: Session, now: float) -> None:
@@ -54,9 +79,19 @@ def stable(book: Book, session: Session, now: float) -> None:
         book.do(SetTimer(session.id, "stable", stable_at))
     else:
         forgive(book, session)
+        if role is not None:
+            _bring_back(book, role, now)
 
 
-def resumed(book: Book, _event: Resumed, now: float) -> None:
+def _bring_back(book: Book, role: Role, now: float) -> None:
+    """A trial went well: those of its role that were given up come back too."""
+    for other in book.replicas(role.key):
+        if other.state is State.FAILED and _is_saturated(other) and other.hold is not None and other.hold.until is not None:
+            book.log(now, other, "session.hold-over", hold="saturated")
+            relaunch(book, other, now, by_policy=True)
+
+
+def resumed(book: Book, event: Resumed, now: float) -> None:
     """Take up what was under way; live launches speak for themselves in events of their own."""
     stored = list(book.sessions.values())
     book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
@@ -67,10 +102,12 @@ def resumed(book: Book, _event: Resumed, now: float) -> None:
     for session in stored:
         incidents.follow(book, session, now)
         launch, hold = session.launch, session.hold
-        waits = session.state in (State.CRASHED, State.PENDING)
+        waits = session.state in WAITING and (session.state is not State.FAILED or _is_saturated(session))
         if session.state is State.ENDING:
-            book.end_all(launch)
-        elif waits and (hold is None or hold.reason in ("pace", "survivor")):
+            book.end_all(launch, unless_attended=spares_people(session.intent))
+        elif event.booted and waits and session.state is not State.FAILED and not comes_back_by_itself(book, session):
+            book.become(session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
+        elif waits and (hold is None or hold.reason in ("pace", "memory", "survivor")):
             relaunch(book, session, now, by_policy=True)
         else:
             if launch is not None and launch.ended_at is not None and not launch.closed and not leaves_its_pane(session):
@@ -79,14 +116,19 @@ def resumed(book: Book, _event: Resumed, now: float) -> None:
                 session = _shorten(book, session, hold.until, now)
                 book.do(SetTimer(session.id, "hold", session.hold.until if session.hold and session.hold.until else now))
             if session.doubt is not None:
-                book.keep(replace(session, doubt=rested(session.doubt, now)))
+                session = book.keep(replace(session, doubt=rested(session.doubt, now)))
                 book.do(SetTimer(session.id, "look", now))
+            pulses.rest(book, session, now)
+    for role in [role for role in book.roles.values() if role.shift is not None]:
+        book.do(SetTimer(role.key, "shift", now))
 
 
 def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
     """Let a wait be no longer than any its policy knows: the clock may have been set back while the host was off."""
-    policy = session.spec.restart
+    policy, role = session.spec.restart, book.role_of(session)
     longest_s = max(policy.cap_s, policy.base_s) * (1 + policy.jitter)
+    if role is not None and session.state is State.FAILED:
+        longest_s = role.spec.retry_saturated_s
     if until - now <= longest_s or session.hold is None or session.hold.reason in UNBOUNDED:
         return session
     return book.keep(replace(session, hold=replace(session.hold, until=now + longest_s)))
@@ -97,4 +139,8 @@ TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
     "stable": stable,
     "look": look_again,
     "incidents": incidents.follow,
+    "pulse": pulses.check,
+    "drain": shifts.drain_timer,
+    "memory": still_short,
 }
+ROLE_TIMERS: dict[str, Callable[[Book, Role, float], None]] = {"shift": shifts.shift_timer}

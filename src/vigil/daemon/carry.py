@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -15,19 +14,20 @@ from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from vigil.agents import Agent
-from vigil.core.effects import CloseLaunch, EndLaunch, Purge, RepairSocket, Spawn
+from vigil.core.effects import CloseLaunch, EndLaunch, Interrupt, Purge, RepairSocket, Spawn
 from vigil.core.events import Attended, Closed, Ended, Event, Found, Launched, LaunchFailed
 from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind, Session
 from vigil.daemon.census import Census
 from vigil.daemon.clock import Clock
 from vigil.daemon.deathwatch import DeathWatch, roles_of
+from vigil.daemon.environments import Environments
 from vigil.daemon.finding import Finder
 from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.log import log
 from vigil.daemon.outputs import Outputs
 from vigil.daemon.secrets import Secrets
-from vigil.daemon.signals import end_processes
-from vigil.home import Home, environment_of_role
+from vigil.daemon.signals import end_processes, send
+from vigil.home import Home
 from vigil.keeper import kernel, records
 from vigil.observe.clients import read_clients
 from vigil.observe.descendants import find_named
@@ -60,6 +60,7 @@ class Carrier:
         finder: Finder,
         agent_of: Callable[[str], Agent],
         secrets: Secrets,
+        environments: Environments,
         purge_bundles: Callable[[Session], Awaitable[list[str]]],
         feed: Callable[[Event], None],
     ) -> None:
@@ -72,6 +73,7 @@ class Carrier:
         self._finder = finder
         self._agent_of = agent_of
         self._secrets = secrets
+        self._environments = environments
         self._purge_bundles = purge_bundles
         self._feed = feed
         self._boot = kernel.read_boot()
@@ -94,13 +96,13 @@ class Carrier:
         self._kinds[launch.id] = session.spec.runtime
         try:
             await self._remove_launch(f"{session.id}-{launch.number - LAUNCHES_KEPT}")
-            env = await asyncio.to_thread(self._read_environment, session)
+            env = await asyncio.to_thread(self._environments.read, session)
             agent = self._agent_of(session.spec.agent)
             order = Order(session, launch, env, agent.converses)
             await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
             folder = str(self._home.launch(launch.id))
             born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
-        except (OSError, KeeperRefused, KeeperSilent) as error:
+        except (OSError, ValueError, KeeperRefused, KeeperSilent) as error:
             # A keeper that was only slow finds no order any more: a launch that was given up is never born late (P1).
             with contextlib.suppress(OSError):
                 os.unlink(self._home.launch(launch.id) / "launch.json")
@@ -173,17 +175,9 @@ class Carrier:
     async def repair(self, effect: RepairSocket) -> None:
         """Ask a tmux server to make its socket anew: SIGUSR1 does that, to exactly the process that was recorded (P9)."""
         server = effect.launch.server
-        if server is None or not self._is_alive(server):
-            return
-        pidfd = kernel.open_pidfd(server.pid, server.start_ticks)
-        if pidfd is not None:
-            try:
-                signal.pidfd_send_signal(pidfd, signal.SIGUSR1)
-            except ProcessLookupError:
-                pass  # it ended in between: its pidfd tells
-            finally:
-                os.close(pidfd)
-        await asyncio.sleep(REPAIR_S)
+        if server is not None and self._is_alive(server):
+            send(server, signal.SIGUSR1)
+            await asyncio.sleep(REPAIR_S)
 
     async def end(self, effect: EndLaunch) -> None:
         """End all there is of a launch, verified: agent, survivors, server. The intent was durable before this ran (P8)."""
@@ -199,11 +193,25 @@ class Carrier:
         else:
             self._feed(Ended(launch.id, ok=True))
 
+    async def interrupt(self, effect: Interrupt) -> None:
+        """Ask an agent to leave what it does, as Ctrl-C would; the intent was durable before this ran (P8)."""
+        launch, agent = effect.launch, effect.launch.agent
+        async with self._lock(launch.id):
+            if why := self._why_attended(launch):
+                self._feed(Attended(launch.id, why))
+            elif agent is not None and self._is_alive(agent):
+                send(agent, signal.SIGINT)
+
     def _why_attended(self, launch: Launch) -> str:
         """Say who uses what a dead agent left open; nothing if nobody does."""
         if read_clients().get(self._home.server_path(launch.id), 0):
-            return "a person is attached to the pane of its last one"
-        if launch.process is not None and launch.names and find_named(launch.process, launch.names) is not None:
+            return "a person is attached to its pane"
+        if (
+            launch.ended_at is not None
+            and launch.process is not None
+            and launch.names
+            and find_named(launch.process, launch.names) is not None
+        ):
             return f"{' or '.join(launch.names)} runs in the pane of its last one"
         return ""
 
@@ -229,8 +237,7 @@ class Carrier:
             if await self._remove_launch(launch_id):
                 gone.append(f"launch {launch_id}")
         gone += [f"bundle {death_id}" for death_id in await self._purge_bundles(session)]
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._environment(session.id))
+        if self._environments.forget(session.id):
             gone.append("environment")
         self.purged[session.id] = gone
 
@@ -332,16 +339,6 @@ class Carrier:
                 return True
             await asyncio.sleep(0.002)
         return False
-
-    def _environment(self, session_id: str) -> str:
-        return str(self._home.environments / f"{session_id}.json")
-
-    def _read_environment(self, session: Session) -> dict[str, str]:
-        name = session.id if session.role is None else environment_of_role(session.role)
-        with open(self._environment(name), encoding="utf-8", errors="surrogateescape") as file:
-            found = json.load(file)
-        assert isinstance(found, dict)
-        return found
 
 
 def remove_socket(path: str) -> None:

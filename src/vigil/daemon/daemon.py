@@ -14,12 +14,14 @@ from vigil.config.loading import ConfigFile, ConfigRefused
 from vigil.core.events import Gap, Launched, Resumed
 from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, IncidentKind, RuntimeKind, Session, State
+from vigil.daemon.admission import Admission
 from vigil.daemon.adopt import Adopter
 from vigil.daemon.alarms import Alarms
 from vigil.daemon.carry import Carrier
 from vigil.daemon.clock import Clock
 from vigil.daemon.coroner import Coroner
 from vigil.daemon.deathwatch import DeathWatch, roles_of
+from vigil.daemon.environments import Environments
 from vigil.daemon.feed import Feed
 from vigil.daemon.finding import Finder
 from vigil.daemon.gaps import Gaps
@@ -60,7 +62,7 @@ class Daemon:
         self.config = config
         self.pid = os.getpid()
         self.clock = Clock()
-        self.clock.anchor(home.path / "clock.json", kernel.read_boot())
+        self._booted = self.clock.anchor(home.path / "clock.json", kernel.read_boot())
         self.started_at = self.clock.now()
         sessions, incidents = store.read_sessions(), [*store.read_incidents(), *store.read_untold()]
         roles = store.read_roles()
@@ -69,7 +71,8 @@ class Daemon:
         self.supervisor = Supervisor(self.machine, store, self.feed, self.clock)
         feed = self.supervisor.feed
         self.runtimes = make_runtimes(home, self._look_at, self._prober_changed)
-        secrets = Secrets(home, self.machine.sessions.get)
+        environments = Environments(home)
+        secrets = Secrets(environments, self.machine.sessions.get)
         self.witness = Witness(home, secrets, self._agent_of_launch)
         self.watch = DeathWatch(home, self.clock, feed, self.witness)
         self.coroner = Coroner(home, store, self.clock, secrets, self.machine.sessions.get)
@@ -86,11 +89,14 @@ class Daemon:
             self.finder,
             self.agent_of,
             secrets,
+            environments,
             self.coroner.purge,
             feed,
         )
-        self.operations = Operations(home, self.supervisor, self.runtimes, self.config, secrets)
-        self.teams = Teams(home, self.supervisor, self.operations, self.runtimes, self.config)
+        self.operations = Operations(environments, self.supervisor, self.runtimes, self.config, secrets)
+        self.teams = Teams(environments, self.supervisor, self.runtimes, self.config)
+        self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, lambda: self.keeper.pid)
+        environments.forget_roles_but(self.machine.roles)  # of a manifest that never became durable
         screens = Screens(home, self.runtimes[RuntimeKind.TMUX])
         self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
         self.alarms = Alarms(self.clock, feed)
@@ -126,7 +132,8 @@ class Daemon:
         await self.keeper.connect()
         adopter = Adopter(self.home, self.clock, self.supervisor.carrier)
         stored = list(self.machine.sessions.values())
-        self.supervisor.feed(Resumed())
+        self.admission.look()  # before anybody is launched
+        self.supervisor.feed(Resumed(self._booted))
         for session, event in zip(stored, await asyncio.gather(*map(adopter.adopt, stored)), strict=True):
             if event is not None:
                 self.supervisor.feed(event)
@@ -139,7 +146,7 @@ class Daemon:
         self.supervisor.note("daemon.started", {"pid": self.pid, "version": __version__, "sessions": len(stored)})
         self._gaps.beat()
         self._catching_up = asyncio.create_task(self.coroner.catch_up())
-        loops = (self.supervisor, self.keeper, self.sweep, self.lateness, self.hooks, self.witness)
+        loops = (self.supervisor, self.keeper, self.sweep, self.lateness, self.hooks, self.witness, self.admission)
         for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))
 

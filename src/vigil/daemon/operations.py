@@ -15,11 +15,10 @@ from vigil.core.events import Asked, Declared
 from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
 from vigil.core.machine import GRACE_S
 from vigil.core.model import Cause, Incident, RestartPolicy, RuntimeKind, Session, Spec, State
+from vigil.daemon.environments import Environments
 from vigil.daemon.secrets import Secrets
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, UsageError, VigilError
-from vigil.home import Home
-from vigil.keeper.records import record_json
 from vigil.redact import redact_command
 from vigil.runtimes import Runtime
 
@@ -47,7 +46,7 @@ class Operations:
 
     def __init__(
         self,
-        home: Home,
+        environments: Environments,
         supervisor: Supervisor,
         runtimes: dict[RuntimeKind, Runtime],
         config: ConfigFile,
@@ -55,7 +54,7 @@ class Operations:
     ) -> None:
         self._config = config
         self._secrets = secrets
-        self._home = home
+        self._environments = environments
         self._supervisor = supervisor
         self._machine = supervisor.machine
         self._runtimes = runtimes
@@ -99,15 +98,14 @@ class Operations:
         env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
         self._check(wanted, command, env)
         spec = Spec(command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart)
-        environment = self._home.environments / f"{session_id}.json"
         self._declaring.add(name)  # until it is declared nobody else may have it
         try:
-            await asyncio.to_thread(record_json, str(environment), env)
+            await asyncio.to_thread(self._environments.record, session_id, env)
             await self._supervisor.done(Declared(session_id, name, spec, actor))
         except (OSError, VigilError) as error:
-            environment.unlink(missing_ok=True)
+            self._environments.forget(session_id)
             if isinstance(error, OSError):
-                raise VigilError(f"{name} was not created: {error.strerror} ({error.filename or environment})") from error
+                raise VigilError(f"{name} was not created: {error.strerror} ({error.filename or 'environment'})") from error
             raise
         finally:
             self._declaring.discard(name)

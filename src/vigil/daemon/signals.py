@@ -1,4 +1,4 @@
-"""Ending processes: only through a pidfd of exactly the one that was recorded (P9), and always verified."""
+"""Signals: only through a pidfd of exactly the one that was recorded (P9), and always verified."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[
         return [process for pidfd, process in held.items() if not kernel.has_ended(pidfd)]
     finally:
         for pidfd in held:
+            os.close(pidfd)
+
+
+def send(process: ProcessId, number: signal.Signals) -> None:
+    """Signal exactly one recorded process; one that is gone is nobody's."""
+    pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
+    if pidfd is not None:
+        try:
+            _send(pidfd, number)
+        finally:
             os.close(pidfd)
 
 

@@ -21,6 +21,7 @@ from vigil.core.effects import (
     Effect,
     EndLaunch,
     Examine,
+    Interrupt,
     Look,
     Persist,
     Purge,
@@ -273,6 +274,8 @@ class Supervisor:
             self._start(self.carrier.spawn(effect), LaunchFailed(effect.launch.id, self._clock.now(), "internal error"))
         elif isinstance(effect, EndLaunch):
             self._start(self.carrier.end(effect), Ended(effect.launch.id, ok=False, why="internal error"))
+        elif isinstance(effect, Interrupt):
+            self._start(self.carrier.interrupt(effect), None)
         elif isinstance(effect, CloseLaunch):
             self._start(self.carrier.close(effect), None)
         elif isinstance(effect, Purge):

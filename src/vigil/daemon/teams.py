@@ -1,28 +1,29 @@
-"""Teams: a manifest is read, planned and applied; what is planned is what is done, in its order."""
+"""Teams: manifests are read, checked and handed to the core whole; what they ended is waited for, and said."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
+from vigil.config.durations import DAY_S, Range
 from vigil.config.loading import ConfigFile
-from vigil.core.events import Declared as SessionDeclared
-from vigil.core.events import Respecified, RoleDeclared, RoleForgotten
-from vigil.core.model import RuntimeKind
-from vigil.core.plan import Do, Plan, Step, make_plan
+from vigil.core.events import Applied, ShiftAborted, ShiftAsked
+from vigil.core.model import RuntimeKind, State
+from vigil.core.plan import Do, Plan, make_plan
 from vigil.core.roles import Manifest, Role, RoleSpec
-from vigil.daemon.operations import Operations, check_command, is_unwanted, new_session_id
+from vigil.daemon.environments import Environments
+from vigil.daemon.operations import END_S, check_command, is_unwanted
 from vigil.daemon.supervisor import Supervisor
-from vigil.errors import NoSuchSession, UsageError, VigilError
-from vigil.home import Home, environment_of_role
-from vigil.keeper.records import read_json, record_json
+from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.manifest.reading import read_declared
 from vigil.manifest.values import Declared
 from vigil.runtimes import Runtime
 
 MOST_REPLICAS = 1000
+LAST = "supervisor"  # the role of this name is shifted after those it looks after
+LAUNCHES = (Do.CREATE, Do.REPLACE, Do.START)
+PHASE = Range("10 s to 24 h", 10, DAY_S)  # of a shift
 
 
 class Teams:
@@ -30,77 +31,97 @@ class Teams:
 
     def __init__(
         self,
-        home: Home,
+        environments: Environments,
         supervisor: Supervisor,
-        operations: Operations,
         runtimes: Mapping[RuntimeKind, Runtime],
         config: ConfigFile,
     ) -> None:
-        self._home = home
+        self._environments = environments
         self._supervisor = supervisor
         self._machine = supervisor.machine
-        self._operations = operations
         self._runtimes = runtimes
         self._config = config
         self._applying = asyncio.Lock()  # one at a time: a plan is of what there is
+
+    def roles(self) -> list[Role]:
+        """Return every role."""
+        return sorted(self._machine.roles.values(), key=lambda role: role.key)
 
     def read(self, text: str, path: str, folder: str) -> Declared:
         """Read a manifest, with what the configuration says of agents and restarts."""
         config = self._config.read()
         return read_declared(text, path, folder, config.agents, config.restart)
 
-    def plan(self, manifest: Manifest, at_once: bool = False) -> Plan:
+    def plan(self, manifest: Manifest, at_once: bool = False, only: tuple[str, ...] | None = None) -> Plan:
         """Return what applying a manifest would do now."""
-        return make_plan(manifest, self._machine.roles, self._machine.sessions.values(), at_once)
+        return make_plan(manifest, self._machine.roles, self._machine.sessions.values(), at_once, only)
 
     async def apply(self, declared: Declared, caller_env: Mapping[str, str], at_once: bool, actor: str) -> Plan:
         """Do what the plan says; everything that can be wrong is found before anything is done."""
+        manifest = declared.manifest
+        caller = {key: value for key, value in caller_env.items() if not is_unwanted(key)}
         async with self._applying:
-            plan = self.plan(declared.manifest, at_once)
-            roles = {role.key: role for role in declared.manifest.roles}
-            env = {key: value for key, value in caller_env.items() if not is_unwanted(key)}
-            envs = {key: {**env, **declared.env.get(key, {})} for key in roles}
-            self._check(plan, roles, envs)
-            await self._carry_out(plan, roles, envs, actor)
-            await asyncio.to_thread(self._refresh_envs, declared.env)
-            return plan
+            plan = self.plan(manifest, at_once)
+            envs = {role.key: {**caller, **declared.env.get(role.key, {})} for role in manifest.roles}
+            self._check(plan, {role.key: role for role in manifest.roles}, envs)
+            new = {step.role for step in plan.steps if step.do is Do.DECLARE}
+            await asyncio.to_thread(self._record_envs, declared, caller, new)
+            return await self._make_so(Applied(manifest, actor, at_once))
 
-    def _refresh_envs(self, declared: Mapping[str, Mapping[str, str]]) -> None:
-        """What a manifest says of the environment of its roles holds for their next launches."""
-        for key, env in declared.items():
-            stored = self._read_env(key)
-            if stored and stored != {**stored, **env}:
-                record_json(str(self._env_path(key)), {**stored, **env})
-
-    async def scale(self, key: str, replicas: int, actor: str) -> Plan:
+    async def scale(self, name: str, replicas: int, actor: str) -> Plan:
         """Change how many replicas a role has."""
         if not 0 <= replicas <= MOST_REPLICAS:
             raise UsageError(f"{replicas} is no number of replicas: from 0 to {MOST_REPLICAS}")
         async with self._applying:
-            role = self.find(key)
-            wanted = [
-                replace(r.spec, replicas=replicas) if r.key == role.key else r.spec for r in self._of(role.spec.workspace)
-            ]
-            roles = {spec.key: spec for spec in wanted}
-            plan = self.plan(Manifest(role.spec.workspace, tuple(wanted)))
-            envs = {spec.key: self._read_env(spec.key) for spec in wanted}
-            self._check(plan, roles, envs)
-            await self._carry_out(plan, roles, envs, actor)
-            return plan
+            role = self.find(name)
+            self._refuse_while_shifted([role])
+            wanted = replace(role.spec, replicas=replicas)
+            manifest, only = Manifest(wanted.workspace, (wanted,)), (wanted.key,)
+            env = await asyncio.to_thread(self._environments.read_role, wanted.key)
+            self._check(self.plan(manifest, only=only), {wanted.key: wanted}, {wanted.key: env})
+            return await self._make_so(Applied(manifest, actor, only=only))
 
     async def down(self, team: str | None, actor: str) -> Plan:
         """Take down what was declared: a team, or all of them; ended, verified, and forgotten."""
         async with self._applying:
-            gone = [role for role in self._machine.roles.values() if team is None or self._is_of(role, team)]
+            gone = self._roles_of(team) if team is not None else self.roles()
             if not gone:
-                raise NoSuchSession(f"there is no team {team}" if team else "nothing was declared by a manifest")
-            steps: list[Step] = []
+                raise NoSuchSession("nothing was declared by a manifest")
+            done: list[Plan] = []
             for workspace in dict.fromkeys(role.spec.workspace for role in gone):
-                kept = tuple(role.spec for role in self._of(workspace) if role not in gone)
-                steps += [step for step in self.plan(Manifest(workspace, kept)).steps if step.do in (Do.DRAIN, Do.FORGET)]
-            plan = Plan(tuple(steps))
-            await self._carry_out(plan, {}, {}, actor)
-            return plan
+                only = tuple(role.key for role in gone if role.spec.workspace == workspace)
+                done.append(await self._make_so(Applied(Manifest(workspace, ()), actor, only=only)))
+            return Plan(tuple(step for plan in done for step in plan.steps))
+
+    async def shift(self, team: str, role: str | None, timeout: str, actor: str) -> list[str]:
+        """Begin to replace the replicas of a team, role after role; return the keys of its roles, in their order."""
+        try:
+            timeout_s = PHASE.read(timeout)
+        except ValueError as error:
+            raise UsageError(f"the time a shift may take: {error}") from None
+        async with self._applying:
+            found = self._roles_of(team)
+            self._refuse_while_shifted(found)
+            if role is not None:
+                found = [one for one in found if one.spec.name == role]
+                if not found:
+                    raise NoSuchSession(f"team {team} has no role {role}")
+            for one in found:
+                env = await asyncio.to_thread(self._environments.read_role, one.key)
+                problem = self._why_not(one.spec, env)
+                if problem is not None:
+                    raise VigilError(f"{one.key}: {problem}. Nothing was shifted")
+            keys = tuple(one.key for one in sorted(found, key=lambda one: (one.spec.name == LAST, one.declared_at, one.key)))
+            await self._supervisor.done(ShiftAsked(keys, actor, timeout_s))
+            return list(keys)
+
+    async def abort(self, team: str, actor: str) -> list[str]:
+        """End the shift of a team where it is; return the keys of the roles that were in it."""
+        shifted = [role.key for role in self._roles_of(team) if role.shift is not None]
+        if not shifted:
+            raise Refused(f"team {team} is not being shifted: there is nothing to abort")
+        await self._supervisor.done(ShiftAborted(tuple(shifted), actor))
+        return shifted
 
     def find(self, name: str) -> Role:
         """Return the role of a name: its whole key, or TEAM/ROLE where only one workspace has that."""
@@ -111,74 +132,61 @@ class Teams:
             raise UsageError(f"{name} is in several workspaces: {', '.join(role.key for role in found)}")
         raise NoSuchSession(f"there is no role {name}; a role is named TEAM/ROLE or WORKSPACE/TEAM/ROLE")
 
-    @staticmethod
-    def _is_of(role: Role, team: str) -> bool:
-        return team in (role.spec.team, f"{role.spec.workspace}/{role.spec.team}")
+    def _roles_of(self, team: str) -> list[Role]:
+        """Return the roles of a team: WORKSPACE/TEAM, or TEAM where only one workspace has that."""
+        found = [role for role in self.roles() if team in (role.spec.team, f"{role.spec.workspace}/{role.spec.team}")]
+        workspaces = dict.fromkeys(role.spec.workspace for role in found)
+        if not found:
+            raise NoSuchSession(f"there is no team {team}")
+        if len(workspaces) > 1:
+            raise UsageError(f"{team} is in several workspaces: {', '.join(f'{name}/{team}' for name in workspaces)}")
+        return found
 
-    def _of(self, workspace: str) -> list[Role]:
-        return [role for role in self._machine.roles.values() if role.spec.workspace == workspace]
+    @staticmethod
+    def _refuse_while_shifted(roles: Iterable[Role]) -> None:
+        for role in roles:
+            if role.shift is not None:
+                raise Refused(f"{role.key} is being shifted; vigil shift {role.spec.team} --abort ends that")
 
     def _check(self, plan: Plan, roles: Mapping[str, RoleSpec], envs: Mapping[str, Mapping[str, str]]) -> None:
         """Refuse with everything that is missing, before anything is done."""
-        problems = []
-        for key in dict.fromkeys(step.role for step in plan.steps if step.do in (Do.CREATE, Do.REPLACE, Do.START)):
-            spec = roles[key].spec
-            why = self._runtimes[spec.runtime].why_unusable()
-            try:
-                check_command(spec.command, spec.cwd, envs[key])
-            except VigilError as error:
-                why = why or str(error)
-            if why is not None:
-                problems.append(f"{key}: {why}")
+        keys = dict.fromkeys(step.role for step in plan.steps if step.do in LAUNCHES)
+        problems = [f"{key}: {why}" for key in keys if (why := self._why_not(roles[key], envs[key])) is not None]
         if problems:
             refusal = VigilError(f"{'; '.join(problems)}. Nothing was applied")
             refusal.problems = tuple(problems)
             raise refusal
 
-    async def _carry_out(
-        self, plan: Plan, roles: Mapping[str, RoleSpec], envs: Mapping[str, Mapping[str, str]], actor: str
-    ) -> None:
-        """Do the steps in order; what is ended does not hold up what is created."""
-        ending = []
-        for step in plan.steps:
-            if step.do is Do.DECLARE:
-                await asyncio.to_thread(record_json, str(self._env_path(step.role)), dict(envs[step.role]))
-                await self._supervisor.done(RoleDeclared(roles[step.role], actor))
-            elif step.do is Do.CREATE:
-                await self._create(roles[step.role], step, actor)
-            elif step.do is Do.REPLACE:
-                await self._replace(roles[step.role], step, actor)
-            elif step.do is Do.START:
-                assert step.slot is not None
-                await self._operations.ask("start", step.slot, actor, step.why)
-            elif step.do is Do.DRAIN:
-                assert step.slot is not None
-                ending.append(asyncio.create_task(self._operations.ask("rm", step.slot, actor, step.why)))
-        failed = [
-            str(error) for error in await asyncio.gather(*ending, return_exceptions=True) if isinstance(error, VigilError)
-        ]
-        for step in plan.steps:
-            if step.do is Do.FORGET:
-                await self._supervisor.done(RoleForgotten(step.role, actor))
-                self._env_path(step.role).unlink(missing_ok=True)
-        if failed:
-            raise VigilError("; ".join(failed))
+    def _why_not(self, role: RoleSpec, env: Mapping[str, str]) -> str | None:
+        """Return why a role cannot be launched; None if it can."""
+        try:
+            check_command(role.spec.command, role.spec.cwd, env)
+        except VigilError as error:
+            return str(error)
+        return self._runtimes[role.spec.runtime].why_unusable()
 
-    async def _create(self, role: RoleSpec, step: Step, actor: str) -> None:
-        assert step.slot is not None
-        index = int(step.slot.rpartition("/")[2])
-        declared = SessionDeclared(new_session_id(), step.slot, role.spec, actor, role.key, index)
-        await self._supervisor.done(declared)
+    def _record_envs(self, declared: Declared, caller: Mapping[str, str], new: Iterable[str]) -> None:
+        """Keep what roles are launched with; of one that is as before, only what the manifest says may have changed."""
+        for role in declared.manifest.roles:
+            own = declared.env.get(role.key, {})
+            if role.key in new:
+                self._environments.record_role(role.key, caller, own)
+            else:
+                self._environments.declare_role(role.key, own)
 
-    async def _replace(self, role: RoleSpec, step: Step, actor: str) -> None:
-        assert step.slot is not None
-        session = self._machine.find(step.slot)
-        if session is not None:
-            await self._supervisor.done(Respecified(session.id, role.spec, actor))
-            await self._operations.ask("restart", step.slot, actor, step.why)
+    async def _make_so(self, event: Applied) -> Plan:
+        """Hand a manifest to the core, and wait until what it ends is gone; what could not be ended is said."""
+        plan = self.plan(event.manifest, event.at_once, event.only)
+        await self._supervisor.done(event)
+        drained = [step.slot for step in plan.steps if step.do is Do.DRAIN and step.slot is not None]
+        ids = [found.id for slot in drained if (found := self._machine.find(slot)) is not None]
+        await self._supervisor.until(lambda: not any(map(self._is_leaving, ids)), END_S)
+        await asyncio.to_thread(self._environments.forget_roles_but, set(self._machine.roles))
+        shown = [found for one in ids if (found := self._supervisor.shown.get(one)) is not None]
+        if shown:
+            raise VigilError("; ".join(f"{session.name} could not be ended yet: {session.why}" for session in shown))
+        return plan
 
-    def _env_path(self, key: str) -> Path:
-        return self._home.environments / f"{environment_of_role(key)}.json"
-
-    def _read_env(self, key: str) -> dict[str, str]:
-        return read_json(str(self._env_path(key))) or {}
+    def _is_leaving(self, session_id: str) -> bool:
+        session = self._supervisor.shown.get(session_id)
+        return session is not None and session.state is not State.STUCK

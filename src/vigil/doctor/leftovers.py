@@ -80,7 +80,9 @@ def _unknown_environments(patient: Patient) -> Iterator[Finding]:
     ids = patient.database.session_ids
     if ids is None:
         return
-    found = [path for path in sorted(patient.home.environments.glob("*.json")) if path.stem not in ids and _is_old(path)]
+    files = sorted(patient.home.environments.glob("*.json"))
+    lone = [path for path in files if not path.name.startswith("role-")]  # those of roles go with the daemon's next start
+    found = [path for path in lone if path.stem not in ids and _is_old(path)]
     if found:
         says = f"{len(found)} environments of sessions that are gone (they may hold secrets): {_some(found)}"
         yield warning(says, f"remove them: rm {' '.join(map(str, found[:SHOWN]))}{' ...' if len(found) > SHOWN else ''}")

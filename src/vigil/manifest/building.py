@@ -9,7 +9,8 @@ from dataclasses import replace
 from vigil.agents.kinds import Configured, agent_of
 from vigil.core.model import RestartPolicy, Spec
 from vigil.core.roles import Health, Manifest, RoleSpec, Watchdog
-from vigil.manifest.models import File, HealthTable, RoleTable, WatchdogTable
+from vigil.manifest.contradictions import REPORTING
+from vigil.manifest.models import GRACE_S, File, HealthTable, RoleTable, WatchdogTable
 from vigil.manifest.values import Declared
 
 
@@ -37,6 +38,7 @@ def _role(workspace: str, team: str, role: RoleTable, spec: Spec) -> RoleSpec:
         retry_saturated_s=role.retry_saturated,
         idle_ttl_s=role.idle_ttl,
         health=_health(role.health),
+        speaks=role.agent in REPORTING,
         watchdog=_watchdog(role.watchdog),
     )
 
@@ -58,7 +60,9 @@ def _policy(role: RoleTable, defaults: RestartPolicy) -> RestartPolicy:
 
 
 def _health(table: HealthTable | None) -> Health | None:
-    return None if table is None else Health(table.heartbeat, table.failures)
+    if table is None:
+        return None
+    return Health(table.heartbeat, table.failures, max(GRACE_S, table.heartbeat) if table.grace is None else table.grace)
 
 
 def _watchdog(table: WatchdogTable) -> Watchdog:

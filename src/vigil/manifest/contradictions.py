@@ -30,6 +30,8 @@ Problem = tuple[Place, str]
 Table = dict[str, Any]
 
 REPORTING = frozenset({"claude", "codex", "gemini", "qwen", "opencode", "pi"})  # their hooks tell that they live
+SIGNS = ("heartbeat", "fake-agent", "fake_agent")  # in a command: it calls vigil heartbeat, or plays an agent that has hooks
+SCRIPT_BYTES = 64 << 10
 RESUMING = frozenset(KINDS) - {"generic"}
 ORDER = (("base", "cap"), ("cap", "reset_after"))  # the first is not the longer one
 
@@ -102,9 +104,26 @@ def _agent(role: Table, agent: str, agents: Mapping[str, Configured]) -> Iterato
     if isinstance(health, dict) and agent not in REPORTING:
         if health.get("heartbeat_by") == HeartbeatBy.HOOKS:
             yield ("health", "heartbeat_by"), f"{agent} has no hooks"
-        elif "heartbeat" in health and "heartbeat_by" not in health:
-            words = f'nobody sends it: {agent} has no hooks; if its command calls vigil heartbeat, add heartbeat_by = "command"'
+        elif "heartbeat" in health and "heartbeat_by" not in health and not _sends_signs(role.get("command")):
+            words = f'nobody sends it: {agent} has no hooks; if it calls vigil heartbeat, add heartbeat_by = "command"'
             yield ("health", "heartbeat"), words
+
+
+def _sends_signs(command: object) -> bool:
+    """Say whether a command tells that it gives signs of life: its words do, or the script that it names."""
+    words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
+    return any(sign in word for word in words for sign in SIGNS) or any(map(_is_script_with_signs, words[:2]))
+
+
+def _is_script_with_signs(path: str) -> bool:
+    if not os.path.isabs(path) or "\0" in path or not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            text = file.read(SCRIPT_BYTES)
+    except OSError:
+        return False
+    return text.startswith(b"#!") and any(sign.encode() in text for sign in SIGNS)
 
 
 def _restart(role: Table, defaults: RestartPolicy) -> Iterator[Problem]:

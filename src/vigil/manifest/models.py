@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from vigil.agents.kinds import KINDS
-from vigil.config.durations import BACKOFF, DAY_S, IDLE, ORDINARY, WORDS, Range
+from vigil.config.durations import AFTER, BACKOFF, DAY_S, IDLE, ORDINARY, WORDS, Range
 from vigil.config.models import MOST_RESTARTS, Command, Name, Table, Word, count, one_of, some
 from vigil.config.models import WatchdogTable as ConfigWatchdogTable
 from vigil.config.wording import shown
@@ -24,6 +24,7 @@ MOST_ROLES = 1000
 MOST_REPLICAS = 1000
 MOST_REPLICAS_IN_ALL = 5000
 MOST_FAILURES = 100
+GRACE_S = 10.0  # for the first sign of life, at least
 RETRY = Range("1 s to 24 h, or 0 to wait for a person", 1, DAY_S, or_zero=True)
 RESTART = RestartPolicy()  # the defaults
 WATCHDOG = ConfigWatchdogTable()
@@ -102,6 +103,7 @@ Duration = Annotated[float, BeforeValidator(ORDINARY.read), _duration(ORDINARY)]
 Backoff = Annotated[float, BeforeValidator(BACKOFF.read), _duration(BACKOFF)]
 Idle = Annotated[float, BeforeValidator(IDLE.read), _duration(IDLE)]
 Retry = Annotated[float, BeforeValidator(RETRY.read), _duration(RETRY)]
+Grace = Annotated[float, BeforeValidator(AFTER.read), _duration(AFTER)]
 Restart = Annotated[RestartWhen, BeforeValidator(partial(one_of, RestartWhen)), _words(RestartWhen)]
 Runtime = Annotated[RuntimeKind, BeforeValidator(partial(one_of, RuntimeKind)), _words(RuntimeKind)]
 Crashed = Annotated[AfterCrash, BeforeValidator(partial(one_of, AfterCrash)), _words(AfterCrash)]
@@ -129,7 +131,10 @@ class HealthTable(ManifestTable):
     """A sign of life that the role promises."""
 
     heartbeat: Duration = Field(description="How often a sign of life comes.")
-    failures: Failures = Field(default=3, description="How many may be missed in a row.")
+    failures: Failures = Field(default=3, description="So many missed in a row, and it is ended and comes back.")
+    grace: Grace | None = Field(
+        default=None, description="How long the first sign may take; default: as long as heartbeat, and 10 s at least."
+    )
     heartbeat_by: Sender | None = Field(
         default=None,
         description="Who sends it: hooks (default where the agent has them), or command: it calls vigil heartbeat.",

@@ -26,6 +26,7 @@ def message_of(due: Due) -> bytes:
             "acked_at": _rfc3339(incident.acked_at),
             "resolved_at": _rfc3339(incident.resolved_at),
             "why": incident.why,
+            "deaths": list(incident.deaths),
         }
     ).encode("ascii")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from vigil.core.events import (
+    Applied,
     Asked,
     Attended,
     Closed,
@@ -20,15 +21,15 @@ from vigil.core.events import (
     Interrupted,
     Launched,
     LaunchFailed,
+    MemoryRead,
     Noted,
     Notified,
     Observed,
     Orphaned,
-    Respecified,
     Resumed,
-    RoleDeclared,
-    RoleForgotten,
     RuntimeEnded,
+    ShiftAborted,
+    ShiftAsked,
     Swept,
     TimerFired,
     Withdrawn,
@@ -37,9 +38,10 @@ from vigil.core.model import Exit, Fact
 
 WORDS: dict[type[Event], Callable[[Any], str]] = {
     Declared: lambda e: f"declared by {e.actor}",
-    RoleDeclared: lambda e: f"{e.actor} declared {e.spec.key} with {e.spec.replicas} replicas",
-    Respecified: lambda e: f"{e.actor} changed what it runs next",
-    RoleForgotten: lambda e: f"{e.actor} took {e.key} out",
+    Applied: lambda e: f"{e.actor} applied the manifest of {e.manifest.workspace}",
+    ShiftAsked: lambda e: f"{e.actor} began to shift {', '.join(e.roles)}",
+    ShiftAborted: lambda e: f"{e.actor} ended the shift of {', '.join(e.roles)}",
+    MemoryRead: lambda e: f"memory for {'many' if e.room is None else e.room} more launches{': ' if e.why else ''}{e.why}",
     Withdrawn: lambda _: "its declaration could not be stored and was taken back",
     Asked: lambda e: f"{e.actor} asked for {e.verb}",
     Launched: lambda e: f"{'adopted' if e.adopted else 'launched'} as pid {e.process.pid}",

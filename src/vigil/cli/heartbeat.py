@@ -1,0 +1,72 @@
+"""`vigil heartbeat`: a sign of life.
+
+It is called in loops: inside a session it puts one file into the spool, as a hook does, asks nobody and imports very little.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from vigil.errors import UsageError, VigilError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the names that begin so."""
+    from vigil.cli.options import complete_name
+
+    return complete_name(ctx, param, incomplete)
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=complete)
+def heartbeat(name: str | None) -> None:
+    """Say that NAME is alive and well; inside a session, without NAME, that this one is. Prints nothing.
+
+    Example: while make check; do vigil heartbeat; done
+    """
+    spool, launch = os.environ.get("VIGIL_SPOOL"), os.environ.get("VIGIL_LAUNCH")
+    if spool and launch and (name is None or _is_around_us(name)):
+        _write(spool, launch)
+    elif name is None:
+        raise UsageError("this runs in no session: say whose heartbeat it is, vigil heartbeat NAME; vigil ls shows the names")
+    else:
+        from vigil.client import connect
+
+        connect().heartbeat(name)
+
+
+def _is_around_us(name: str) -> bool:
+    """Say whether we run in the session of this name; a home that was named may be of another instance."""
+    return name == os.environ.get("VIGIL_SESSION") and "VIGIL_HOME" not in os.environ
+
+
+def _write(spool: str, launch: str) -> None:
+    """Put a heartbeat into the spool; whoever watches sees all of it or nothing."""
+    # Without `json`, which takes longer than all the rest: neither name holds anything that it would quote (DESIGN 4).
+    session = os.environ.get("VIGIL_SESSION", "")
+    event = f'{{"session":"{session}","launch":"{launch}","payload":{{"event":"heartbeat"}}}}\n'
+    name = f"{time.time_ns()}-{os.getpid()}.json"
+    unfinished = os.path.join(spool, "tmp", name)
+    try:
+        with open(unfinished, "xb") as file:
+            file.write(os.fsencode(event))
+        os.rename(unfinished, os.path.join(spool, "new", name))
+    except OSError as error:
+        _remove(unfinished)
+        raise VigilError(
+            f"no heartbeat was written: {error.strerror} ({error.filename or unfinished}); vigil doctor says what is wrong"
+        ) from None
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # it was never there

@@ -1,0 +1,117 @@
+"""Pulses: whether a session gives the signs of life that its role promises, and what follows when it does not.
+
+A sign is anything its agent says: a hook, or `vigil heartbeat`. So many missed in a row make it unhealthy: it is ended
+for that and charged like any death (P4), unless a person is there, it shows progress, or too little is known of it (P2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from vigil.core.book import GRACE_S, Book
+from vigil.core.effects import EndLaunch, SetTimer
+from vigil.core.intents import UNHEALTHY, intend
+from vigil.core.model import Axis, Cause, Pulse, PulseState, Session, State
+from vigil.core.roles import Health
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """One row: why an unhealthy session is not ended, and when that holds."""
+
+    why: str
+    holds: Callable[[Session, Health, float], bool]
+
+
+KEEPS = (
+    Keep("a person is attached", lambda s, _h, _now: s.attached > 0),
+    Keep("its life is in doubt", lambda s, _h, _now: s.state is not State.RUNNING or s.doubt is not None),
+    Keep("its process cannot be read", lambda s, _h, _now: _value(s, Axis.PROCESS) not in ("alive", "stopped")),
+    Keep("its tmux server does not answer", lambda s, _h, _now: _value(s, Axis.SERVER) not in (None, "alive")),
+    Keep("it still prints", lambda s, h, now: now - (s.last_activity_at or 0.0) < h.heartbeat_s * h.failures),
+)
+
+
+def _value(session: Session, axis: Axis) -> str | None:
+    reading = session.axes.get(axis)
+    return None if reading is None else reading.value
+
+
+def health_of_role(book: Book, session: Session) -> Health | None:
+    """Return what the role of a session promises."""
+    role = book.role_of(session)
+    return None if role is None else role.spec.health
+
+
+def begin(book: Book, session: Session, now: float) -> Session:
+    """Wait for the signs of life of a launch: the first may take its grace."""
+    health, launch = health_of_role(book, session), session.launch
+    if health is None or launch is None or launch.started_at is None:
+        return session if session.pulse is None else book.keep(replace(session, pulse=None))
+    pulse = Pulse(PulseState.UNKNOWN, max(now, launch.started_at) + health.grace_s)
+    book.do(SetTimer(session.id, "pulse", pulse.due_from + health.heartbeat_s))
+    return book.keep(replace(session, pulse=pulse))
+
+
+def rest(book: Book, session: Session, now: float) -> Session:
+    """Begin to wait anew: nobody listened for a while, and that is nobody's silence."""
+    health, pulse = health_of_role(book, session), session.pulse
+    if health is None or pulse is None:
+        return session
+    pulse = replace(pulse, due_from=max(now, pulse.due_from))
+    book.do(SetTimer(session.id, "pulse", pulse.due_from + health.heartbeat_s))
+    return book.keep(replace(session, pulse=pulse))
+
+
+def heard(book: Book, session: Session, at: float, now: float) -> Session:
+    """Take in a sign of life; the first, and the first after silence, is an event."""
+    pulse, health = session.pulse, health_of_role(book, session)
+    if pulse is None or health is None:
+        return session
+    if pulse.state is PulseState.HEALTHY:
+        return replace(session, pulse=replace(pulse, due_from=max(at, pulse.due_from)))
+    before = pulse.due_from if pulse.state is not PulseState.UNKNOWN else at
+    session = replace(session, pulse=replace(pulse, due_from=max(at, before)))
+    book.do(SetTimer(session.id, "pulse", at + health.heartbeat_s))
+    return _turn(book, session, PulseState.HEALTHY, "it gives signs of life", now)
+
+
+def check(book: Book, session: Session, now: float) -> None:
+    """Count the signs that did not come; enough of them, and it is ended."""
+    pulse, health = session.pulse, health_of_role(book, session)
+    ended = session.launch is None or session.launch.ended_at is not None
+    if pulse is None or health is None or ended or session.state is State.ENDING:
+        return
+    missed = max(0, int((now - pulse.due_from) / health.heartbeat_s + 1e-6))
+    words = f"no sign of life for {now - pulse.due_from:.0f} s, {missed} of {health.failures} missed"
+    if missed >= health.failures:
+        if pulse.state is not PulseState.UNHEALTHY:
+            session = _turn(book, session, PulseState.UNHEALTHY, words, now)
+        if _end(book, session, health, words, now):
+            return
+    elif missed > 0 and pulse.state in (PulseState.UNKNOWN, PulseState.HEALTHY):
+        _turn(book, session, PulseState.LATE, words, now)
+    book.do(SetTimer(session.id, "pulse", pulse.due_from + (missed + 1) * health.heartbeat_s))
+
+
+def _end(book: Book, session: Session, health: Health, words: str, now: float) -> bool:
+    """End an unhealthy session, or say why it is kept; say whether it is being ended."""
+    assert session.launch is not None
+    kept = next((row.why for row in KEEPS if row.holds(session, health, now)), None)
+    if kept is not None:
+        if session.state is State.RUNNING:
+            book.become(session, now, State.RUNNING, f"unhealthy: {words}; not ended: {kept}")
+        return False
+    intent = intend(book, session, UNHEALTHY, Cause.UNHEALTHY, "policy", words, now)
+    book.become(session, now, State.ENDING, f"unhealthy: {words}", hold=None, after=None, intent=intent)
+    book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
+    return True
+
+
+def _turn(book: Book, session: Session, state: PulseState, why: str, now: float) -> Session:
+    assert session.pulse is not None
+    before = session.pulse.state
+    session = book.keep(replace(session, pulse=replace(session.pulse, state=state)))
+    book.log(now, session, "session.health", **{"from": before.value, "to": state.value, "why": why})
+    return session
