@@ -11,60 +11,10 @@ from typing import Any
 import pytest
 
 from tests.live.instance import Instance, alive, wait_for
+from tests.live.manifests import manifest, role, shown, slots, up, wait_running
 from tests.live.watching import at
 
 Json = dict[str, Any]
-ROLE = """
-[[team.role]]
-name = "{name}"
-replicas = {replicas}
-agent = "generic"
-runtime = "{runtime}"
-command = {command}
-cwd = "/"
-restart = "{restart}"
-max_restarts = {max_restarts}
-backoff = {{ base = "{base}", cap = "60s" }}
-"""
-SLEEP = '["sleep", "1000"]'
-
-
-def role(
-    name: str = "coder",
-    replicas: int = 2,
-    command: str = SLEEP,
-    runtime: str = "tmux",
-    restart: str = "always",
-    max_restarts: int = 0,
-    base: str = "1s",
-) -> str:
-    return ROLE.format(
-        name=name, replicas=replicas, command=command, runtime=runtime, restart=restart, max_restarts=max_restarts, base=base
-    )
-
-
-def manifest(*roles: str, team: str = "backend", workspace: str = "shop") -> str:
-    return f'workspace = "{workspace}"\n[[team]]\nname = "{team}"\n' + "".join(roles)
-
-
-def up(vigil: Instance, text: str, *more: str) -> Json:
-    path = vigil.path / "vigil.toml"
-    path.write_text(text)
-    found = vigil.json("up", str(path), *more)
-    assert isinstance(found, dict)
-    return found
-
-
-def wait_running(vigil: Instance, *names: str) -> list[Json]:
-    return [vigil.wait_state(name, "running") for name in names]
-
-
-def slots(replicas: int, name: str = "coder", team: str = "backend") -> list[str]:
-    return [f"shop/{team}/{name}/{index}" for index in range(replicas)]
-
-
-def shown(vigil: Instance) -> dict[str, str]:
-    return {session["name"]: session["state"] for session in vigil.client.sessions(everything=True)}
 
 
 def test_what_was_declared_is_made_so_and_the_second_time_nothing_is_done(vigil: Instance) -> None:
@@ -308,3 +258,95 @@ def test_a_changed_environment_holds_for_the_next_launch(vigil: Instance) -> Non
 
     assert again["steps"] == []
     wait_for(lambda: vigil.ok("logs", slots(1)[0]).strip() == "two", 10, "the new word")
+
+
+def test_a_variable_taken_out_of_the_manifest_is_gone_at_the_next_launch(vigil: Instance) -> None:
+    text = manifest(role(replicas=1, runtime="headless", command='["sh", "-c", "echo word:$WORD; exec sleep 1000"]'))
+    up(vigil, text + 'env = { WORD = "one" }\n')
+    wait_running(vigil, *slots(1))
+
+    up(vigil, text)
+    vigil.client.ask("restart", slots(1)[0])
+
+    wait_for(lambda: vigil.ok("logs", slots(1)[0]).strip() == "word:", 10, "no word")
+
+
+def test_a_replica_somebody_removed_is_born_again_clean_and_nobody_is_charged(vigil: Instance) -> None:
+    up(vigil, manifest(role(replicas=2, runtime="headless")))
+    first, _ = wait_running(vigil, *slots(2))
+
+    removed = vigil.json("rm", slots(2)[0])
+
+    assert any("vigil scale" in words for words in removed["kept"])
+    born = wait_for(lambda: _another(vigil, first["id"]), 10, "another one in its slot")
+    assert (born["restarts"]["count"], born["last_death"]) == (0, None)
+    assert not alive(first["pid"])
+
+
+def _another(vigil: Instance, session_id: str) -> Json | None:
+    found = next((s for s in vigil.client.sessions(everything=True) if s["name"] == slots(1)[0]), None)
+    return found if found and found["id"] != session_id and found["state"] == "running" else None
+
+
+def test_launches_wait_for_memory_and_go_on_when_there_is_some(vigil: Instance) -> None:
+    vigil.config.write_text('[launch]\nleast_memory = "500T"\n')
+    vigil.start()
+
+    up(vigil, manifest(role(replicas=2, runtime="headless")))
+    held = wait_for(lambda: _held(vigil, "memory"), 10, "both to wait for memory")
+    assert all("MiB are available" in session["why"] for session in held)
+    plan = vigil.json("plan", str(vigil.path / "vigil.toml"))
+    assert [found["reason"] for found in plan["held"]] == ["memory", "memory"]
+    vigil.config.write_text("")
+
+    wait_running(vigil, *slots(2))
+
+
+def _held(vigil: Instance, reason: str) -> list[Json] | None:
+    found = vigil.client.sessions(everything=True)
+    held = [session for session in found if session["hold"] and session["hold"]["reason"] == reason]
+    return held if len(held) == len(found) > 0 else None
+
+
+def test_a_home_from_another_boot_brings_back_only_what_starts_by_itself(vigil: Instance) -> None:
+    both = manifest(
+        role("a", 1, runtime="headless", base="30s"), role("b", 1, runtime="headless", base="2s", more="autostart = true\n")
+    )
+    up(vigil, both)
+    for session in wait_running(vigil, "shop/backend/a/0", "shop/backend/b/0"):
+        os.kill(session["pid"], signal.SIGKILL)
+    vigil.wait_state("shop/backend/a/0", "crashed")
+    vigil.wait_state("shop/backend/b/0", "crashed")
+    vigil.kill_daemon()
+    clock = vigil.path / "clock.json"
+    clock.write_text(clock.read_text().replace('"boot": "', '"boot": "other-').replace('"boot":"', '"boot":"other-'))
+
+    vigil.start()
+
+    assert vigil.get("shop/backend/a/0")["hold"] == {"reason": "cold-start", "until": None}
+    vigil.wait_state("shop/backend/b/0", "running")
+    assert vigil.get("shop/backend/a/0")["state"] == "pending"
+    up(vigil, both)
+    vigil.wait_state("shop/backend/a/0", "running")
+
+
+def test_a_role_that_was_given_up_is_tried_again_after_its_time(vigil: Instance) -> None:
+    name = slots(1)[0]
+    flag = vigil.path / "well"
+    command = f'["sh", "-c", "test -e {flag} && exec sleep 1000; exit 3"]'
+    up(
+        vigil,
+        manifest(
+            role(replicas=1, runtime="headless", command=command, max_restarts=1, base="0.1s", more='retry_saturated = "2s"\n')
+        ),
+    )
+    failed = vigil.wait_state(name, "failed")
+    assert failed["hold"]["reason"] == "saturated"
+    assert failed["restarts"]["next_attempt_at"] is not None
+    (incident,) = vigil.client.incidents()
+    assert len(incident["deaths"]) >= 2
+    assert vigil.client.death(incident["deaths"][-1])["cause"] == "crash"
+
+    flag.touch()
+
+    vigil.wait_state(name, "running")

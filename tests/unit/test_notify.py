@@ -31,7 +31,6 @@ def make_incident(**changes: Any) -> Incident:
         "session": "backend/coder/0",
         "opened_at": 1_700_000_000.1234,
         "why": "its server does not answer",
-        "deaths": [],
     }
     return Incident(**given | changes)
 
@@ -137,6 +136,7 @@ def test_a_notice_is_the_incident_as_the_interface_writes_it() -> None:
         "acked_at": None,
         "resolved_at": None,
         "why": "its server does not answer",
+        "deaths": [],
     }
 
 

@@ -18,6 +18,7 @@ CRASH_SIGNALS = frozenset(
 EARLY_S = 10.0
 # A shell, and an agent that handles the signal, answer these with 128+n: without an intent they count as that signal.
 SIGNAL_EXITS = {128 + n: n for n in (signals.SIGHUP, signals.SIGINT, signals.SIGTERM)}
+FOR_A_REASON = frozenset({Cause.UNHEALTHY, Cause.STALLED})  # why we ended it says more than how
 NAMED = 5  # others that ended in the same second are named up to here, then counted
 
 
@@ -144,6 +145,8 @@ def evidence_of(case: Case) -> tuple[Evidence, ...]:
     first: tuple[Evidence, ...] = (own,)
     if case.out_of_memory and case.intended is None:
         first = (Evidence("kernel", "the agent was ended for want of memory (SIGKILL by the kernel)"), own)
+    elif case.intended is not None and case.intended.cause in FOR_A_REASON:
+        first = (Evidence("policy", f"it was ended: {case.intended.reason}"), own)
     elif case.server_to_blame:  # before the agent's own status, which only says that it was hung up
         status = _status(found.server_exit_code, found.server_signal)
         first = (Evidence("keeper", f"its tmux server {status}{_claim(case)}"), own)
