@@ -1,0 +1,61 @@
+"""Said: what agents say of themselves, in words that are no agent's own; frozen values between the agents and the rest.
+
+An adapter makes these of hooks, streams and transcripts. The core looks at nothing else of an agent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class What(StrEnum):
+    """What was said."""
+
+    STARTED = "started"  # it is up; its conversation is known
+    PROMPT = "prompt"  # somebody gave it something to do
+    TURN_STARTED = "turn-started"
+    TURN_ENDED = "turn-ended"
+    TOOL_STARTED = "tool-started"
+    TOOL_ENDED = "tool-ended"
+    WAITS = "waits"  # for a moment it named: until
+    ASKED = "asked"  # it needs a person: a permission, a question
+    ANSWERED = "answered"
+    RETRIES = "retries"  # the model did not answer, and it tries again: until
+    LIMIT = "limit"  # an account's limit ends it: until, if it says when
+    AUTH = "auth"  # nobody lets it in
+    ERROR = "error"
+    RESULT = "result"  # the end of a run of turns, with what it cost
+    COMPACTED = "compacted"
+    SUBAGENT_STARTED = "subagent-started"
+    SUBAGENT_ENDED = "subagent-ended"
+    ENDED = "ended"  # it says that it goes; that the process ends is for the process axis to say
+    ALIVE = "alive"  # a sign of life that says nothing more
+    UNKNOWN = "unknown"  # a kind of event that nobody listed: its name is told, and it is a sign of life
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What something cost, as far as the agent says."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0  # of the input
+    cost_usd: float | None = None
+    so_far: bool = False  # these are of the whole conversation up to here, and not of this piece alone
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One thing an agent said."""
+
+    what: What
+    at: float | None = None  # as the agent has it; None: when it was read
+    name: str = ""  # of a tool, a model, a kind of sub-agent, an event nobody knows
+    id: str = ""  # of a tool call, a question, a sub-agent: what ends it has the same
+    text: str = ""  # a few words for people; never a prompt, a tool's input or an answer
+    until: float | None = None
+    conversation: str = ""
+    usage: Usage | None = None
+    failed: bool = False  # of a tool, a turn, a result
+    subagent: str = ""  # whose words these are: they do not say what the agent itself is doing
