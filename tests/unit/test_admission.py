@@ -187,7 +187,7 @@ def test_a_trial_that_goes_well_brings_back_the_others() -> None:
     stage = trial()
     stage.now += POLICY.reset_after_s
 
-    stage.tell(TimerFired(sid(stage, 0), "stable"))
+    stage.tell(TimerFired(KEY, "steady"))
 
     assert states(stage) == ["running", "pending (survivor)"]
     assert stage.machine.roles[KEY].charges == 0

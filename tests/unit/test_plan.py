@@ -169,3 +169,13 @@ def _carry_out(step: Step, wanted: dict[str, RoleSpec], roles: dict[str, Role], 
         del by_name[slot]
     else:
         del roles[step.role]
+
+
+def test_what_a_new_boot_left_waiting_is_started_also_when_its_command_changed() -> None:
+    role = make_role(replicas=1)
+    session = replica(role, 0, State.PENDING, Hold("cold-start", None))
+    changed = make_role(replicas=1, command=NEW)
+
+    plan = make_plan(Manifest("shop", (changed,)), {role.key: known(role)}, [session])
+
+    assert [do for do, _ in steps_of(plan)] == ["declare", "update", "start"]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec, told_kinds
 from vigil.core.events import Applied, Asked, Exited, TimerFired
+from vigil.core.machine import Machine
 from vigil.core.model import Cause, IncidentKind, RestartPolicy, RestartWhen, State
 from vigil.core.roles import Manifest, RoleSpec
 
@@ -132,7 +133,7 @@ def test_a_steady_sibling_neither_clears_the_count_of_one_that_loops_nor_is_touc
         assert stage.machine.roles[KEY].charges == count
         come_back(stage, 0)
         stage.now += 5.0
-        stage.tell(TimerFired(sid(stage, 1), "stable"))
+        stage.tell(TimerFired(KEY, "steady"))
 
     die(stage, 0)
     assert states(stage) == ["failed (saturated)", "running"]
@@ -144,10 +145,10 @@ def test_a_role_is_forgiven_when_its_youngest_replica_has_been_up_long_enough() 
     come_back(stage, 0)
 
     stage.now += POLICY.reset_after_s - 1.0
-    stage.tell(TimerFired(sid(stage, 1), "stable"))
+    stage.tell(TimerFired(KEY, "steady"))
     assert stage.machine.roles[KEY].charges == 1
     stage.now += 1.0
-    stage.tell(TimerFired(sid(stage, 0), "stable"))
+    stage.tell(TimerFired(KEY, "steady"))
 
     assert stage.machine.roles[KEY].charges == 0
 
@@ -157,7 +158,7 @@ def test_nothing_is_forgiven_while_a_replica_is_in_backoff() -> None:
     die(stage, 0)
     stage.now += 2 * POLICY.reset_after_s
 
-    stage.tell(TimerFired(sid(stage, 1), "stable"))
+    stage.tell(TimerFired(KEY, "steady"))
 
     assert stage.machine.roles[KEY].charges == 1
 
@@ -231,3 +232,65 @@ def test_what_waits_after_a_reboot_is_started_by_a_person(verb: str) -> None:
     stage.tell(Asked(verb, sid(stage, 0), "alice"))
 
     assert stage.state(sid(stage, 0)) == "pending (survivor)"
+
+
+def test_the_marker_goes_with_the_newest_event_also_when_events_are_close() -> None:
+    stage = team(5)
+    for index, wait_s in ((3, 0.0), (1, 0.6), (2, 0.6)):
+        stage.now += wait_s
+        die(stage, index)
+
+    assert stage.machine.roles[KEY].charges == 2
+    assert [index for index in range(5) if stage.session(sid(stage, index)).state is State.CRASHED] == [2]
+
+
+def test_a_role_is_forgiven_also_when_nobody_of_it_was_launched_since() -> None:
+    stage = team(2, replace(POLICY, when=RestartWhen.NEVER))
+    die(stage, 0)
+    stage.now += POLICY.reset_after_s
+
+    stage.tell(TimerFired(KEY, "steady"))
+
+    assert stage.machine.roles[KEY].charges == 0
+
+
+def test_one_that_was_given_up_is_not_forgiven_by_a_steady_sibling() -> None:
+    stage = at_its_limit()
+    die(stage, 0)
+    stage.now += 10 * POLICY.reset_after_s
+
+    stage.tell(TimerFired(KEY, "steady"))
+
+    assert stage.machine.roles[KEY].charges == 3
+    assert stage.state(sid(stage, 0)) == "failed (saturated)"
+
+
+def test_a_trial_that_is_not_declared_any_more_does_not_come() -> None:
+    stage = Stage()
+    role = replace(make_role(1), retry_saturated_s=3600.0)
+    stage.tell(declare(role))
+    for _ in range(3):
+        stage.tell(make_launched(stage.launch(sid(stage, 0)).id, stage.now))
+        die(stage, 0)
+        stage.now += 100.0
+        stage.tell(TimerFired(sid(stage, 0), "hold"))
+        stage.end_launch(sid(stage, 0))
+    assert stage.session(sid(stage, 0)).hold is not None
+
+    stage.tell(declare(replace(role, retry_saturated_s=0.0)))
+    stage.now += 86400.0
+    stage.tell(TimerFired(sid(stage, 0), "hold"))
+    stage.restart()
+
+    assert stage.state(sid(stage, 0)) == "failed (saturated)"
+
+
+def test_a_role_that_was_stored_without_slots_keeps_its_replicas() -> None:
+    stage = team(2)
+    old = replace(stage.machine.roles[KEY], slots=())
+
+    stage.machine = Machine(stage.durable.values(), (), [old])
+    effects = stage.tell(TimerFired(sid(stage, 0), "stable"))
+
+    assert told_kinds(effects) == []
+    assert states(stage) == ["running", "running"]

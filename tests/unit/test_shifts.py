@@ -9,7 +9,18 @@ import pytest
 
 from tests.unit.builders import Stage, kinds, make_exit, make_launched, make_spec, only_spawn
 from vigil.core.effects import Effect, EndLaunch, Interrupt, SetTimer
-from vigil.core.events import Applied, Asked, Attended, Ended, Exited, LaunchFailed, ShiftAborted, ShiftAsked, TimerFired
+from vigil.core.events import (
+    Applied,
+    Asked,
+    Attended,
+    Ended,
+    Exited,
+    LaunchFailed,
+    Observed,
+    ShiftAborted,
+    ShiftAsked,
+    TimerFired,
+)
 from vigil.core.model import Cause, RestartPolicy, RestartWhen, Session, State
 from vigil.core.plan import make_plan
 from vigil.core.roles import Health, Manifest, Phase, RoleSpec
@@ -210,9 +221,11 @@ def test_an_old_replica_with_a_person_in_it_is_not_ended_and_the_shift_still_end
     stage.now += TIMEOUT_S
     stage.tell(TimerFired(key(), "shift"))
 
-    assert outcome(stage) == (True, f"not drained, and left as it is: {key()}/0")
+    assert outcome(stage) == (True, f"not drained yet: {key()}/0")
     assert shown(stage) == {0: "running", 1: "running"}
     assert phase(stage) is None
+    effects = stage.tell(Observed(launch.id, (), attached=0))
+    assert "Interrupt" in kinds(effects), "it goes once nobody is there"
 
 
 def test_a_new_replica_that_dies_ends_the_shift_and_the_old_ones_serve_on() -> None:

@@ -31,7 +31,7 @@ class Book:
         self, sessions: Iterable[Session] = (), open_incidents: Iterable[Incident] = (), roles: Iterable[Role] = ()
     ) -> None:
         self.sessions: dict[str, Session] = {}
-        self.roles: dict[str, Role] = {role.key: role for role in roles}
+        self.roles: dict[str, Role] = {role.key: _with_slots(role) for role in roles}
         self.incidents: dict[str, Incident] = {}  # those that are open, by key
         self.resolved: dict[str, Incident] = {}  # those that are over, by id, the newest last
         self.wedged: set[str] = set()  # sessions whose server has not answered for a while
@@ -195,6 +195,11 @@ class Book:
         """Ask for the end of all there is of a launch; or only if nobody uses what is left of it."""
         assert launch is not None
         self.do(EndLaunch(launch, GRACE_S, unless_attended))
+
+
+def _with_slots(role: Role) -> Role:
+    """Return a role with its slots; one that was stored before they were kept has the first ones."""
+    return role if role.slots else replace(role, slots=tuple(range(role.spec.replicas)))
 
 
 class Change:

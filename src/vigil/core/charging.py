@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vigil.core.book import Book
+from vigil.core.effects import SetTimer
 from vigil.core.model import ALIVE, Death, Hold, Launch, Session, State
 from vigil.core.restart import charge, jitter_of
 from vigil.core.roles import Role
 
 DEATHS_KEPT = 5  # of which an incident tells
 EVENT_S = 1.0  # deaths of a role within this of the first are one event
-WAITING = frozenset({State.CRASHED, State.PENDING})
 
 
 def charge_death(book: Book, session: Session, launch: Launch, death: Death, resets_at: float | None) -> tuple[int, Hold]:
@@ -34,6 +34,7 @@ def charge_death(book: Book, session: Session, launch: Launch, death: Death, res
         hold = replace(hold, until=at + role.spec.retry_saturated_s)
     if death.charged:
         book.keep_role(replace(role, charges=count, event_at=at, hold=hold))
+        book.do(SetTimer(role.key, "steady", at + policy.reset_after_s))
     elif count != role.charges:
         book.keep_role(replace(role, charges=count))
     return count, hold
@@ -50,36 +51,44 @@ def take_marker(book: Book, session: Session, now: float) -> bool:
     if role is None:
         return True
     for other in [s for s in book.replicas(role.key) if s.state is State.CRASHED and s.id != session.id]:
-        if other.index < session.index and _is_of_event(other, role):
+        if other.index < session.index and other.hold == role.hold:  # those of one event wait for the very same
             return False
         book.become(other, now, State.PENDING, other.why, hold=other.hold)
     return True
 
 
-def _is_of_event(session: Session, role: Role) -> bool:
-    death = session.last_death
-    return death is not None and role.event_at is not None and abs(death.at - role.event_at) <= EVENT_S
-
-
 def steady_at(book: Book, role: Role) -> float | None:
-    """Return when a role has been up long enough to be forgiven: its youngest live replica decides; None while one waits."""
-    youngest = 0.0
+    """Return when a role has been up long enough to be forgiven: its youngest live replica decides.
+
+    None while one is in backoff, while none lives, and while one was given up, unless it is another one of those that is tried.
+    """
+    started: list[float | None] = []
     for session in book.replicas(role.key):
-        if session.state in WAITING and session.hold is not None and session.hold.reason == "backoff":
+        reason = session.hold.reason if session.hold is not None else ""
+        if reason == "backoff" or (reason == "saturated" and not _is_tried(book, role)):
             return None
         if session.state in ALIVE and session.launch is not None:
-            if session.launch.started_at is None:
-                return None
-            youngest = max(youngest, session.launch.started_at)
-    return youngest + role.spec.spec.restart.reset_after_s
+            started.append(session.launch.started_at)
+    known = [at for at in started if at is not None]
+    return max(known) + role.spec.spec.restart.reset_after_s if known and len(known) == len(started) else None
+
+
+def _is_tried(book: Book, role: Role) -> bool:
+    tried = book.sessions.get(role.trial or "")
+    return tried is not None and tried.state in ALIVE
 
 
 def forgive(book: Book, session: Session) -> Session:
     """Let nothing stand against a session any more, nor against its role."""
     role = book.role_of(session)
     if role is not None:
-        book.keep_role(replace(role, charges=0, event_at=None, hold=None, trial=None))
+        forgive_role(book, role)
     return book.keep(replace(session, charges=0))
+
+
+def forgive_role(book: Book, role: Role) -> None:
+    """Let nothing stand against a role any more."""
+    book.keep_role(replace(role, charges=0, event_at=None, hold=None, trial=None))
 
 
 def comes_back_by_itself(book: Book, session: Session) -> bool:

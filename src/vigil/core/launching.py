@@ -172,7 +172,7 @@ def launched(book: Book, event: Launched, now: float) -> None:
         book.change.launches.append(launch)
     if session.state is State.ENDING:
         book.keep(session)
-        book.end_all(launch)
+        book.end_all(launch, unless_attended=spares_people(session.intent))
         return
     if session.state is State.STARTING:
         if before.process is None:
@@ -185,7 +185,7 @@ def launched(book: Book, event: Launched, now: float) -> None:
         book.keep(session, durable=launch != before)
     if session.state is State.RUNNING and (session.pulse is None or before.process is None):
         session = pulses.begin(book, session, now)
-    if book.charges_of(session):
+    if session.role is None and session.charges:
         book.do(SetTimer(session.id, "stable", (launch.started_at or now) + session.spec.restart.reset_after_s))
 
 

@@ -14,6 +14,7 @@ from itertools import count, islice
 from vigil.core.model import ALIVE, After, Session, Spec, State
 from vigil.core.roles import Manifest, Role, RoleSpec
 
+COLD_START = "cold-start"  # what a new boot of the host left waiting for a person
 RESTING = {  # states a replica stays in until somebody acts: its slot is its own, nothing is spawned in its place
     State.STOPPED: "an operator stopped it",
     State.SUCCEEDED: "it finished",
@@ -134,8 +135,9 @@ def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at
             yield Held(name, "leaving", "what had this slot is being removed")
         elif not is_same(session.spec, wanted.spec):
             yield _differs(wanted, session, at_once)
-        elif session.hold is not None and session.hold.reason == "cold-start":
-            yield Step(Do.START, wanted.key, name, session.why)
+            yield from _start(wanted, session)
+        elif session.hold is not None and session.hold.reason == COLD_START:
+            yield from _start(wanted, session)
         elif session.hold is not None:
             yield Held(name, session.hold.reason, session.why, session.hold.until)
         elif session.state in RESTING:
@@ -143,6 +145,11 @@ def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at
     wanted_slots = {*slots, *(known.shift.old + known.shift.new if known is not None and known.shift is not None else ())}
     extra = (session for index, session in there.items() if index not in wanted_slots)
     yield from _drain(wanted.key, extra, f"{wanted.replicas} replicas are wanted")
+
+
+def _start(wanted: RoleSpec, session: Session) -> Iterator[Step]:
+    if session.hold is not None and session.hold.reason == COLD_START:
+        yield Step(Do.START, wanted.key, session.name, session.why)
 
 
 def _differs(wanted: RoleSpec, session: Session, at_once: bool) -> Step | Held:

@@ -110,7 +110,7 @@ def _drain(book: Book, role: Role, shift: Shift, now: float) -> None:
     elif not old:
         _finish(book, role, shift, "every replica is a new one", now)
     elif now >= shift.until:
-        _finish(book, role, shift, f"not drained, and left as it is: {', '.join(session.name for session in old)}", now)
+        _finish(book, role, shift, f"not drained yet: {', '.join(session.name for session in old)}", now)
     else:
         going = [session for session in old if is_leaving(session)]
         staying = sorted((session for session in old if not is_leaving(session)), key=lambda s: (s.created_at, s.index))
@@ -150,8 +150,9 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
     if launch is None:
         remove(book, session, now)
     elif session.state not in ALIVE:
-        book.become(session, now, State.ENDING, f"being removed: {reason}", hold=None, after=After.REMOVE)
-        book.end_all(launch)
+        intent = intend(book, session, SHIFT, Cause.POLICY, actor, reason, now)
+        book.become(session, now, State.ENDING, f"being removed: {reason}", hold=None, after=After.REMOVE, intent=intent)
+        book.end_all(launch, unless_attended=True)  # a person may look at what a dead agent left
     elif not session.attached and (session.state is not State.STUCK or session.after is None):
         intent = intend(book, session, SHIFT, Cause.POLICY, actor, reason, now)
         words = f"asked to leave: {reason}"

@@ -11,9 +11,10 @@ from vigil.core.book import Book
 from vigil.core.effects import LogEntry
 from vigil.core.events import Applied, Asked
 from vigil.core.model import Session
-from vigil.core.plan import Do, Step, make_plan, slots_for
+from vigil.core.plan import Do, Step, is_leaving, make_plan, slots_for
 from vigil.core.replicas import create, respecify
 from vigil.core.roles import Role, RoleSpec
+from vigil.core.waiting import retry_as_declared
 
 
 def applied(book: Book, event: Applied, now: float) -> None:
@@ -36,7 +37,9 @@ def _declare(book: Book, step: Step, wanted: RoleSpec | None, actor: str, now: f
         if session.spec.restart != wanted.spec.restart:
             session = book.keep(replace(session, spec=replace(session.spec, restart=wanted.spec.restart)))
         if before is not None and before.spec.health != wanted.health:
-            pulses.begin(book, session, now)
+            session = pulses.begin(book, session, now)
+        if before is not None and before.spec.retry_saturated_s != wanted.retry_saturated_s:
+            retry_as_declared(book, session, role, now)
 
 
 def _create(book: Book, step: Step, _wanted: RoleSpec | None, actor: str, now: float) -> None:
@@ -103,5 +106,15 @@ def follow(book: Book, now: float) -> None:
                 create(book, role, index, "vigil", now)
         touched, book.touched = book.touched, set()
         for key in sorted(touched):
-            if (role := book.roles.get(key)) is not None and role.shift is not None:
-                shifts.advance(book, role, now)
+            if (role := book.roles.get(key)) is not None:
+                _see_to(book, role, now)
+
+
+def _see_to(book: Book, role: Role, now: float) -> None:
+    """Let a shift go on; drain what has none of the role's slots any more, once nobody uses it."""
+    if role.shift is not None:
+        shifts.advance(book, role, now)
+    elif len(book.by_role.get(role.key, ())) > len(role.slots):
+        for session in book.replicas(role.key):
+            if session.index not in role.slots and not is_leaving(session):
+                shifts.drain(book, session, "policy", "its role has other slots now", now)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from vigil.core import incidents, pulses, shifts
 from vigil.core.book import DOUBTED, Book
-from vigil.core.charging import comes_back_by_itself, forgive, steady_at
+from vigil.core.charging import comes_back_by_itself, forgive, forgive_role, steady_at
 from vigil.core.doubting import look_again
 from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed, TimerFired
@@ -64,23 +64,40 @@ def _is_saturated(session: Session) -> bool:
 
 
 def stable(book: Book, session: Session, now: float) -> None:
-    """Forgive the charges of a launch that has been up long enough; those of a role when all of its replicas have."""
+    """Forgive the charges of a lone session whose launch has been up long enough."""
     started_at = session.launch.started_at if session.launch else None
-    if session.state not in DOUBTED or started_at is None or not book.charges_of(session):
+    if session.state not in DOUBTED or started_at is None or session.role is not None or not session.charges:
         return
     stable_at = started_at + session.spec.restart.reset_after_s
-    role = book.role_of(session)
-    if role is not None:
-        steady = steady_at(book, role)
-        stable_at = max(stable_at, now + AGAIN_S if steady is None else steady)
     if session.state is not State.RUNNING:  # whether it is up is in doubt: that is asked again
         stable_at = max(stable_at, now + AGAIN_S)
     if now < stable_at:
         book.do(SetTimer(session.id, "stable", stable_at))
     else:
         forgive(book, session)
-        if role is not None:
-            _bring_back(book, role, now)
+
+
+def steady(book: Book, role: Role, now: float) -> None:
+    """Forgive the charges of a role when its youngest replica has been up long enough; those that were given up come back."""
+    if not role.charges:
+        return
+    steady_from = steady_at(book, role)
+    doubtful = any(session.state in DOUBTED and session.state is not State.RUNNING for session in book.replicas(role.key))
+    if steady_from is None or doubtful or now < steady_from:
+        book.do(SetTimer(role.key, "steady", max(now + AGAIN_S, steady_from or 0.0)))
+    else:
+        forgive_role(book, role)
+        _bring_back(book, role, now)
+
+
+def retry_as_declared(book: Book, session: Session, role: Role, now: float) -> None:
+    """Let a replica that was given up wait for its trial as its role says now."""
+    if session.state is State.FAILED and _is_saturated(session):
+        retry_s = role.spec.retry_saturated_s
+        until = (role.event_at or now) + retry_s if retry_s > 0 else None
+        book.keep(replace(session, hold=Hold("saturated", until)))
+        if until is not None:
+            book.do(SetTimer(session.id, "hold", until))
 
 
 def _bring_back(book: Book, role: Role, now: float) -> None:
@@ -119,8 +136,11 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
                 session = book.keep(replace(session, doubt=rested(session.doubt, now)))
                 book.do(SetTimer(session.id, "look", now))
             pulses.rest(book, session, now)
-    for role in [role for role in book.roles.values() if role.shift is not None]:
-        book.do(SetTimer(role.key, "shift", now))
+    for role in book.roles.values():
+        if role.shift is not None:
+            book.do(SetTimer(role.key, "shift", now))
+        if role.charges:
+            book.do(SetTimer(role.key, "steady", now))
 
 
 def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
@@ -128,7 +148,7 @@ def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
     policy, role = session.spec.restart, book.role_of(session)
     longest_s = max(policy.cap_s, policy.base_s) * (1 + policy.jitter)
     if role is not None and session.state is State.FAILED:
-        longest_s = role.spec.retry_saturated_s
+        longest_s = role.spec.retry_saturated_s or longest_s
     if until - now <= longest_s or session.hold is None or session.hold.reason in UNBOUNDED:
         return session
     return book.keep(replace(session, hold=replace(session.hold, until=now + longest_s)))
@@ -143,4 +163,4 @@ TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
     "drain": shifts.drain_timer,
     "memory": still_short,
 }
-ROLE_TIMERS: dict[str, Callable[[Book, Role, float], None]] = {"shift": shifts.shift_timer}
+ROLE_TIMERS: dict[str, Callable[[Book, Role, float], None]] = {"shift": shifts.shift_timer, "steady": steady}
