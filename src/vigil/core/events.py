@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from vigil.core.activity import Hook
 from vigil.core.model import Exit, Fact, IncidentKind, Notice, ProcessId, Spec
 from vigil.core.roles import Manifest
+from vigil.core.said import Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,16 @@ class Hooked:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """What an agent said of itself, in order, and how far what it writes was read with that."""
+
+    launch_id: str
+    said: tuple[Said, ...]
+    source: str  # hook, stream or transcript
+    read_to: tuple[tuple[str, str], ...] = ()  # a file, and a position in it
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Time passed in which we could not look: the host slept, or we were not run; nothing is concluded from it."""
 
@@ -254,6 +265,7 @@ Event = (
     | Found
     | RuntimeEnded
     | Hooked
+    | Heard
     | Gap
     | Condition
     | Notified

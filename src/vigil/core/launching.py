@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from vigil.core import incidents, pulses
 from vigil.core.book import Book
+from vigil.core.doing import UNHEARD
 from vigil.core.effects import SetTimer, Spawn
 from vigil.core.events import Attended, Interrupted, Launched, MemoryRead
 from vigil.core.intents import spares_people
@@ -80,6 +81,7 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     launch = Launch(id=f"{session.id}-{number}", session_id=session.id, number=number, created_at=now)
     if session.launch is not None:
         book.by_launch.pop(session.launch.id, None)
+    session = replace(session, doing=UNHEARD, spent_before=session.spent, read_to={})
     session = replace(
         session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None, pulse=None
     )

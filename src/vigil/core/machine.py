@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vigil.core import asked, dying, ending, incidents, launching, observing, shifts, teams, waiting
+from vigil.core import asked, dying, ending, hearing, incidents, launching, observing, shifts, teams, waiting
 from vigil.core.book import GRACE_S, Book, Change
 from vigil.core.effects import Effect
 from vigil.core.events import (
@@ -24,6 +24,7 @@ from vigil.core.events import (
     Exited,
     Found,
     Gap,
+    Heard,
     Hooked,
     Interrupted,
     Launched,
@@ -67,6 +68,7 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Found: observing.found,
     RuntimeEnded: observing.runtime_ended,
     Hooked: observing.hooked,
+    Heard: hearing.heard,
     Gap: observing.gap,
     Noted: observing.noted,
     Condition: incidents.condition,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from vigil.core.doing import UNHEARD, Doing
+
 
 class State(StrEnum):
     """What a session is doing (DESIGN 4.3); each has a way out."""
@@ -347,6 +349,20 @@ class Incident:
     deaths: tuple[str, ...] = ()  # the last ones that led to it, the newest last
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a session has used so far, as far as its agent says."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0  # of the input
+    cost_usd: float = 0.0
+    turns: int = 0
+
+
+NOTHING_SPENT = Spent()
+
+
 class PulseState(StrEnum):
     """Whether a session gives the signs of life that its role promises."""
 
@@ -390,3 +406,9 @@ class Session:
     index: int = 0  # its slot there
     pulse: Pulse | None = None  # where its role promises signs of life
     deaths: tuple[str, ...] = ()  # its last ones that were charged, the newest last
+    doing: Doing = UNHEARD  # what is open of its agent's work
+    conversation: str = ""  # the one it is in, or was last
+    spent: Spent = NOTHING_SPENT
+    spent_before: Spent = NOTHING_SPENT  # by launches before this one
+    counted: Spent = NOTHING_SPENT  # of this conversation, by agents that say only how much it was so far
+    read_to: Mapping[str, str] = field(default_factory=dict)  # files of its agent, and how far each was read

@@ -15,6 +15,7 @@ class What(StrEnum):
     STARTED = "started"  # it is up; its conversation is known
     PROMPT = "prompt"  # somebody gave it something to do
     TURN_STARTED = "turn-started"
+    THINKS = "thinks"  # the model was asked, and its answer is waited for
     TURN_ENDED = "turn-ended"
     TOOL_STARTED = "tool-started"
     TOOL_ENDED = "tool-ended"

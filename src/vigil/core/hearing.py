@@ -1,0 +1,112 @@
+"""Hearing: what an agent said of itself is taken in: what it does, in which conversation, and what that cost.
+
+Hooks know best what an agent does now, then its stream, then its transcript (DESIGN 4.1): a worse source is heard only on what
+a better one may have missed. What is counted and how far it was read become durable together: nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vigil.core import incidents, pulses
+from vigil.core.book import Book
+from vigil.core.doing import Doing, activity_of, take_in
+from vigil.core.doubting import is_news, well_again
+from vigil.core.events import Heard
+from vigil.core.model import Axis, Fact, Session, Spent
+from vigil.core.said import Said, Usage, What
+
+SOURCES = ("hook", "stream", "transcript")  # the best first
+MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
+LATER_S = 2.0  # a worse source that says so is believed if it is so much newer
+KEPT_S = 30.0  # how old the stored time of the last activity may become
+TURNS = frozenset({What.TURN_ENDED, What.RESULT})
+
+
+def heard(book: Book, event: Heard, now: float) -> None:
+    """Take in what was said; of an agent that has died meanwhile only what it leaves behind."""
+    session = book.of_launch(event.launch_id)
+    if session is None or session.launch is None:
+        return
+    before = session
+    session = replace(session, read_to={**session.read_to, **dict(event.read_to)})
+    for said in event.said:
+        session = _count(session, said)
+    if session.launch is not None and session.launch.ended_at is not None:
+        book.keep(session)
+        return
+    _follow(book, before, session, event, now)
+
+
+def _follow(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
+    active_at = session.last_activity_at or 0.0
+    doing, changed_at = session.doing, None
+    for said in event.said:
+        at = now if said.at is None else min(said.at, now)
+        active_at = max(active_at, at)
+        if _counts(session, event.source, said, at):
+            doing, changed_at = take_in(doing, said, at), at
+    facts = _facts(session, doing, event.source, changed_at)
+    news = is_news(session)
+    session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at)
+    session = pulses.heard(book, session, active_at, now)
+    changed = session.doing != before.doing or session.conversation != before.conversation or session.spent != before.spent
+    if news:
+        well_again(book, session, now)
+        return
+    book.keep(session, durable=changed or active_at - book.activity_stored.get(session.id, 0.0) > KEPT_S)
+    if facts:
+        incidents.follow(book, session, now)
+
+
+def _counts(session: Session, source: str, said: Said, at: float) -> bool:
+    """Say whether a word says what its agent does: a worse source only where it is later than all a better one said."""
+    reading = session.axes.get(Axis.ACTIVITY)
+    if reading is None or reading.source not in SOURCES or SOURCES.index(source) <= SOURCES.index(reading.source):
+        return True
+    return said.what in MISSED and at > reading.observed_at + LATER_S
+
+
+def _facts(session: Session, doing: Doing, source: str, at: float | None) -> tuple[Fact, ...]:
+    if at is None:
+        return ()
+    reading = session.axes.get(Axis.ACTIVITY)
+    value, why = activity_of(doing)
+    if reading is not None and (reading.value, reading.why) == (value, why):
+        return ()
+    return (Fact(Axis.ACTIVITY, value, source, at, why=why),)
+
+
+def _count(session: Session, said: Said) -> Session:
+    """Take in the conversation and what was spent."""
+    if said.conversation and said.conversation != session.conversation and not said.subagent:
+        session = replace(session, conversation=said.conversation, counted=Spent())
+    if said.usage is not None:
+        session = _spend(session, said.usage)
+    if said.what in TURNS and not said.subagent:
+        session = replace(session, spent=replace(session.spent, turns=session.spent.turns + 1))
+    return session
+
+
+def _spend(session: Session, usage: Usage) -> Session:
+    """Add what something cost; of what is only told so far, what is new since the last time."""
+    told = Spent(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost_usd or 0.0)
+    if not usage.so_far:
+        return replace(session, spent=_sum(session.spent, told))
+    new = Spent(
+        max(0, told.input_tokens - session.counted.input_tokens),
+        max(0, told.output_tokens - session.counted.output_tokens),
+        max(0, told.cached_tokens - session.counted.cached_tokens),
+        max(0.0, told.cost_usd - session.counted.cost_usd),
+    )
+    return replace(session, spent=_sum(session.spent, new), counted=_sum(session.counted, new))
+
+
+def _sum(one: Spent, other: Spent) -> Spent:
+    return Spent(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cached_tokens + other.cached_tokens,
+        one.cost_usd + other.cost_usd,
+        one.turns + other.turns,
+    )

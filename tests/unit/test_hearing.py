@@ -1,0 +1,134 @@
+"""What an agent says is taken in: what it does, in which conversation, what it cost; the best source counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.builders import Stage, make_exit, running
+from vigil.core.events import Exited, Heard
+from vigil.core.model import Axis, IncidentKind, Session, Spent
+from vigil.core.said import Said, Usage, What
+
+PROMPT, ENDED = Said(What.PROMPT), Said(What.TURN_ENDED)
+
+
+def say(stage: Stage, *said: Said, source: str = "hook", **more: object) -> Session:
+    stage.tell(Heard("s1-1", said, source, **more))  # type: ignore[arg-type]
+    return stage.session()
+
+
+def activity(stage: Stage) -> str:
+    return stage.session().axes[Axis.ACTIVITY].value
+
+
+def test_what_it_does_follows_from_what_it_said() -> None:
+    stage = running()
+
+    seen = []
+    for said in (
+        Said(What.STARTED),
+        PROMPT,
+        Said(What.TOOL_STARTED, id="1", name="Bash"),
+        Said(What.ASKED, id="1", name="Bash"),
+    ):
+        say(stage, said)
+        seen.append(activity(stage))
+
+    assert seen == ["idle", "working", "tool", "waiting-human"]
+    assert [incident.kind for incident in stage.incidents.values()] == [IncidentKind.NEEDS_INPUT]
+
+
+def test_a_question_that_was_answered_needs_nobody_any_more() -> None:
+    stage = running()
+    say(stage, PROMPT, Said(What.ASKED, id="1", name="Bash"))
+
+    say(stage, Said(What.ANSWERED, id="1"))
+
+    assert all(incident.resolved_at is not None for incident in stage.incidents.values())
+
+
+@pytest.mark.parametrize(("worse", "better"), [("stream", "hook"), ("transcript", "stream"), ("transcript", "hook")])
+def test_a_worse_source_does_not_change_what_a_better_one_said(worse: str, better: str) -> None:
+    stage = running()
+    say(stage, replace(PROMPT, at=stage.now), source=better)
+
+    say(stage, Said(What.TOOL_STARTED, at=stage.now, id="1", name="Bash"), source=worse)
+    assert activity(stage) == "working"
+    say(stage, replace(ENDED, at=stage.now - 50.0), source=worse)
+    assert activity(stage) == "working", "that was an earlier turn"
+
+
+def test_a_worse_source_tells_of_an_end_that_the_better_one_missed() -> None:
+    stage = running()
+    say(stage, replace(PROMPT, at=stage.now))
+    stage.now += 10.0
+
+    say(stage, replace(ENDED, at=stage.now), source="transcript")
+
+    assert activity(stage) == "idle"
+
+
+def test_the_conversation_is_the_one_it_names_last() -> None:
+    stage = running()
+
+    say(stage, Said(What.STARTED, conversation="one"))
+    session = say(stage, Said(What.STARTED, conversation="two"), Said(What.ALIVE, conversation="three", subagent="a"))
+
+    assert session.conversation == "two"
+
+
+def test_what_it_cost_is_added_up() -> None:
+    stage = running()
+
+    session = say(stage, *[Said(What.RESULT, usage=Usage(100, 10, 50, 0.25))] * 2, source="stream")
+
+    assert session.spent == Spent(200, 20, 100, 0.5, 2)
+
+
+def test_what_is_only_told_so_far_is_counted_once_and_begins_anew_with_a_conversation() -> None:
+    stage = running()
+    say(stage, Said(What.RESULT, conversation="one", usage=Usage(100, 10, cost_usd=1.0, so_far=True)), source="stream")
+    say(stage, Said(What.RESULT, conversation="one", usage=Usage(150, 15, cost_usd=1.5, so_far=True)), source="stream")
+
+    session = say(stage, Said(What.RESULT, conversation="two", usage=Usage(20, 2, cost_usd=0.5, so_far=True)), source="stream")
+
+    assert (session.spent.input_tokens, session.spent.cost_usd) == (170, 2.0)
+
+
+def test_how_far_was_read_is_durable_with_what_was_counted() -> None:
+    stage = running()
+
+    say(stage, Said(What.RESULT, usage=Usage(1)), source="stream", read_to=(("/a", "7"),))
+    say(stage, Said(What.RESULT, usage=Usage(1)), source="stream", read_to=(("/b", "9"),))
+
+    assert dict(stage.durable["s1"].read_to) == {"/a": "7", "/b": "9"}
+    assert stage.durable["s1"].spent.input_tokens == 2
+
+
+def test_last_words_that_are_read_after_the_death_are_counted_and_change_nothing_else() -> None:
+    stage = running()
+    stage.tell(Exited(make_exit("s1-1", stage.now, exit_code=0)))
+    before = stage.session()
+
+    after = say(stage, Said(What.RESULT, conversation="one", usage=Usage(5)), source="stream")
+
+    assert (after.spent.input_tokens, after.conversation) == (5, "one")
+    assert (after.state, after.axes[Axis.ACTIVITY]) == (before.state, before.axes[Axis.ACTIVITY])
+
+
+def test_words_of_an_older_launch_are_dropped() -> None:
+    stage = running()
+
+    stage.tell(Heard("s1-0", (PROMPT,), "hook"))
+
+    assert activity(stage) == "unknown"
+
+
+def test_a_word_from_the_future_is_of_now_and_one_nobody_knows_is_a_sign_of_life() -> None:
+    stage = running()
+
+    session = say(stage, Said(What.UNKNOWN, at=stage.now + 1e6, name="new-kind"))
+
+    assert session.last_activity_at == stage.now
