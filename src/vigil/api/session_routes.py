@@ -148,6 +148,23 @@ async def heartbeat(daemon: TheDaemon, name: str, request: Request) -> dict[str,
     return {"name": name, "launch": launch.id}
 
 
+class SendRequest(BaseModel):
+    """A prompt to be typed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    wait_s: Annotated[float, Field(ge=0, le=600)] = 20.0
+
+
+@router.post("/v1/sessions/{name:path}:send")
+async def send(daemon: TheDaemon, name: str, wanted: SendRequest, request: Request) -> dict[str, Any]:
+    """Type a prompt into a session's terminal, once, and say what became of it."""
+    actor = may_change(daemon, request, name)
+    sent = await daemon.sending.send(daemon.operations.find(name).id, wanted.text, wanted.wait_s, actor)
+    return {"name": name, "outcome": sent.outcome, "why": sent.why}
+
+
 @router.post("/v1/sessions/{name:path}:{verb}")
 async def ask(daemon: TheDaemon, name: str, verb: Verb, request: Request, reason: str = "") -> dict[str, Any]:
     """Stop, start, restart or reset a session, and wait until that is done."""

@@ -20,6 +20,7 @@ COMMANDS = {
     "why": ("why", "Explain why a session is as it is."),
     "events": ("events", "Show the event log."),
     "logs": ("logs", "Show what an agent printed."),
+    "send": ("send", "Type a prompt into a session's terminal."),
     "attach": ("attach", "Show a session's terminal; Ctrl-b d leaves."),
     "stop": ("verbs", "Stop a session; it stays stopped until it is started."),
     "start": ("verbs", "Start a session that is over."),

@@ -90,6 +90,10 @@ class Client:
         """Take down a team, or all of them."""
         return self._ask("POST", f"/v1/teams:down{_query(team=team)}")
 
+    def send(self, name: str, text: str, wait_s: float = 20.0) -> Json:
+        """Type a prompt into a session's terminal."""
+        return self._ask("POST", f"{self._path(name)}:send", {"text": text, "wait_s": wait_s})
+
     def why(self, name: str) -> Json:
         """Return why a session is as it is."""
         return self._ask("GET", f"{self._path(name)}:why")

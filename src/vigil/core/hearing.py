@@ -44,12 +44,14 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
     for said in event.said:
         at = now if said.at is None else min(said.at, now)
         active_at = max(active_at, at)
+        if said.what is What.PROMPT and not said.subagent:
+            session = replace(session, prompted_at=max(at, session.prompted_at or 0.0))
         if _counts(session, event.source, said, at):
             doing, changed_at = take_in(doing, said, at), at
     facts = _facts(session, doing, event.source, changed_at)
     news = is_news(session)
     session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at)
-    session = pulses.heard(book, session, active_at, now)
+    session = pulses.heard(book, session, max(active_at, book.void_before), now)
     changed = session.doing != before.doing or session.conversation != before.conversation or session.spent != before.spent
     if news:
         well_again(book, session, now)

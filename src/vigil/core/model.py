@@ -408,6 +408,7 @@ class Session:
     deaths: tuple[str, ...] = ()  # its last ones that were charged, the newest last
     doing: Doing = UNHEARD  # what is open of its agent's work
     conversation: str = ""  # the one it is in, or was last
+    prompted_at: float | None = None  # its agent took a prompt last
     spent: Spent = NOTHING_SPENT
     spent_before: Spent = NOTHING_SPENT  # by launches before this one
     counted: Spent = NOTHING_SPENT  # of this conversation, by agents that say only how much it was so far

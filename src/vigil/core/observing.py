@@ -86,7 +86,7 @@ def hooked(book: Book, event: Hooked, now: float) -> None:
     active_at = max(hook.at for hook in event.hooks)
     heard = is_news(session)
     session = book.read_axes(session, facts, last_activity_at=max(active_at, session.last_activity_at or 0.0))
-    session = pulses.heard(book, session, active_at, now)
+    session = pulses.heard(book, session, max(active_at, book.void_before), now)
     after = session.axes.get(Axis.ACTIVITY)
     changed = after is not None and (before is None or before.value != after.value)
     if heard:

@@ -36,7 +36,7 @@ def _declare(book: Book, step: Step, wanted: RoleSpec | None, actor: str, now: f
     for session in book.replicas(role.key):
         if session.spec.restart != wanted.spec.restart:
             session = book.keep(replace(session, spec=replace(session.spec, restart=wanted.spec.restart)))
-        if before is not None and before.spec.health != wanted.health:
+        if before is None or before.spec.health != wanted.health:
             session = pulses.begin(book, session, now)
         if before is not None and before.spec.retry_saturated_s != wanted.retry_saturated_s:
             retry_as_declared(book, session, role, now)

@@ -52,6 +52,9 @@ def _after_the_trial(book: Book, session: Session, now: float) -> float | None:
     role = book.role_of(session)
     if role is None:
         return None
+    next_at = (role.event_at or 0.0) + role.spec.retry_saturated_s
+    if now < next_at:  # another one was tried since, and died: one trial in that time is for the whole role
+        return next_at
     tried = book.sessions.get(role.trial or "")
     if tried is not None and tried.id != session.id and tried.state in UNDECIDED:
         return now + role.spec.retry_saturated_s

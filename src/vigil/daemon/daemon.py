@@ -10,6 +10,8 @@ from typing import Any
 
 from vigil import __version__
 from vigil.agents import Agent, agent_of
+from vigil.agents.adapter import Adapter
+from vigil.agents.adapters import ADAPTERS
 from vigil.config.loading import ConfigFile, ConfigRefused
 from vigil.core.events import Gap, Launched, Resumed
 from vigil.core.machine import Machine
@@ -35,6 +37,7 @@ from vigil.daemon.outputs import Outputs
 from vigil.daemon.recorder import Recorder, shown
 from vigil.daemon.screens import Screens
 from vigil.daemon.secrets import Secrets
+from vigil.daemon.sending import Sending
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.sweep import Sweep
 from vigil.daemon.teams import Teams
@@ -95,6 +98,7 @@ class Daemon:
         )
         self.operations = Operations(environments, self.supervisor, self.runtimes, self.config, secrets)
         self.teams = Teams(environments, self.supervisor, self.runtimes, self.config)
+        self.sending = Sending(self.supervisor, self.runtimes[RuntimeKind.TMUX], self.adapter_of)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, lambda: self.keeper.pid)
         environments.forget_roles_but(self.machine.roles)  # of a manifest that never became durable
         screens = Screens(home, self.runtimes[RuntimeKind.TMUX])
@@ -189,6 +193,10 @@ class Daemon:
     def agent_of(self, name: str) -> Agent:
         """Return what is known of a kind of agent, by the configuration as it was valid last."""
         return agent_of(name, self.config.last_good.agents)
+
+    def adapter_of(self, name: str) -> Adapter:
+        """Return the adapter of a kind of agent; one that the configuration added is a plain command."""
+        return ADAPTERS.get(name, ADAPTERS["generic"])
 
     def use_config(self) -> None:
         """Take in the configuration if it changed; one that is not valid changes nothing, and is said once."""

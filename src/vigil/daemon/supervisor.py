@@ -133,6 +133,10 @@ class Supervisor:
             return holds()
         return True
 
+    def now(self) -> float:
+        """Return the time, as the machine is told it."""
+        return self._clock.now()
+
     async def run(self) -> None:
         """Handle events for ever; what the store takes its time to write does not hold up what happens next."""
         while True:

@@ -32,7 +32,7 @@ class Calls:
         self.in_flight = 0
         self.abandoned = 0
 
-    async def run(self, server: str, argv: Sequence[str], env: Mapping[str, str]) -> bytes | None:
+    async def run(self, server: str, argv: Sequence[str], env: Mapping[str, str], stdin: bytes = b"") -> bytes | None:
         """Return what a command printed; None if it failed, or gave no answer in time."""
         lock = self._locks.setdefault(server, asyncio.Lock())
         try:
@@ -41,7 +41,7 @@ class Calls:
         except TimeoutError:
             return None
         try:
-            answer = await self._run(argv, env)
+            answer = await self._run(argv, env, stdin)
         finally:
             lock.release()
         self._judge(server, answer)
@@ -51,11 +51,11 @@ class Calls:
         """Start nothing any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, argv: Sequence[str], env: Mapping[str, str]) -> Answer:
+    async def _run(self, argv: Sequence[str], env: Mapping[str, str], stdin: bytes) -> Answer:
         self.in_flight += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, lambda: run_command(argv, self._deadline_s, env))
+            return await loop.run_in_executor(self._threads, lambda: run_command(argv, self._deadline_s, env, stdin))
         finally:
             self.in_flight -= 1
 

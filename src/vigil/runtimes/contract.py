@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from vigil.core.model import Fact, Launch, Session
+from vigil.runtimes.keyboard import Call
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,9 @@ class Runtime(Protocol):
 
     async def keep_screen(self, launch: Launch) -> None:
         """Put the last screen into the launch's folder before its server goes."""
+
+    def commands_to(self, launch: Launch) -> Call | None:
+        """Return what runs commands on the terminal's own server; None where there is no terminal."""
 
     def attach_argv(self, launch: Launch) -> list[str] | None:
         """Return the command that shows a person the terminal; None where there is none."""

@@ -92,6 +92,9 @@ class Headless:
     async def keep_screen(self, launch: Launch) -> None:
         """The files stay."""
 
+    def commands_to(self, launch: Launch) -> None:
+        """There is no terminal."""
+
     def attach_argv(self, launch: Launch) -> list[str] | None:  # noqa: ARG002
         """There is no terminal."""
         return None

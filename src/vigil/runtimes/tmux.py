@@ -19,6 +19,7 @@ from vigil.home import Home
 from vigil.keeper.records import record_json
 from vigil.runtimes.calls import Calls
 from vigil.runtimes.contract import Answer, Order, agent_env
+from vigil.runtimes.keyboard import Call
 from vigil.runtimes.ping import Pinger, Pong
 from vigil.runtimes.screen import NotSpoken, ScreenRefused, capture, capture_words
 
@@ -210,11 +211,19 @@ class Tmux:
         assert launch.pane is not None
         return await self._call(launch, "capture-pane", "-p", "-e", "-J", "-S", f"-{lines}", "-t", launch.pane)
 
-    async def _call(self, launch: Launch, *command: str) -> bytes | None:
-        """Run one reading command within its deadline; None if it gave no answer."""
+    def commands_to(self, launch: Launch) -> Call:
+        """Return what runs commands on the launch's own server."""
+
+        async def call(*command: str, stdin: bytes = b"") -> bytes | None:
+            return None if self._hangs(launch) else await self._call(launch, *command, stdin=stdin)
+
+        return call
+
+    async def _call(self, launch: Launch, *command: str, stdin: bytes = b"") -> bytes | None:
+        """Run one command within its deadline; None if it gave no answer."""
         server = self._socket(launch)
         env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
-        return await self._calls.run(server, ("tmux", "-u", "-N", "-S", server, *command), env)
+        return await self._calls.run(server, ("tmux", "-u", "-N", "-S", server, *command), env, stdin)
 
 
 def new_part(before: list[bytes], now: list[bytes]) -> bytes:

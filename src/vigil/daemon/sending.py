@@ -1,0 +1,171 @@
+"""Sending: a prompt is typed into a session's terminal once, when its composer can take it; what became of it is said.
+
+Never twice: whatever happens after the paste began, the answer tells it and nothing is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from vigil.agents.adapter import Adapter
+from vigil.core.model import Axis, Launch, RuntimeKind, Session
+from vigil.core.sending import Refusal, Sight, why_not
+from vigil.daemon.supervisor import Supervisor
+from vigil.errors import UsageError
+from vigil.runtimes import Runtime, keyboard
+from vigil.text import decode, plain
+
+PAUSE_S = 0.3  # Codex takes an Enter within 120 ms of a paste for a part of it, Claude one that comes in the same read
+CONFIRM_S = 6.0
+LOOK_S = 0.3
+MOST_CHARS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of a prompt."""
+
+    outcome: str  # submitted, unsubmitted, refused, unknown
+    why: str
+
+
+class Sending:
+    """Types prompts, one at a time for each session."""
+
+    def __init__(self, supervisor: Supervisor, runtime: Runtime, adapter_of: Callable[[str], Adapter]) -> None:
+        self._supervisor = supervisor
+        self._runtime = runtime
+        self._adapter_of = adapter_of
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def send(self, session_id: str, text: str, wait_s: float, actor: str) -> Sent:
+        """Wait for a composer that can take it, type it, and find out what became of it."""
+        prompt = plain(text)  # nothing a terminal would obey, nor what would end the paste early
+        if not prompt.strip():
+            raise UsageError("there is nothing to send: the text is empty")
+        if len(prompt) > MOST_CHARS:
+            raise UsageError(f"{len(prompt)} characters are too many: at most {MOST_CHARS}")
+        lock = self._locks.setdefault(session_id, asyncio.Lock())
+        async with lock:
+            sent = await self._send(session_id, prompt, wait_s)
+        session = self._supervisor.shown.get(session_id)
+        words = {"session": session.name if session else session_id, "characters": len(prompt), "actor": actor}
+        self._supervisor.note("session.sent", words | {"outcome": sent.outcome, "why": sent.why})
+        return sent
+
+    async def _send(self, session_id: str, prompt: str, wait_s: float) -> Sent:
+        refusal = await self._wait_until_fit(session_id, wait_s)
+        session = self._supervisor.shown.get(session_id)
+        if refusal is not None or session is None or session.launch is None or session.launch.pane is None:
+            return Sent("refused", refusal or "it is gone")
+        launch, typed_at = session.launch, self._supervisor.now()
+        call = self._runtime.commands_to(launch)
+        assert launch.pane is not None and call is not None
+        pasted = await keyboard.paste(call, launch.pane, f"vigil-{secrets.token_hex(4)}", prompt)
+        if pasted == keyboard.REFUSED:
+            return Sent("refused", "its pane died, or somebody began to read there")
+        if pasted is None:
+            return Sent("unknown", "its tmux server gave no answer: the prompt may stand in its composer")
+        await asyncio.sleep(PAUSE_S)
+        if (found := await self._look(session_id)) is not None and found.foreground == "other":
+            return Sent("unsubmitted", "its agent lost the terminal before Enter: the prompt was pasted, and not sent")
+        entered = await keyboard.enter(call, launch.pane)
+        if entered == keyboard.REFUSED:
+            return Sent("unsubmitted", "its pane died, or somebody began to read there, before Enter")
+        if entered is None:
+            return Sent("unknown", "its tmux server gave no answer to Enter")
+        return await self._confirm(session_id, launch, typed_at)
+
+    async def _wait_until_fit(self, session_id: str, wait_s: float) -> str | None:
+        """Wait while waiting may help; return why nothing is typed, or None."""
+        deadline = asyncio.get_running_loop().time() + wait_s
+        while True:
+            sight = await self._look(session_id)
+            if sight is None:
+                return "it is gone"
+            row: Refusal | None = why_not(sight)
+            if row is None:
+                return None
+            if not row.passes or asyncio.get_running_loop().time() >= deadline:
+                return row.why(sight)
+            await asyncio.sleep(LOOK_S)
+
+    async def _look(self, session_id: str) -> Sight | None:
+        session = self._supervisor.shown.get(session_id)
+        if session is None:
+            return None
+        process, server = (session.axes.get(axis) for axis in (Axis.PROCESS, Axis.SERVER))
+        headless = session.spec.runtime is RuntimeKind.HEADLESS
+        known = Sight(
+            session.state,
+            headless,
+            process.value if process is not None else "unknown",
+            server.value if server is not None else "alive",
+            ", ".join(one.name or "a question" for one in session.doing.asked),
+        )
+        if why_not(known) is not None or session.launch is None or session.launch.pane is None:
+            return known
+        return await self._look_at_terminal(session, session.launch, known)
+
+    async def _look_at_terminal(self, session: Session, launch: Launch, known: Sight) -> Sight:
+        adapter = self._adapter_of(session.spec.agent)
+        call = self._runtime.commands_to(launch)
+        assert launch.pane is not None and call is not None
+        pane = await keyboard.read_pane(call, launch.pane)
+        screen = await self._runtime.read_screen(launch) if adapter.composer or adapter.dialogs else b""
+        shown = plain(decode(screen or b""))
+        return Sight(
+            known.state,
+            known.headless,
+            known.process,
+            known.server,
+            known.asked,
+            pane is not None,
+            pane is not None and pane.dead,
+            pane is not None and pane.in_mode,
+            foreground_of(launch),
+            screen is not None,
+            next((dialog.name for dialog in adapter.dialogs if all(sign in shown for sign in dialog.signs)), ""),
+            any(re.search(pattern, shown, re.MULTILINE) for pattern in adapter.composer) if adapter.composer else None,
+        )
+
+    async def _confirm(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
+        """Wait for the agent's own word that it took a prompt; who never says so leaves it unknown."""
+        session = self._supervisor.shown.get(session_id)
+        if session is None or not self._adapter_of(session.spec.agent).submits:
+            return Sent("unknown", "it was typed; this kind of agent does not say whether it took it")
+
+        def taken() -> bool:
+            found = self._supervisor.machine.sessions.get(session_id)
+            same = found is not None and found.launch is not None and found.launch.id == launch.id
+            return same and found is not None and (found.prompted_at or 0.0) >= typed_at
+
+        if await self._supervisor.until(taken, CONFIRM_S):
+            return Sent("submitted", "its agent says that it took it")
+        return Sent("unknown", f"it was typed, and its agent has said nothing of it for {CONFIRM_S:g} s; vigil attach shows it")
+
+
+def foreground_of(launch: Launch) -> str:
+    """Say who has the terminal: the kernel knows its foreground process group."""
+    agent, root = launch.agent, launch.root
+    if agent is None or root is None:
+        return "unknown"
+    try:
+        fields = _stat(root.pid)
+        group = os.getpgid(agent.pid)
+    except (OSError, ValueError, IndexError):
+        return "unknown"
+    if int(fields[19]) != root.start_ticks:
+        return "unknown"
+    return "agent" if int(fields[5]) == group else "other"
+
+
+def _stat(pid: int) -> list[bytes]:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
