@@ -15,7 +15,8 @@ def test_a_conversing_agent_keeps_its_input_when_writers_and_the_daemon_go(vigil
     vigil.run("other", "sleep", "1000")
     launch = Launch("talk-1", "talk", 1, 0.0)
     session = Session("talk", "talk", Spec(("cat",), "/", runtime=RuntimeKind.HEADLESS), 0.0, State.STARTING, 0.0, "")
-    Headless(vigil.home).prepare(Order(session, launch, {"PATH": "/usr/bin:/bin", "HOME": str(vigil.path)}, converses=True))
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(vigil.path)}
+    Headless(vigil.home).prepare(Order(session, launch, env, ("cat",), converses=True))
     folder = vigil.home.launch("talk-1")
 
     pid = ask_keeper(vigil, {"do": "spawn", "launch": "talk-1", "folder": str(folder)})["agent"][0]

@@ -58,7 +58,7 @@ def waiting(spool: Path) -> list[str]:
 
 @asynccontextmanager
 async def running(spool: Path, daemon: Daemon) -> AsyncIterator[Hooks]:
-    hooks = Hooks(spool, Clock(), daemon.fed.append, daemon.current.__contains__, daemon.done)
+    hooks = Hooks(spool, Clock(), daemon.fed.append, daemon.current.__contains__, daemon.done, lambda _launch_id, _payload: ())
     task = asyncio.create_task(hooks.run())
     try:
         yield hooks

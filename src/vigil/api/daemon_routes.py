@@ -31,6 +31,9 @@ async def status(daemon: TheDaemon) -> dict[str, Any]:
         "probes": daemon.probes(),
         "sweep": asdict(daemon.sweep.passes),
         "hooks": daemon.hooks.counts(),
+        "unknown_events": [
+            {"agent": agent, "name": name, "count": count} for (agent, name), count in daemon.listening.unknown.most_common()
+        ],
         "incidents": len(daemon.supervisor.incidents),
         "config": {"path": str(daemon.config.path), "problem": daemon.config.problem},
         "keeper_wedged": daemon.keeper.wedged,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from vigil.agents.adapters import ADAPTERS
 from vigil.core.explain import Explanation, why_of
 from vigil.core.health import health_of
-from vigil.core.model import ALIVE, Axis, Death, Incident, Reading, Session
+from vigil.core.model import ALIVE, NOTHING_SPENT, Axis, Death, Incident, Reading, Session, Spent
 from vigil.core.roles import Role
 from vigil.moments import rfc3339
 from vigil.redact import redact_command
@@ -45,9 +46,44 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
             "saturated": hold is not None and hold.reason == "saturated",
         },
         "last_death": None if session.last_death is None else _last_death_view(session.last_death),
-        "conversation": None,
+        "conversation": conversation_view(session),
+        "usage": usage_view(session),
         "attached": session.attached,
         "incidents": [incident.id for incident in incidents],
+    }
+
+
+def conversation_view(session: Session) -> dict[str, Any] | None:
+    """Return the conversation of a session; it can be taken up again where its kind can, and a turn of it was seen."""
+    if not session.conversation:
+        return None
+    adapter = ADAPTERS.get(session.spec.agent)
+    seen = session.spent.turns > 0 or session.prompted_at is not None
+    return {"id": session.conversation, "resumable": adapter is not None and adapter.resumes and seen}
+
+
+def usage_view(session: Session) -> dict[str, Any] | None:
+    """Return what a session and its launch have used, where the agent says so."""
+    total, before = session.spent, session.spent_before
+    if total == NOTHING_SPENT:
+        return None
+    return _spent(total) | {
+        "launch": {
+            "input_tokens": total.input_tokens - before.input_tokens,
+            "output_tokens": total.output_tokens - before.output_tokens,
+            "cost_usd": round(total.cost_usd - before.cost_usd, 6),
+            "turns": total.turns - before.turns,
+        }
+    }
+
+
+def _spent(spent: Spent) -> dict[str, Any]:
+    return {
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+        "cached_tokens": spent.cached_tokens,
+        "cost_usd": round(spent.cost_usd, 6),
+        "turns": spent.turns,
     }
 
 
@@ -64,6 +100,11 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
         "heartbeat": None
         if session.pulse is None
         else {"state": session.pulse.state.value, "since": rfc3339(session.pulse.due_from)},
+        "open": {
+            "turn": session.doing.turn,
+            "tools": [{"id": one.id, "name": one.name, "since": rfc3339(one.since)} for one in session.doing.tools],
+            "asked": [{"id": one.id, "name": one.name, "since": rfc3339(one.since)} for one in session.doing.asked],
+        },
         "command": redact_command(session.spec.command),
         "launches": session.launches,
         "started_at": rfc3339(launch.started_at) if launch else None,

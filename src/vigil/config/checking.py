@@ -117,7 +117,10 @@ def tables(value: object) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 def _config_of(file: File) -> Config:
     return Config(
-        agents={name: AgentConfig(tuple(agent.command), tuple(agent.process)) for name, agent in file.agents.items()},
+        agents={
+            name: AgentConfig(tuple(agent.command), tuple(agent.process), agent.instrument)
+            for name, agent in file.agents.items()
+        },
         routes={name: RouteConfig(tuple(route.exec), route.url) for name, route in file.routes.items()},
         ladders=tuple(
             Ladder(tuple(Step(step.route, step.after, step.repeat) for step in ladder.steps), ladder.severity, ladder.kind)

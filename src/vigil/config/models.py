@@ -132,6 +132,7 @@ class AgentTable(Table):
 
     command: Command = []
     process: Annotated[list[FilledWord], AfterValidator(some)] = []
+    instrument: bool = True
 
 
 class RouteTable(Table):

@@ -17,6 +17,7 @@ class AgentConfig:
 
     command: tuple[str, ...] = ()
     process: tuple[str, ...] = ()
+    instrument: bool = True  # its launches get what its adapter adds: flags, hooks, files of their own
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from vigil.core.said import Said
+
 
 class Activity(StrEnum):
     """What an agent is doing."""
@@ -34,6 +36,7 @@ class Hook:
     activity: str  # what the agent is doing; empty: a sign of life that says nothing more
     why: str  # a few words for people
     at: float
+    said: tuple[Said, ...] = ()  # the same in words of no agent's own, where its kind is known: then these count
 
 
 ACTIVITIES = frozenset(Activity)

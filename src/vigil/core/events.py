@@ -78,6 +78,8 @@ class Launched:
     facts: tuple[Fact, ...]
     adopted: bool = False
     names: tuple[str, ...] = ()  # the agent is still to be found, by one of these names
+    conversation: str = ""  # that it was given
+    without: tuple[str, ...] = ()  # what could not be set up for it, a line each
 
 
 @dataclass(frozen=True, slots=True)

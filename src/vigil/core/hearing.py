@@ -12,15 +12,23 @@ from vigil.core import incidents, pulses
 from vigil.core.book import Book
 from vigil.core.doing import Doing, activity_of, take_in
 from vigil.core.doubting import is_news, well_again
-from vigil.core.events import Heard
+from vigil.core.events import Heard, Hooked
 from vigil.core.model import Axis, Fact, Session, Spent
 from vigil.core.said import Said, Usage, What
 
 SOURCES = ("hook", "stream", "transcript")  # the best first
 MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
+CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it comes
 LATER_S = 2.0  # a worse source that says so is believed if it is so much newer
 KEPT_S = 30.0  # how old the stored time of the last activity may become
 TURNS = frozenset({What.TURN_ENDED, What.RESULT})
+
+
+def hooked(book: Book, event: Hooked, now: float) -> None:
+    """Take in what hooks said, in the order of their moments."""
+    in_order = sorted(event.hooks, key=lambda hook: hook.at)
+    said = (replace(one, at=hook.at) for hook in in_order for one in hook.said or (Said(What.ALIVE),))
+    heard(book, Heard(event.launch_id, tuple(said), "hook"), now)
 
 
 def heard(book: Book, event: Heard, now: float) -> None:
@@ -62,10 +70,12 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
 
 
 def _counts(session: Session, source: str, said: Said, at: float) -> bool:
-    """Say whether a word says what its agent does: a worse source only where it is later than all a better one said."""
+    """Say whether a word says what its agent does: one that comes late only closes; a worse source only ends a turn."""
     reading = session.axes.get(Axis.ACTIVITY)
-    if reading is None or reading.source not in SOURCES or SOURCES.index(source) <= SOURCES.index(reading.source):
+    if reading is None or reading.source not in SOURCES or SOURCES.index(source) < SOURCES.index(reading.source):
         return True
+    if source == reading.source:
+        return at >= reading.observed_at or said.what in CLOSING
     return said.what in MISSED and at > reading.observed_at + LATER_S
 
 

@@ -10,7 +10,7 @@ from vigil.core.doing import UNHEARD
 from vigil.core.effects import SetTimer, Spawn
 from vigil.core.events import Attended, Interrupted, Launched, MemoryRead
 from vigil.core.intents import spares_people
-from vigil.core.model import Axis, Hold, IncidentKind, Launch, Reading, Session, State
+from vigil.core.model import NOTHING_SPENT, Axis, Hold, IncidentKind, Launch, Reading, Session, State
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
 SHORT_S = 60.0  # waiting longer for memory is a human's business
@@ -170,6 +170,8 @@ def launched(book: Book, event: Launched, now: float) -> None:
         names=before.names or event.names,
     )
     session = book.read_axes(replace(session, launch=launch), event.facts)
+    if event.conversation and event.conversation != session.conversation:
+        session = replace(session, conversation=event.conversation, counted=NOTHING_SPENT)
     if launch != before:
         book.change.launches.append(launch)
     if session.state is State.ENDING:
@@ -179,6 +181,8 @@ def launched(book: Book, event: Launched, now: float) -> None:
     if session.state is State.STARTING:
         if before.process is None:
             book.log(now, session, "session.launched", pid=event.process.pid)
+            for words in event.without:
+                book.log(now, session, "session.without", what=words)
         if launch.names and launch.found is None:
             session = book.become(session, now, State.STARTING, f"waits for {' or '.join(launch.names)} to run in it")
         else:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from vigil.core import incidents, pulses
+from vigil.core import hearing, incidents, pulses
 from vigil.core.book import Book
 from vigil.core.doubting import is_news, repair, weigh, well_again
 from vigil.core.effects import CloseLaunch, LogEntry
@@ -78,6 +78,9 @@ def hooked(book: Book, event: Hooked, now: float) -> None:
     """Take in what the agent said of itself; the newest word counts, whenever it comes, and any word is a sign of life."""
     session = book.living(event.launch_id)
     if session is None or not event.hooks:
+        return
+    if any(hook.said for hook in event.hooks):
+        hearing.hooked(book, event, now)
         return
     before = session.axes.get(Axis.ACTIVITY)
     said = sorted((hook for hook in event.hooks if hook.activity), key=lambda hook: hook.at)

@@ -49,6 +49,7 @@ class Adopter:
         fact = ask_kernel(Axis.PROCESS, agent, self._boot, self._clock.now())
         if fact.value != "dead":  # what cannot be read is watched all the same, and judged by the liveness table (P7)
             self._carrier.follow(launch)
+            self._carrier.listening.follow(session, launch)
             born = {role: [process.pid, process.start_ticks] for role, process in roles_of(launch).items()}
             return self._carrier.born(launch, {**born, "pane": launch.pane}, adopted=True)
         ends = ends_from_records(folder, self._clock)

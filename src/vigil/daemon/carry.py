@@ -9,11 +9,14 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from weakref import WeakValueDictionary
 
 from vigil.agents import Agent
+from vigil.agents.adapter import Adapter, Beginning, Place, Start
 from vigil.core.effects import CloseLaunch, EndLaunch, Interrupt, Purge, RepairSocket, Spawn
 from vigil.core.events import Attended, Closed, Ended, Event, Found, Launched, LaunchFailed
 from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind, Session
@@ -23,6 +26,7 @@ from vigil.daemon.deathwatch import DeathWatch, roles_of
 from vigil.daemon.environments import Environments
 from vigil.daemon.finding import Finder
 from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
+from vigil.daemon.listening import Listening
 from vigil.daemon.log import log
 from vigil.daemon.outputs import Outputs
 from vigil.daemon.secrets import Secrets
@@ -36,6 +40,7 @@ from vigil.observe.survivors import survivors_of
 from vigil.runtimes import Order, Runtime
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+HOOK = Path(__file__).parent.parent / "agents" / "hook.sh"
 SPAWN_S = 15.0
 FORGET_S = 2.0
 EXEC_S = 0.5
@@ -59,6 +64,9 @@ class Carrier:
         outputs: Outputs,
         finder: Finder,
         agent_of: Callable[[str], Agent],
+        adapter_of: Callable[[str], Adapter],
+        is_set_up: Callable[[str], bool],
+        listening: Listening,
         secrets: Secrets,
         environments: Environments,
         purge_bundles: Callable[[Session], Awaitable[list[str]]],
@@ -72,6 +80,9 @@ class Carrier:
         self._outputs = outputs
         self._finder = finder
         self._agent_of = agent_of
+        self._adapter_of = adapter_of
+        self._is_set_up = is_set_up
+        self.listening = listening
         self._secrets = secrets
         self._environments = environments
         self._purge_bundles = purge_bundles
@@ -98,9 +109,10 @@ class Carrier:
             await self._remove_launch(f"{session.id}-{launch.number - LAUNCHES_KEPT}")
             env = await asyncio.to_thread(self._environments.read, session)
             agent = self._agent_of(session.spec.agent)
-            order = Order(session, launch, env, agent.converses)
-            await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
             folder = str(self._home.launch(launch.id))
+            start = self._begin(session, env, folder)
+            order = Order(session, launch, {**env, **start.env}, start.command, start.files, agent.converses)
+            await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
             born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
         except (OSError, ValueError, KeeperRefused, KeeperSilent) as error:
             # A keeper that was only slow finds no order any more: a launch that was given up is never born late (P1).
@@ -109,10 +121,23 @@ class Carrier:
             why = self._secrets.redactor(session.id).text(_in_words(error))
             self._feed(LaunchFailed(launch.id, self._clock.now(), why))
             return
-        event = self.born(launch, born, names=agent.process)
+        event = replace(self.born(launch, born, names=agent.process), conversation=start.conversation, without=start.without)
         exec_seen = session.spec.runtime is not RuntimeKind.TMUX or await self._exec_seen(event.process.pid)
         self._feed(event)
-        self.follow(with_processes(launch, event), exec_seen)
+        launch = with_processes(launch, event)
+        self.follow(launch, exec_seen)
+        self.listening.follow(replace(session, launch=launch, conversation=event.conversation, read_to={}), launch)
+
+    def _begin(self, session: Session, env: Mapping[str, str], folder: str) -> Start:
+        """Return how a launch is made: as its adapter says, unless the configuration wants it left alone."""
+        spec = session.spec
+        if not self._is_set_up(spec.agent):
+            return Start(spec.command)
+        place = Place(spec.cwd, env)
+        headless = spec.runtime is RuntimeKind.HEADLESS
+        return self._adapter_of(spec.agent).begin(
+            Beginning(spec.command, place, folder, headless, str(uuid.uuid4()), hook=("/bin/sh", str(HOOK)))
+        )
 
     def follow(self, launch: Launch, exec_seen: bool = True) -> None:
         """Watch a launch that has come to life, and what it prints."""
@@ -313,6 +338,7 @@ class Carrier:
                 runtime.forget(launch)
             self.watch.forget(launch.id)
             self._outputs.forget(launch.id)
+            self.listening.forget(launch.id)
             self._keeper.tell("forget", launch=launch.id)
             remove_socket(self._home.server_path(launch.id))
         return gone

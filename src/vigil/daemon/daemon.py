@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from vigil import __version__
@@ -16,6 +16,7 @@ from vigil.config.loading import ConfigFile, ConfigRefused
 from vigil.core.events import Gap, Launched, Resumed
 from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, IncidentKind, RuntimeKind, Session, State
+from vigil.core.said import Said
 from vigil.daemon.admission import Admission
 from vigil.daemon.adopt import Adopter
 from vigil.daemon.alarms import Alarms
@@ -30,6 +31,7 @@ from vigil.daemon.gaps import Gaps
 from vigil.daemon.hooks import Hooks
 from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.lateness import Lateness
+from vigil.daemon.listening import Listening
 from vigil.daemon.log import log
 from vigil.daemon.looking import Looker
 from vigil.daemon.operations import Operations
@@ -81,6 +83,7 @@ class Daemon:
         self.coroner = Coroner(home, store, self.clock, secrets, self.machine.sessions.get)
         self.outputs = Outputs(home, self.clock, feed)
         self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._rewatch, nofile)
+        self.listening = Listening(home, self.adapter_of, environments.read, feed)
         self.finder = Finder(self.clock, self.machine, feed)
         self.supervisor.carrier = Carrier(
             home,
@@ -91,6 +94,9 @@ class Daemon:
             self.outputs,
             self.finder,
             self.agent_of,
+            self.adapter_of,
+            self._is_set_up,
+            self.listening,
             secrets,
             environments,
             self.coroner.purge,
@@ -104,7 +110,7 @@ class Daemon:
         screens = Screens(home, self.runtimes[RuntimeKind.TMUX])
         self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
         self.alarms = Alarms(self.clock, feed)
-        self.hooks = Hooks(home.spool, self.clock, feed, self._is_current, self.supervisor.done)
+        self.hooks = Hooks(home.spool, self.clock, feed, self._is_current, self.supervisor.done, self._read_hook)
         self._gaps = Gaps(self.clock.now)
         self.lateness = Lateness(self._beat)
         self._sockets = FolderWatch(home.run, self._names_went, WENT)
@@ -150,7 +156,16 @@ class Daemon:
         self.supervisor.note("daemon.started", {"pid": self.pid, "version": __version__, "sessions": len(stored)})
         self._gaps.beat()
         self._catching_up = asyncio.create_task(self.coroner.catch_up())
-        loops = (self.supervisor, self.keeper, self.sweep, self.lateness, self.hooks, self.witness, self.admission)
+        loops = (
+            self.supervisor,
+            self.keeper,
+            self.sweep,
+            self.lateness,
+            self.hooks,
+            self.witness,
+            self.admission,
+            self.listening,
+        )
         for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))
 
@@ -168,6 +183,7 @@ class Daemon:
         self.finder.close()
         self._sockets.close()
         self.hooks.close()
+        self.listening.close()
         await asyncio.to_thread(self.alarms.close)
         await self.supervisor.close()
         await self.watch.close()
@@ -197,6 +213,22 @@ class Daemon:
     def adapter_of(self, name: str) -> Adapter:
         """Return the adapter of a kind of agent; one that the configuration added is a plain command."""
         return ADAPTERS.get(name, ADAPTERS["generic"])
+
+    def _is_set_up(self, agent: str) -> bool:
+        """Say whether launches of an agent get what its adapter adds: flags, hooks, files of their own."""
+        found = self.config.last_good.agents.get(agent)
+        return found is None or found.instrument
+
+    def _read_hook(self, launch_id: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
+        """Return what a hook says, by the adapter of its agent; the conversation it names is followed from now on."""
+        session = self.machine.of_launch(launch_id)
+        if session is None or session.launch is None:
+            return ()
+        said = self.listening.read_hook(session.spec.agent, payload)
+        named = next((one.conversation for one in reversed(said) if one.conversation and not one.subagent), "")
+        if named:
+            self._loop.call_soon_threadsafe(self.listening.converses, session, session.launch, named)
+        return said
 
     def use_config(self) -> None:
         """Take in the configuration if it changed; one that is not valid changes nothing, and is said once."""

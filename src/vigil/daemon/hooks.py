@@ -15,7 +15,7 @@ from vigil.core.events import Event, Hooked, Noted
 from vigil.daemon.clock import Clock
 from vigil.daemon.log import log
 from vigil.observe.folder import FolderWatch
-from vigil.observe.spool import Spool
+from vigil.observe.spool import ReadSaid, Spool
 
 SLICE = 200
 PAUSE_S = 0.05  # after each slice, however many wait: the loop belongs to others too
@@ -33,8 +33,9 @@ class Hooks:
         feed: Callable[[Event], None],
         is_current: Callable[[str], bool],
         done: Callable[[Event], Awaitable[None]],
+        read_said: ReadSaid,
     ) -> None:
-        self._spool = Spool(spool_folder)
+        self._spool = Spool(spool_folder, read_said)
         self._clock = clock
         self._feed = feed
         self._is_current = is_current

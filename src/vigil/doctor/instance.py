@@ -20,6 +20,7 @@ from vigil.keeper.protocol import VERSION
 LITTLE_BYTES = 500 << 20
 TOO_LITTLE_BYTES = 50 << 20
 LARGE_BYTES = 1 << 30
+SHOWN = 5
 REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph"}
 ANOTHER_HOME = "set VIGIL_HOME to a folder of your own"
 
@@ -182,6 +183,10 @@ def check_daemon(patient: Patient) -> list[Finding]:
     if status["store_trouble"]:
         says = f"pid {status['pid']} cannot write the database: {status['store_trouble']}"
         findings.append(problem(says, "free some space; it goes on by itself"))
+    if status["unknown_events"]:
+        kinds = [f"{one['agent']} {one['name']} ({one['count']})" for one in status["unknown_events"]]
+        more = f" and {len(kinds) - SHOWN} more" if len(kinds) > SHOWN else ""
+        findings.append(note(f"events of agents that nobody knows here: {', '.join(kinds[:SHOWN])}{more}; they count as life"))
     return findings or [ok(f"pid {status['pid']}, version {status['version']}, watches {status['sessions']} sessions")]
 
 

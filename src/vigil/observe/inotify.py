@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import struct
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 IN_MODIFY = 0x2
+IN_Q_OVERFLOW = 0x4000
 IN_IGNORED = 0x8000
 IN_ONESHOT = 0x80000000
 EVENT = struct.Struct("iIII")
 LIBC = ctypes.CDLL(None, use_errno=True)
+REMEMBERED = 10_000  # watches that fired of late
+
+Who = TypeVar("Who")
 
 
 class Inotify:
@@ -41,6 +49,88 @@ class Inotify:
             path = self._paths.pop(number, None) if mask & (IN_MODIFY | IN_IGNORED) else None
             if path is not None and mask & IN_MODIFY:
                 self._on_written(path)
+
+
+class Watches(Generic[Who]):
+    """Says once, to everyone who asked, that something became of a file or folder; any thread may ask.
+
+    To ask takes as long as the file system takes, and one that hangs must not hold up the loop: so others ask, and the loop
+    hears of it later, perhaps after the watch has fired.
+    """
+
+    def __init__(self, on_event: Callable[[Who], None]) -> None:
+        self._fd = open_inotify()
+        self._on_event = on_event
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._fd, self._read)
+        self._asked: dict[int, set[Who]] = {}
+        self._fired: dict[int, None] = {}  # numbers are not given again
+        self._lock = threading.Lock()
+        self._asking = 0
+        self._closed = False
+
+    def ask(self, path: str, mask: int, who: Who) -> None:
+        """Say so when one of these events comes, or when none can come any more; OSError where it cannot be watched."""
+        with self._held() as fd:
+            number = add_watch(fd, path, mask | IN_ONESHOT)
+        try:
+            self._loop.call_soon_threadsafe(self._adopt, number, who)
+        except RuntimeError:
+            pass  # the loop has ended
+
+    def forget(self, those: Iterable[Who]) -> None:
+        """Say nothing to these any more."""
+        unwanted = set(those)
+        for number, asked in list(self._asked.items()):
+            asked -= unwanted
+            if not asked:
+                del self._asked[number]
+                LIBC.inotify_rm_watch(self._fd, number)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._loop.remove_reader(self._fd)
+        with self._lock:
+            self._closed = True
+            self._close_unless_asked()
+
+    @contextmanager
+    def _held(self) -> Iterator[int]:
+        """Keep the descriptor open while somebody asks: once closed, its number may be another file's."""
+        with self._lock:
+            if self._closed:
+                raise OSError(errno.EBADF, "nothing is watched any more")
+            self._asking += 1
+        try:
+            yield self._fd
+        finally:
+            with self._lock:
+                self._asking -= 1
+                self._close_unless_asked()
+
+    def _close_unless_asked(self) -> None:
+        if self._closed and not self._asking:
+            os.close(self._fd)
+
+    def _adopt(self, number: int, who: Who) -> None:
+        if self._closed:
+            return
+        if number in self._fired:
+            self._on_event(who)
+        else:
+            self._asked.setdefault(number, set()).add(who)
+
+    def _read(self) -> None:
+        for number, mask, _ in read_events(self._fd):
+            for fired in list(self._asked) if mask & IN_Q_OVERFLOW else [number]:
+                self._fire(fired)
+
+    def _fire(self, number: int) -> None:
+        self._fired[number] = None
+        if len(self._fired) > REMEMBERED:
+            del self._fired[next(iter(self._fired))]
+        for who in self._asked.pop(number, ()):
+            self._on_event(who)
 
 
 def open_inotify() -> int:

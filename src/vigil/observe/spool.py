@@ -13,13 +13,14 @@ import shutil
 import stat
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vigil.core.activity import Hook, read_payload
+from vigil.core.said import Said
 from vigil.redact import Redactor
 from vigil.text import decode
 
@@ -36,6 +37,7 @@ OUR_LACK = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # no fault of 
 LAUNCH_KEYS = ("VIGIL_LAUNCH", "launch")
 PAYLOAD_KEYS = ("event", "payload")
 
+ReadSaid = Callable[[str, Mapping[str, Any]], tuple[Said, ...]]  # a launch, and the payload of one of its hooks
 Version = tuple[int, int]  # inode and time of writing: another file of the same name has another
 
 
@@ -68,7 +70,8 @@ class TooLarge(Bad):
 class Spool:
     """Reads one spool; nobody else may."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, read_said: ReadSaid = lambda _launch_id, _payload: ()) -> None:
+        self._read_said = read_said
         self._new = folder / "new"
         self._tmp = folder / "tmp"
         self._bad = folder / "bad"
@@ -144,7 +147,7 @@ class Spool:
         for _ in range(min(limit, len(self._waiting))):
             name = self._waiting.popleft()
             try:
-                hook, version = _read_hook(new, name, now)
+                hook, version = self._read_hook(new, name, now)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -165,6 +168,15 @@ class Spool:
         if self._bad_count > bad_before:
             self._trim_bad()
         return Taken(tuple(hooks), tuple(names))
+
+    def _read_hook(self, new: int, name: str, now: float) -> tuple[Hook, Version]:
+        data, found = _read_file(new, name)
+        launch_id, payload = _understand(data)
+        if isinstance(error := payload.get("error"), str):
+            payload = {**payload, "error": REDACTOR.text(error)}  # the one free text of which something is shown
+        waited_s = max(0.0, time.time() - found.st_ctime)  # both by the same clock, which may differ from the caller's
+        said = self._read_said(launch_id, payload)
+        return Hook(launch_id, *read_payload(payload), at=now - waited_s, said=said), _version(found)
 
     def _put_aside(self, new: int, name: str) -> None:
         """Move what is no hook to where a person may look at it."""
@@ -244,15 +256,6 @@ def _remove_folder(folder: int, name: str) -> bool:
     except (OSError, RecursionError):  # rmtree recurses
         return False
     return True
-
-
-def _read_hook(new: int, name: str, now: float) -> tuple[Hook, Version]:
-    data, found = _read_file(new, name)
-    launch_id, payload = _understand(data)
-    if isinstance(error := payload.get("error"), str):
-        payload = {**payload, "error": REDACTOR.text(error)}  # the one free text of which something is shown
-    waited_s = max(0.0, time.time() - found.st_ctime)  # both by the same clock, which may differ from the caller's
-    return Hook(launch_id, *read_payload(payload), at=now - waited_s), _version(found)
 
 
 def _read_file(new: int, name: str) -> tuple[bytes, os.stat_result]:

@@ -7,7 +7,8 @@ prompt goes into any argv but the agent's own.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from vigil.core.model import Fact, Launch, Session
@@ -21,6 +22,8 @@ class Order:
     session: Session
     launch: Launch
     env: Mapping[str, str]
+    command: tuple[str, ...]  # what was declared, with what its adapter added
+    files: Mapping[str, str] = field(default_factory=dict)  # names below the launch's folder, and what they hold
     converses: bool = False  # the agent reads its input: headless gives it a pipe that stays open
 
 
@@ -73,6 +76,16 @@ class Runtime(Protocol):
 
     def attach_argv(self, launch: Launch) -> list[str] | None:
         """Return the command that shows a person the terminal; None where there is none."""
+
+
+def make_folder(order: Order, folder: Path) -> None:
+    """Make the launch's folder, with the files its agent is started with."""
+    folder.mkdir(mode=0o700)
+    for name, text in order.files.items():
+        path = folder / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(0o600)
+        path.write_text(text, "utf-8")
 
 
 def agent_env(order: Order, spool: str, folder: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from vigil.core.model import Launch
 from vigil.home import Home
 from vigil.keeper.records import record_json
-from vigil.runtimes.contract import Answer, Order, agent_env
+from vigil.runtimes.contract import Answer, Order, agent_env, make_folder
 from vigil.runtimes.tail import read_last_lines
 
 FOLLOW_S = 0.2
@@ -30,14 +30,14 @@ class Headless:
     def prepare(self, order: Order) -> None:
         """Write what the keeper is to launch."""
         folder = self._home.launch(order.launch.id)
-        folder.mkdir(mode=0o700)
+        make_folder(order, folder)
         launch = {
             "runtime": "headless",
             "launch": order.launch.id,
             "session_id": order.session.id,
             "session": order.session.name,
             "created_at": order.launch.created_at,
-            "argv": order.session.spec.command,
+            "argv": order.command,
             "env": agent_env(order, str(self._home.spool), str(folder)),
             "cwd": order.session.spec.cwd,
             "stdin": "fifo" if order.converses else "null",

@@ -18,7 +18,7 @@ from vigil.core.model import Axis, Fact, Launch
 from vigil.home import Home
 from vigil.keeper.records import record_json
 from vigil.runtimes.calls import Calls
-from vigil.runtimes.contract import Answer, Order, agent_env
+from vigil.runtimes.contract import Answer, Order, agent_env, make_folder
 from vigil.runtimes.keyboard import Call
 from vigil.runtimes.ping import Pinger, Pong
 from vigil.runtimes.screen import NotSpoken, ScreenRefused, capture, capture_words
@@ -71,14 +71,14 @@ class Tmux:
     def prepare(self, order: Order) -> None:
         """Write configuration, agent script and order; argv names only our own files."""
         folder = self._home.launch(order.launch.id)
-        folder.mkdir(mode=0o700)
+        make_folder(order, folder)
         configuration = CONFIGURATION.format(history=HISTORY_LINES, name=order.session.name, launch=order.launch.id)
         (folder / "tmux.conf").write_text(configuration, "utf-8")
         spec = order.session.spec
         script = (
             f"cd -- {shlex.quote(spec.cwd)} || exit 126\n"
             "unset TMUX TMUX_PANE\n"
-            f"exec {' '.join(map(shlex.quote, spec.command))}\n"
+            f"exec {' '.join(map(shlex.quote, order.command))}\n"
         )
         (folder / "agent.sh").write_bytes(script.encode("utf-8", "surrogateescape"))
         server = self._socket(order.launch)

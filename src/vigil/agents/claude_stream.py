@@ -1,0 +1,326 @@
+"""The stream of Claude Code: what one line of `--output-format stream-json` says (2.1.112 to 2.1.325).
+
+A question about a tool has the tool call's id: the end of that call ends the question too. `subtype: success` says nothing of
+success, and the cost of a result is of everything so far, so the usage since the last result is taken where it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from vigil.agents.shapes import Json, count, flag, later, moment, number, rows, table, text, texts, word, words
+from vigil.agents.walls import wall
+from vigil.core.said import Said, Usage, What
+
+Reader = Callable[[Json], Iterable[Said]]
+
+ALIVE = (Said(What.ALIVE),)
+ASKING_TOOLS = frozenset({"AskUserQuestion", "ExitPlanMode"})  # their whole work is to ask a person
+INTERRUPTED = "[Request interrupted by user"
+NOTICE = "<task-notification>"  # it is told that something of its own is done, and goes on by itself
+COMMANDS = ("<command-", "<local-command-", "<bash-")  # a person's commands to the program: no turn need follow
+DIAGNOSTIC = "[ede_diagnostic]"
+AGENT_TASKS = frozenset({"local_agent", "remote_agent", "in_process_teammate", "local_workflow"})
+AGENT_TASK_IDS = tuple("artw")  # what ends a task tells its id only, whose first letter is its type
+ENDED_TASKS = frozenset({"completed", "failed", "killed", "stopped"})
+
+
+def read_stream(event: Json) -> Iterable[Said]:
+    """Return what one line says."""
+    return TYPES.get(text(event, "type"), _unknown)(event)
+
+
+def _alive(event: Json) -> Iterable[Said]:
+    subagent = word(event, "parent_tool_use_id")
+    return (Said(What.ALIVE, subagent=subagent),) if subagent else ALIVE
+
+
+def _unknown(event: Json) -> Iterable[Said]:
+    return (Said(What.UNKNOWN, name=word(event, "type"), subagent=word(event, "parent_tool_use_id")),)
+
+
+def _assistant(event: Json) -> Iterable[Said]:
+    at, subagent = moment(event, "timestamp"), word(event, "parent_tool_use_id")
+    if text(event, "error") or flag(event, "is_api_error_message"):
+        status = number(event, "api_error_status")
+        return (wall(word(event, "error"), status, first_text(event), at, subagent),)
+    return said_by_model(event, at, subagent)
+
+
+def first_text(event: Json) -> str:
+    """Return the first text of a message: of an error, its words."""
+    return next((text(block, "text") for block in rows(table(event, "message"), "content") if "text" in block), "")
+
+
+def said_by_model(event: Json, at: float | None, subagent: str) -> Iterable[Said]:
+    """Return what a message of the model says: tools that start, else a sign of life."""
+    calls = [block for block in rows(table(event, "message"), "content") if block.get("type") == "tool_use"]
+    if not calls:
+        return (Said(What.ALIVE, at, subagent=subagent),)
+    return [said for call in calls for said in tool_started(word(call, "name"), word(call, "id"), at, subagent)]
+
+
+def tool_started(name: str, call: str, at: float | None, subagent: str = "", conversation: str = "") -> Iterable[Said]:
+    """Return what the start of a tool says; some tools are a question."""
+    said = partial(Said, at=at, name=name, id=call, subagent=subagent, conversation=conversation)
+    return (said(What.TOOL_STARTED), said(What.ASKED)) if name in ASKING_TOOLS else (said(What.TOOL_STARTED),)
+
+
+def _user(event: Json) -> Iterable[Said]:
+    own = flag(event, "isSynthetic")
+    return said_to_model(event, moment(event, "timestamp"), word(event, "parent_tool_use_id"), own)
+
+
+def said_to_model(event: Json, at: float | None, subagent: str, own: bool) -> Iterable[Said]:
+    """Return what a message to the model says: tools that ended, or words; its program's `own` words are no prompt."""
+    message = table(event, "message")
+    blocks = rows(message, "content")
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    if results:
+        return [
+            Said(What.TOOL_ENDED, at, id=word(block, "tool_use_id"), failed=flag(block, "is_error"), subagent=subagent)
+            for block in results
+        ]
+    said = text(message, "content") or next((text(block, "text") for block in blocks), "")
+    if said.startswith(INTERRUPTED):
+        return (Said(What.TURN_ENDED, at, text="interrupted", failed=True, subagent=subagent),)
+    return (Said(What.ALIVE if own or subagent else prompt_kind(said), at, subagent=subagent),)
+
+
+def prompt_kind(prompt: str) -> What:
+    """Return what a prompt is: somebody's, the program's own, or a command that need not start a turn."""
+    if prompt.startswith(COMMANDS):
+        return What.ALIVE
+    return What.TURN_STARTED if prompt.startswith(NOTICE) else What.PROMPT
+
+
+def _result(event: Json) -> Iterable[Said]:
+    failed = flag(event, "is_error") or text(event, "subtype").startswith("error")
+    why = _why(event) if failed else ""
+    result = Said(
+        What.RESULT,
+        text=words(why),
+        conversation=word(event, "session_id"),
+        usage=_usage(event),
+        failed=failed,
+    )
+    ended_by = wall(word(event, "error"), number(event, "api_error_status"), why, None)
+    return (ended_by, result) if failed and ended_by.what is not What.ERROR else (result,)
+
+
+def _why(event: Json) -> str:
+    """Return why a run failed; only then its result is no answer."""
+    errors = [error for error in texts(event, "errors") if not error.startswith(DIAGNOSTIC)]
+    return next(filter(None, (text(event, "result"), *errors, text(event, "terminal_reason"), text(event, "subtype"))), "")
+
+
+def _usage(event: Json) -> Usage:
+    since = event.get("model_usage_since_last_result")
+    if isinstance(since, dict):
+        return model_usage(since, so_far=False)
+    if table(event, "modelUsage"):
+        return model_usage(table(event, "modelUsage"), so_far=True, cost=number(event, "total_cost_usd"))
+    return message_usage(table(event, "usage"), number(event, "total_cost_usd"))
+
+
+def model_usage(by_model: Json, so_far: bool, cost: float | None = None) -> Usage:
+    """Return what all models together were used for."""
+    models = [table(by_model, name) for name in by_model]
+    costs = [number(model, "costUSD") or 0.0 for model in models]
+    return Usage(
+        input_tokens=sum(_input_tokens(model) for model in models),
+        output_tokens=sum(count(model, "outputTokens") for model in models),
+        cached_tokens=sum(count(model, "cacheReadInputTokens") for model in models),
+        cost_usd=sum(costs) if cost is None else cost,
+        so_far=so_far,
+    )
+
+
+def _input_tokens(model: Json) -> int:
+    return count(model, "inputTokens") + count(model, "cacheReadInputTokens") + count(model, "cacheCreationInputTokens")
+
+
+def message_usage(usage: Json, cost: float | None = None) -> Usage:
+    """Return what one message used; tokens from a cache are counted apart from the input there, here they are of it."""
+    cached = count(usage, "cache_read_input_tokens")
+    given = count(usage, "input_tokens") + cached + count(usage, "cache_creation_input_tokens")
+    return Usage(given, count(usage, "output_tokens"), cached, cost)
+
+
+def _rate_limit(event: Json) -> Iterable[Said]:
+    info = table(event, "rate_limit_info")
+    if info.get("status") != "rejected" or flag(info, "isUsingOverage"):
+        return ALIVE
+    name = word(info, "rateLimitType")
+    return (Said(What.LIMIT, name=name, text=f"limit reached: {name}", until=moment(info, "resetsAt")),)
+
+
+def _control_request(event: Json) -> Iterable[Said]:
+    request = table(event, "request")
+    if request.get("subtype") not in ASKING_REQUESTS:
+        return ALIVE
+    name = word(request, "tool_name") or word(request, "subtype")
+    asked = word(request, "tool_use_id") or word(event, "request_id")
+    return (Said(What.ASKED, name=name, id=asked, subagent=word(request, "agent_id")),)
+
+
+ASKING_REQUESTS = frozenset({"can_use_tool", "elicitation", "request_user_dialog"})
+
+
+def _control_response(event: Json) -> Iterable[Said]:
+    response = table(event, "response")
+    answer = table(response, "response")
+    if "behavior" not in answer and "action" not in answer:
+        return ALIVE  # an answer to what its host asked, and not to its own question
+    answered = word(answer, "toolUseID") or word(response, "request_id")
+    return (Said(What.ANSWERED, id=answered, text=word(answer, "behavior") or word(answer, "action")),)
+
+
+def _control_cancelled(event: Json) -> Iterable[Said]:
+    return (Said(What.ANSWERED, id=word(event, "request_id"), text="cancelled"),)
+
+
+def _reset(event: Json) -> Iterable[Said]:
+    return (Said(What.STARTED, conversation=word(event, "new_conversation_id"), text=word(event, "trigger")),)
+
+
+def _auth_status(event: Json) -> Iterable[Said]:
+    failure = text(event, "error")
+    return (Said(What.AUTH, text=words(failure)),) if failure else ALIVE
+
+
+def _system(event: Json) -> Iterable[Said]:
+    return SUBTYPES.get(text(event, "subtype"), _unknown_system)(event)
+
+
+def _unknown_system(event: Json) -> Iterable[Said]:
+    return (Said(What.UNKNOWN, name=f"system/{word(event, 'subtype')}"),)
+
+
+def _init(event: Json) -> Iterable[Said]:
+    """It comes again with every turn."""
+    conversation = word(event, "session_id")
+    return (Said(What.STARTED, name=word(event, "model"), conversation=conversation), Said(What.TURN_STARTED))
+
+
+def _api_retry(event: Json) -> Iterable[Said]:
+    return (retries(event, "retry_delay_ms", "attempt", word(event, "error"), number(event, "error_status")),)
+
+
+def _api_error(event: Json) -> Iterable[Said]:
+    error = table(event, "error")
+    return (retries(event, "retry_in_ms", "retry_attempt", words(text(error, "message")), number(error, "status")),)
+
+
+def retries(event: Json, delay_ms: str, attempt: str, why: str, status: float | None) -> Said:
+    """Return that it waits and tries again, with why; a status that is missing is the network's failure."""
+    at = moment(event, "timestamp")
+    tries = f"attempt {count(event, attempt)} of {count(event, 'max_retries') or count(event, 'maxRetries')}"
+    cause = f"status {status:.0f}" if status else "no answer"
+    return Said(What.RETRIES, at, name=why, text=f"{cause}, {tries}", until=later(number(event, delay_ms), at))
+
+
+def _denied(event: Json) -> Iterable[Said]:
+    return (Said(What.ANSWERED, name=word(event, "tool_name"), id=word(event, "tool_use_id"), text="denied", failed=True),)
+
+
+def _elicited(event: Json) -> Iterable[Said]:
+    return (Said(What.ANSWERED, id=word(event, "elicitation_id")),)
+
+
+def _task_started(event: Json) -> Iterable[Said]:
+    if event.get("task_type") not in AGENT_TASKS:
+        return ALIVE  # a command that takes long: its tool has started already
+    return (Said(What.SUBAGENT_STARTED, name=word(event, "subagent_type"), id=word(event, "task_id")),)
+
+
+def _task_updated(event: Json) -> Iterable[Said]:
+    return _task_ended(event, word(table(event, "patch"), "status"))
+
+
+def _task_told(event: Json) -> Iterable[Said]:
+    return _task_ended(event, word(event, "status"))
+
+
+def _task_ended(event: Json, status: str) -> Iterable[Said]:
+    task = word(event, "task_id")
+    if status not in ENDED_TASKS or not task.startswith(AGENT_TASK_IDS):
+        return ALIVE
+    return (Said(What.SUBAGENT_ENDED, id=task, text=status, failed=status != "completed"),)
+
+
+def _state(event: Json) -> Iterable[Said]:
+    what = STATES.get(text(event, "state"))
+    return _unknown_state(event) if what is None else (Said(what, text=word(event, "state")),)
+
+
+def _unknown_state(event: Json) -> Iterable[Said]:
+    return (Said(What.UNKNOWN, name=f"session_state_changed/{word(event, 'state')}"),)
+
+
+STATES = {"running": What.TURN_STARTED, "idle": What.TURN_ENDED, "requires_action": What.ASKED}
+
+
+def _compacted(event: Json) -> Iterable[Said]:
+    return (Said(What.COMPACTED, text=word(table(event, "compact_metadata"), "trigger")),)
+
+
+def _turn_started(_event: Json) -> Iterable[Said]:
+    return (Said(What.TURN_STARTED),)
+
+
+def _refused(event: Json) -> Iterable[Said]:
+    return (Said(What.ERROR, name="refusal", text=words(text(event, "content"))),)
+
+
+def _lost(event: Json) -> Iterable[Said]:
+    return (Said(What.ERROR, name=word(event, "error_code"), text=f"not saved: {words(', '.join(texts(event, 'lost')))}"),)
+
+
+# What is told beside the work: it lives, and no more is to be learnt from these.
+ASIDE_SUBTYPES = (
+    "agents_killed away_summary background_tasks_changed bridge_state checkpoint_done cloud_session_delta"
+    " cloud_session_status code_change_published commands_changed control_request_progress dev_intent feedback_draft_queued"
+    " file_attachments_missing file_snapshot files_persisted hook_progress hook_response hook_started informational"
+    " inherited_asks_settled instruction_size_warning local_command local_command_output memory_recall memory_saved"
+    " mirror_error model_consent_fallback model_fallback model_refusal_fallback notification peer_message_hold"
+    " per_turn_effort_changed permission_check_status permission_retry plugin_install post_turn_summary session_metadata"
+    " session_title_changed status stop_hook_summary task_progress task_summary thinking thinking_tokens turn_duration"
+    " turn_handoff_available turn_preempted turn_starting ui_focus ui_invalidate ui_log ui_notify ui_notify_cancel ui_panes"
+    " ui_placed ui_scroll ui_status ui_toast upgrade_relay_marker vcs_state_changed voice_call_talk worker_shutting_down"
+)
+
+SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
+    "init": _init,
+    "api_retry": _api_retry,
+    "api_error": _api_error,
+    "permission_denied": _denied,
+    "elicitation_complete": _elicited,
+    "task_started": _task_started,
+    "task_updated": _task_updated,
+    "task_notification": _task_told,
+    "session_state_changed": _state,
+    "compact_boundary": _compacted,
+    "scheduled_task_fire": _turn_started,
+    "model_refusal_no_fallback": _refused,
+    "session_writes_lost": _lost,
+}
+
+ASIDE_TYPES = (
+    "stream_event tool_progress tool_use_summary keep_alive prompt_suggestion command_lifecycle transcript_mirror active_goal"
+    " autocompact_state"
+)
+
+TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), _alive) | {
+    "assistant": _assistant,
+    "user": _user,
+    "result": _result,
+    "system": _system,
+    "rate_limit_event": _rate_limit,
+    "control_request": _control_request,
+    "control_response": _control_response,
+    "control_cancel_request": _control_cancelled,
+    "conversation_reset": _reset,
+    "auth_status": _auth_status,
+}

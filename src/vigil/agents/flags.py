@@ -1,0 +1,63 @@
+"""Flags: what may be added to a user's command, where it is not given already; the user's own words stay as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from vigil.agents.adapter import Adapter, Beginning, Place
+
+Command = tuple[str, ...]
+
+# An id comes from what an agent said of itself: one that could be a flag, a path or a pattern is none.
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+
+NOT_RESUMED = "resume: the command names a conversation itself"
+BAD_ID = "resume: this is no id of a conversation"
+NO_HOOKS = "hooks: nothing takes them"
+
+
+def is_own(adapter: Adapter, command: Command) -> bool:
+    """Say whether a command runs this agent itself, and not something that only may do so in the end."""
+    return bool(command) and command[0].rpartition("/")[2] in adapter.programs
+
+
+def wrapped(adapter: Adapter, command: Command) -> str:
+    """Say why nothing was added to a command that is not the agent itself."""
+    return f"flags, hooks, resume: the command is not {' or '.join(adapter.programs)} itself but {command[0] if command else ''!r}"
+
+
+def given(command: Iterable[str], *flags: str) -> bool:
+    """Say whether one of these flags stands in a command: alone, with its value after a sign, or after one letter."""
+    return any(_is(word, flag) for word in before_end(command) for flag in flags)
+
+
+def before_end(command: Iterable[str]) -> list[str]:
+    """Return a command's words up to the one after which no flag is a flag any more."""
+    words = list(command)
+    return words[: words.index("--")] if "--" in words else words
+
+
+def _is(word: str, flag: str) -> bool:
+    short = len(flag) == 2 and word.startswith(flag) and not word.startswith("--")
+    return word == flag or word.startswith(f"{flag}=") or short
+
+
+def after_program(beginning: Beginning, added: Iterable[str], words: int = 1) -> Command:
+    """Return the command with something added behind its first words."""
+    return (*beginning.command[:words], *added, *beginning.command[words:])
+
+
+def is_id(conversation: str) -> bool:
+    """Say whether this can be the id of a conversation."""
+    return ID.fullmatch(conversation) is not None
+
+
+def folder(place: Place, variable: str, below_home: str) -> str:
+    """Return an agent's own folder, as its environment names it; empty if it does not, or not from the root."""
+    home = place.env.get("HOME", "")
+    named = place.env.get(variable, "")
+    if named.startswith("~/"):
+        named = home + named[1:]
+    found = named or (f"{home}/{below_home}" if home else "")
+    return found.rstrip("/") if found.startswith("/") else ""

@@ -1,0 +1,150 @@
+"""Listening: what agents write of themselves becomes events, whichever kind of agent it is, each line once.
+
+A headless agent's stream is read; one in a terminal writes a transcript, which is found by its conversation. How far was read
+goes with what was read, so that both become durable together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from vigil.agents.adapter import Adapter, Place
+from vigil.core.events import Event, Heard
+from vigil.core.model import Launch, RuntimeKind, Session
+from vigil.core.said import Said, What
+from vigil.daemon.following import Following
+from vigil.home import Home
+from vigil.observe.lines import Position, Taken
+from vigil.text import decode
+
+UNKNOWN_KEPT = 200
+MAGIC = re.compile(r"[*?[]")
+
+
+class Listening:
+    """Follows the streams and transcripts of all launches."""
+
+    def __init__(
+        self,
+        home: Home,
+        adapter_of: Callable[[str], Adapter],
+        environment_of: Callable[[Session], Mapping[str, str]],
+        feed: Callable[[Event], None],
+    ) -> None:
+        self._home = home
+        self._adapter_of = adapter_of
+        self._environment_of = environment_of
+        self._feed = feed
+        self._conversations: dict[str, str] = {}  # of which launch the transcript of which conversation is followed
+        self.following = Following()
+        self.unknown: Counter[tuple[str, str]] = Counter()  # kinds of events that nobody listed, by agent and name
+
+    async def run(self) -> None:
+        """Read for ever."""
+        await self.following.run()
+
+    def follow(self, session: Session, launch: Launch) -> None:
+        """Follow what a launch writes, from where it was read last."""
+        if session.spec.runtime is RuntimeKind.HEADLESS:
+            self._follow_stream(session, launch)
+        elif session.conversation:
+            self.converses(session, launch, session.conversation)
+
+    def converses(self, session: Session, launch: Launch, conversation: str) -> None:
+        """Follow the transcript of a conversation; what another launch said in it before is not news."""
+        adapter = self._adapter_of(session.spec.agent)
+        if session.spec.runtime is RuntimeKind.HEADLESS or self._conversations.get(launch.id) == conversation:
+            return
+        try:
+            env = self._environment_of(session)
+        except (OSError, ValueError):
+            return  # nobody knows where it lies
+        patterns = adapter.transcripts(Place(session.spec.cwd, env), conversation)
+        if not patterns:
+            return
+        self._conversations[launch.id] = conversation
+        on_lines = self._reader(session.spec.agent, launch.id, adapter.read_entry, "transcript")
+        roots = [_literal(pattern) for pattern in patterns]
+        self.following.follow(launch.id, patterns, roots, on_lines, _positions(session), from_end=True)
+
+    def forget(self, launch_id: str) -> None:
+        """Follow nothing of a launch any more."""
+        self._conversations.pop(launch_id, None)
+        self.following.forget(launch_id)
+
+    def read_hook(self, agent: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
+        """Return what one hook says."""
+        said = tuple(self._adapter_of(agent).read_hook(dict(payload)))
+        self._count_unknown(agent, said)
+        return said
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        self.following.close()
+
+    def _follow_stream(self, session: Session, launch: Launch) -> None:
+        adapter = self._adapter_of(session.spec.agent)
+        folder = str(self._home.launch(launch.id))
+        on_lines = self._reader(session.spec.agent, launch.id, adapter.read_stream, "stream")
+        self.following.follow(launch.id, [f"{folder}/stdout.jsonl"], [folder], on_lines, _positions(session))
+
+    def _reader(
+        self, agent: str, launch_id: str, read: Callable[[dict[str, Any]], Iterable[Said]], source: str
+    ) -> Callable[[str, str, Taken], None]:
+        def on_lines(_key: str, path: str, taken: Taken) -> None:
+            said = [one for line in taken.lines for one in _read_line(line, read)]
+            self._count_unknown(agent, said)
+            if said and taken.position is not None:
+                self._feed(Heard(launch_id, tuple(_folded(said)), source, ((path, json.dumps(taken.position.as_json())),)))
+
+        return on_lines
+
+    def _count_unknown(self, agent: str, said: Iterable[Said]) -> None:
+        for one in said:
+            key = (agent, one.name)
+            if one.what is What.UNKNOWN and (key in self.unknown or len(self.unknown) < UNKNOWN_KEPT):
+                self.unknown[key] += 1
+
+
+def _read_line(line: bytes, read: Callable[[dict[str, Any]], Iterable[Said]]) -> Iterable[Said]:
+    """Return what a line says; what is no event says nothing: agents print other things too."""
+    if not line.lstrip().startswith(b"{"):
+        return ()
+    try:
+        event = json.loads(decode(line))
+    except (ValueError, RecursionError):
+        return ()
+    return read(event) if isinstance(event, dict) else ()
+
+
+def _folded(said: Iterable[Said]) -> Iterable[Said]:
+    """Return what was said with one sign of life for many in a row: a stream has one for every few letters."""
+    before = None
+    for one in said:
+        if one.what is not What.ALIVE or before is None or before.what is not What.ALIVE or one.conversation:
+            yield one
+        before = one
+
+
+def _literal(pattern: str) -> str:
+    """Return the folder of a pattern in which nothing is open: all that matches lies below it."""
+    parts = os.path.dirname(pattern).split("/")
+    kept = next((number for number, part in enumerate(parts) if MAGIC.search(part)), len(parts))
+    return "/".join(parts[:kept]) or "/"
+
+
+def _positions(session: Session) -> dict[str, Position]:
+    found = {}
+    for path, text in session.read_to.items():
+        try:
+            position = Position.from_json(json.loads(text))
+        except ValueError:
+            position = None
+        if position is not None:
+            found[path] = position
+    return found
