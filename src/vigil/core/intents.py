@@ -18,7 +18,8 @@ def spares_people(intent: Intent | None) -> bool:
 def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, reason: str, now: float) -> Intent:
     """Record what is meant to be done, by whom and why; whoever asks again goes on with what was begun."""
     assert session.launch is not None
-    begun = session.intent if session.intent is not None and session.intent.launch_id == session.launch.id else None
+    before = session.intent
+    begun = before if before is not None and before.launch_id == session.launch.id and before.until >= now else None
     intent = Intent(
         id=f"{session.launch.id}-{verb}",
         session_id=session.id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vigil.core import incidents, pulses
-from vigil.core.book import Book
+from vigil.core.book import GRACE_S, Book
 from vigil.core.doing import UNHEARD
 from vigil.core.effects import SetTimer, Spawn
 from vigil.core.events import Attended, Interrupted, Launched, MemoryRead
@@ -148,7 +148,9 @@ def _spare(book: Book, session: Session, why: str, now: float) -> None:
     book.log(now, session, "session.spared", verb=session.intent.verb, why=why)
     attached = max(1, session.attached)
     words = f"not ended ({session.intent.verb}): {why}"
-    book.become(session, now, State.RUNNING, words, after=None, intent=None, attached=attached)
+    # It may have been interrupted already, and end of that in a moment: then that is ours and nobody's crash (P8).
+    intent = replace(session.intent, until=now + GRACE_S) if now - session.intent.at >= GRACE_S else None
+    book.become(session, now, State.RUNNING, words, after=None, intent=intent, attached=attached)
     if session.pulse is not None:
         book.do(SetTimer(session.id, "pulse", now + ATTENDED_S))
 
