@@ -82,9 +82,18 @@ def test_the_conversation_is_the_one_it_names_last() -> None:
 def test_what_it_cost_is_added_up() -> None:
     stage = running()
 
-    session = say(stage, *[Said(What.RESULT, usage=Usage(100, 10, 50, 0.25))] * 2, source="stream")
+    session = say(stage, *[PROMPT, Said(What.RESULT, usage=Usage(100, 10, 50, 0.25))] * 2, source="stream")
 
     assert session.spent == Spent(200, 20, 100, 0.5, 2)
+
+
+def test_a_turn_that_two_sources_end_is_one_turn() -> None:
+    stage = running()
+    say(stage, replace(PROMPT, at=stage.now), replace(ENDED, at=stage.now + 1.0))
+
+    session = say(stage, replace(ENDED, at=stage.now + 9.0), source="transcript")
+
+    assert session.spent.turns == 1
 
 
 def test_what_is_only_told_so_far_is_counted_once_and_begins_anew_with_a_conversation() -> None:

@@ -115,7 +115,7 @@ def test_a_disk_that_hangs_holds_nobody_up_and_ends_the_recording_once(said: Sai
         begun = time.monotonic()
         for number in range(WAITING // 2):
             recorder.handled(number, EVENT, [])
-        assert time.monotonic() - begun < 1.0
+        assert time.monotonic() - begun < 5.0
         until(lambda: recorder.bytes > 4096)  # by now it waits for a reader
         for _ in range(HANGS_S):
             recorder.check()

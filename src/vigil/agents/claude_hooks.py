@@ -1,7 +1,7 @@
 """The hooks of Claude Code: what one payload says. Others took over its names and fields, so they are read here too.
 
 A permission is asked for without the id of its tool call, so a question about a tool is named after the call itself: what ends
-the call answers it. A question without an id ends with whatever the agent does next.
+the call answers it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from datetime import datetime
 from hashlib import blake2b
 
 from vigil.agents.claude_stream import Reader, prompt_kind, tool_started
-from vigil.agents.shapes import Json, declared, event_name, flag, moment, rows, text, word, words
+from vigil.agents.shapes import Json, declared, event_name, flag, moment, rows, text, word
 from vigil.agents.walls import wall
 from vigil.core.said import Said, What
 
 DAY_S = 86400.0
+ELICITATION = "elicitation"  # a server's question; its notifications have no id, so all have this one
 OWN_PROMPTS = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})  # nobody gave it these
 SAME_PROCESS = frozenset({"clear", "resume"})  # the conversation ends here, and not the agent
 
@@ -29,7 +30,7 @@ STARTS: dict[str, What] = {
     "compact": What.ALIVE,  # in the middle of a turn, or after it
 }
 NOTIFICATIONS: dict[str, What] = {
-    "permission_prompt": What.ASKED,
+    "permission_prompt": What.ALIVE,  # its PermissionRequest asked 6 s before, under a name that can be answered
     "worker_permission_prompt": What.ASKED,
     "elicitation_dialog": What.ASKED,
     "elicitation_url_dialog": What.ASKED,
@@ -88,7 +89,7 @@ def _session_end(payload: Json) -> Iterable[Said]:
 
 
 def _prompt(payload: Json) -> Iterable[Said]:
-    if payload.get("source") in OWN_PROMPTS:
+    if text(payload, "source") in OWN_PROMPTS:
         return (_say(payload, What.TURN_STARTED),)
     return (_say(payload, prompt_kind(text(payload, "prompt"))),)
 
@@ -131,24 +132,27 @@ def _tool_over(payload: Json, failed: bool, why: str = "") -> Iterable[Said]:
     return (answered, _say(payload, What.TOOL_ENDED, name, call, why, failed))
 
 
+def _batch(payload: Json) -> Iterable[Said]:
+    """All calls of one message are over, also those that were denied, of which nothing else tells."""
+    common: Json = {key: payload[key] for key in ("session_id", "agent_id", "timestamp") if key in payload}
+    over = [said for call in rows(payload, "tool_calls") for said in _tool_over({**call, **common}, failed=False)]
+    return over or _alive(payload)
+
+
 def _notification(payload: Json) -> Iterable[Said]:
     kind = word(payload, "notification_type")
     what = NOTIFICATIONS.get(kind)
     if what is None:
         return (_say(payload, What.UNKNOWN, f"Notification/{kind}"),)
-    return (_say(payload, what, why=kind),)
+    return (_say(payload, what, id=ELICITATION if kind.startswith(ELICITATION) else "", why=kind),)
 
 
 def _elicitation(payload: Json) -> Iterable[Said]:
-    return (_say(payload, What.ASKED, word(payload, "mcp_server_name"), _elicited(payload)),)
+    return (_say(payload, What.ASKED, word(payload, "mcp_server_name"), ELICITATION),)
 
 
 def _elicitation_result(payload: Json) -> Iterable[Said]:
-    return (_say(payload, What.ANSWERED, word(payload, "mcp_server_name"), _elicited(payload), word(payload, "action")),)
-
-
-def _elicited(payload: Json) -> str:
-    return word(payload, "elicitation_id") or f"elicitation:{word(payload, 'mcp_server_name')}"
+    return (_say(payload, What.ANSWERED, word(payload, "mcp_server_name"), ELICITATION, word(payload, "action")),)
 
 
 def _stop(payload: Json) -> Iterable[Said]:
@@ -174,7 +178,7 @@ def _wakes_at(cron: Json) -> float | None:
 def _stop_failure(payload: Json) -> Iterable[Said]:
     said = text(payload, "last_assistant_message") or text(payload, "error_details")
     ended_by = wall(word(payload, "error"), None, said, moment(payload, "timestamp"), word(payload, "agent_id"))
-    return (ended_by, _say(payload, What.TURN_ENDED, why=words(word(payload, "error")), failed=True))
+    return (_say(payload, What.TURN_ENDED, why=word(payload, "error"), failed=True), ended_by)
 
 
 def _subagent_start(payload: Json) -> Iterable[Said]:
@@ -197,7 +201,7 @@ def _post_compact(payload: Json) -> Iterable[Said]:
 
 
 ASIDE = (
-    "Setup UserPromptExpansion PostToolBatch MessageDisplay TeammateIdle TaskCreated TaskCompleted ConfigChange"
+    "Setup UserPromptExpansion MessageDisplay TeammateIdle TaskCreated TaskCompleted ConfigChange"
     " InstructionsLoaded WorktreeCreate WorktreeRemove CwdChanged FileChanged DirectoryAdded PreModelSwitch PostModelSwitch"
 )
 
@@ -210,6 +214,7 @@ EVENTS: dict[str, Reader] = dict.fromkeys(ASIDE.split(), _alive) | {
     "PermissionDenied": _denied,
     "PostToolUse": _post_tool,
     "PostToolUseFailure": _post_tool_failure,
+    "PostToolBatch": _batch,
     "Notification": _notification,
     "Elicitation": _elicitation,
     "ElicitationResult": _elicitation_result,

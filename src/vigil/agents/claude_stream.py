@@ -23,6 +23,8 @@ COMMANDS = ("<command-", "<local-command-", "<bash-")  # a person's commands to 
 DIAGNOSTIC = "[ede_diagnostic]"
 AGENT_TASKS = frozenset({"local_agent", "remote_agent", "in_process_teammate", "local_workflow"})
 AGENT_TASK_IDS = tuple("artw")  # what ends a task tells its id only, whose first letter is its type
+ASKING_REQUESTS = frozenset({"can_use_tool", "elicitation", "request_user_dialog"})
+STATES = {"running": What.TURN_STARTED, "idle": What.TURN_ENDED, "requires_action": What.ASKED}
 ENDED_TASKS = frozenset({"completed", "failed", "killed", "stopped"})
 
 
@@ -101,12 +103,14 @@ def _result(event: Json) -> Iterable[Said]:
     result = Said(
         What.RESULT,
         text=words(why),
-        conversation=word(event, "session_id"),
+        conversation=word(event, "session_id") if count(event, "num_turns") else "",  # else there may be none of this id
         usage=_usage(event),
         failed=failed,
     )
+    if not failed:
+        return (result,)
     ended_by = wall(word(event, "error"), number(event, "api_error_status"), why, None)
-    return (ended_by, result) if failed and ended_by.what is not What.ERROR else (result,)
+    return (result, ended_by) if ended_by.what is not What.ERROR else (result,)
 
 
 def _why(event: Json) -> str:
@@ -158,14 +162,11 @@ def _rate_limit(event: Json) -> Iterable[Said]:
 
 def _control_request(event: Json) -> Iterable[Said]:
     request = table(event, "request")
-    if request.get("subtype") not in ASKING_REQUESTS:
+    if text(request, "subtype") not in ASKING_REQUESTS:
         return ALIVE
     name = word(request, "tool_name") or word(request, "subtype")
     asked = word(request, "tool_use_id") or word(event, "request_id")
     return (Said(What.ASKED, name=name, id=asked, subagent=word(request, "agent_id")),)
-
-
-ASKING_REQUESTS = frozenset({"can_use_tool", "elicitation", "request_user_dialog"})
 
 
 def _control_response(event: Json) -> Iterable[Said]:
@@ -230,7 +231,7 @@ def _elicited(event: Json) -> Iterable[Said]:
 
 
 def _task_started(event: Json) -> Iterable[Said]:
-    if event.get("task_type") not in AGENT_TASKS:
+    if text(event, "task_type") not in AGENT_TASKS:
         return ALIVE  # a command that takes long: its tool has started already
     return (Said(What.SUBAGENT_STARTED, name=word(event, "subagent_type"), id=word(event, "task_id")),)
 
@@ -259,7 +260,8 @@ def _unknown_state(event: Json) -> Iterable[Said]:
     return (Said(What.UNKNOWN, name=f"session_state_changed/{word(event, 'state')}"),)
 
 
-STATES = {"running": What.TURN_STARTED, "idle": What.TURN_ENDED, "requires_action": What.ASKED}
+def _status(event: Json) -> Iterable[Said]:
+    return (Said(What.THINKS),) if event.get("status") == "requesting" else ALIVE
 
 
 def _compacted(event: Json) -> Iterable[Said]:
@@ -286,7 +288,7 @@ ASIDE_SUBTYPES = (
     " inherited_asks_settled instruction_size_warning local_command local_command_output memory_recall memory_saved"
     " mirror_error model_consent_fallback model_fallback model_refusal_fallback notification peer_message_hold"
     " per_turn_effort_changed permission_check_status permission_retry plugin_install post_turn_summary session_metadata"
-    " session_title_changed status stop_hook_summary task_progress task_summary thinking thinking_tokens turn_duration"
+    " session_title_changed stop_hook_summary task_progress task_summary thinking thinking_tokens turn_duration"
     " turn_handoff_available turn_preempted turn_starting ui_focus ui_invalidate ui_log ui_notify ui_notify_cancel ui_panes"
     " ui_placed ui_scroll ui_status ui_toast upgrade_relay_marker vcs_state_changed voice_call_talk worker_shutting_down"
 )
@@ -301,6 +303,7 @@ SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
     "task_updated": _task_updated,
     "task_notification": _task_told,
     "session_state_changed": _state,
+    "status": _status,
     "compact_boundary": _compacted,
     "scheduled_task_fire": _turn_started,
     "model_refusal_no_fallback": _refused,

@@ -13,14 +13,13 @@ from vigil.agents.claude_stream import (
     Reader,
     first_text,
     message_usage,
-    model_usage,
     retries,
     said_by_model,
     said_to_model,
 )
 from vigil.agents.shapes import Json, flag, moment, number, table, text, word, words
 from vigil.agents.walls import wall
-from vigil.core.said import Said, What
+from vigil.core.said import Said, Usage, What
 
 SIDECHAIN = "sidechain"  # a sub-agent that old versions wrote into the main file, without its id
 
@@ -46,16 +45,16 @@ def _assistant(entry: Json) -> Iterable[Said]:
     at, subagent = moment(entry, "timestamp"), _subagent(entry)
     if flag(entry, "isApiErrorMessage"):
         ended_by = wall(word(entry, "error"), number(entry, "apiErrorStatus"), first_text(entry), at, subagent)
-        return (ended_by, Said(What.TURN_ENDED, at, failed=True, subagent=subagent))
+        return (Said(What.TURN_ENDED, at, failed=True, subagent=subagent), ended_by)
     first, *rest = said_by_model(entry, at, subagent)
-    return (_with_usage(first, table(entry, "message")), *rest)
+    return (replace(first, usage=_usage(entry)), *rest)
 
 
-def _with_usage(said: Said, message: Json) -> Said:
-    """A message has a line for each of its pieces; the last alone, which has a reason to stop, knows what all of it used."""
-    if not text(message, "stop_reason"):
-        return said
-    return replace(said, usage=message_usage(table(message, "usage")))
+def _usage(entry: Json) -> Usage | None:
+    """Every piece of a message has a line with what all of it used: the first one counts, and without numbers none does."""
+    message = table(entry, "message")
+    whole = number(entry, "apiBlockIndex") == 0 and text(message, "stop_reason")
+    return message_usage(table(message, "usage")) if whole else None
 
 
 def _user(entry: Json) -> Iterable[Said]:
@@ -64,8 +63,8 @@ def _user(entry: Json) -> Iterable[Said]:
 
 
 def _cost_state(entry: Json) -> Iterable[Said]:
-    usage = model_usage(table(entry, "modelUsage"), so_far=True, cost=number(entry, "totalCostUSD"))
-    return (Said(What.ALIVE, usage=usage),)
+    """Written once, when it ends; the tokens of it were told with each message."""
+    return (Said(What.ALIVE, usage=Usage(cost_usd=number(entry, "totalCostUSD"), so_far=True)),)
 
 
 def _system(entry: Json) -> Iterable[Said]:

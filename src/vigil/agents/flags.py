@@ -24,7 +24,9 @@ def is_own(adapter: Adapter, command: Command) -> bool:
 
 def wrapped(adapter: Adapter, command: Command) -> str:
     """Say why nothing was added to a command that is not the agent itself."""
-    return f"flags, hooks, resume: the command is not {' or '.join(adapter.programs)} itself but {command[0] if command else ''!r}"
+    return (
+        f"flags, hooks, resume: the command is not {' or '.join(adapter.programs)} itself but {command[0] if command else ''!r}"
+    )
 
 
 def given(command: Iterable[str], *flags: str) -> bool:

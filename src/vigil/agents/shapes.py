@@ -31,7 +31,7 @@ HEARTBEAT = "heartbeat"
 DECLARED: dict[str, What] = {
     Activity.STARTING: What.ALIVE,
     Activity.WORKING: What.TURN_STARTED,
-    Activity.THINKING: What.TURN_STARTED,
+    Activity.THINKING: What.THINKS,
     Activity.TOOL: What.TOOL_STARTED,
     Activity.WAITING_HUMAN: What.ASKED,
     Activity.WAITING_TIMER: What.WAITS,

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from vigil.core import incidents, pulses
 from vigil.core.book import Book
-from vigil.core.doing import Doing, activity_of, take_in
+from vigil.core.doing import IDLE, Doing, activity_of, take_in
 from vigil.core.doubting import is_news, well_again
 from vigil.core.events import Heard, Hooked
 from vigil.core.model import Axis, Fact, Session, Spent
@@ -21,7 +21,6 @@ MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends w
 CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it comes
 LATER_S = 2.0  # a worse source that says so is believed if it is so much newer
 KEPT_S = 30.0  # how old the stored time of the last activity may become
-TURNS = frozenset({What.TURN_ENDED, What.RESULT})
 
 
 def hooked(book: Book, event: Hooked, now: float) -> None:
@@ -41,7 +40,8 @@ def heard(book: Book, event: Heard, now: float) -> None:
     for said in event.said:
         session = _count(session, said)
     if session.launch is not None and session.launch.ended_at is not None:
-        book.keep(session)
+        over = session.doing.turn and any(said.what in MISSED and not said.subagent for said in event.said)
+        book.keep(_end_turn(session) if over else session)
         return
     _follow(book, before, session, event, now)
 
@@ -55,7 +55,10 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
         if said.what is What.PROMPT and not said.subagent:
             session = replace(session, prompted_at=max(at, session.prompted_at or 0.0))
         if _counts(session, event.source, said, at):
-            doing, changed_at = take_in(doing, said, at), at
+            after = take_in(doing, said, at)
+            if doing.turn and not after.turn:
+                session = _end_turn(session)
+            doing, changed_at = after, at
     facts = _facts(session, doing, event.source, changed_at)
     news = is_news(session)
     session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at)
@@ -95,9 +98,12 @@ def _count(session: Session, said: Said) -> Session:
         session = replace(session, conversation=said.conversation, counted=Spent())
     if said.usage is not None:
         session = _spend(session, said.usage)
-    if said.what in TURNS and not said.subagent:
-        session = replace(session, spent=replace(session.spent, turns=session.spent.turns + 1))
     return session
+
+
+def _end_turn(session: Session) -> Session:
+    """Count a turn that was open and is over, whoever says so, and however many do."""
+    return replace(session, doing=IDLE, spent=replace(session.spent, turns=session.spent.turns + 1))
 
 
 def _spend(session: Session, usage: Usage) -> Session:

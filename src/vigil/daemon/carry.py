@@ -110,7 +110,7 @@ class Carrier:
             env = await asyncio.to_thread(self._environments.read, session)
             agent = self._agent_of(session.spec.agent)
             folder = str(self._home.launch(launch.id))
-            start = self._begin(session, env, folder)
+            start = await asyncio.to_thread(self._begin, session, env, folder)
             order = Order(session, launch, {**env, **start.env}, start.command, start.files, agent.converses)
             await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
             born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
@@ -133,7 +133,7 @@ class Carrier:
         spec = session.spec
         if not self._is_set_up(spec.agent):
             return Start(spec.command)
-        place = Place(spec.cwd, env)
+        place = Place(os.path.realpath(spec.cwd), env)
         headless = spec.runtime is RuntimeKind.HEADLESS
         return self._adapter_of(spec.agent).begin(
             Beginning(spec.command, place, folder, headless, str(uuid.uuid4()), hook=("/bin/sh", str(HOOK)))

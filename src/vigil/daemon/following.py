@@ -27,7 +27,7 @@ LOOK_S = 1.0
 POLL_S = 5.0  # for what cannot be watched, and after a reading that failed
 LOOK_AT_ALL_S = 60.0  # without being told: not every file system tells
 DEADLINE_S = 1.0  # of a look; one that takes longer goes on without anybody waiting
-MOST_HUNG = 32
+MOST_HUNG = 32  # threads that may wait for what does not come
 # A turn takes the loop for milliseconds, and all turns together take half of it at most: 20,000 lines are parsed in a second.
 LOOK_BYTES = 256 << 10
 LOOK_LINES = 200
@@ -79,7 +79,8 @@ class Following:
         from their end on. `on_lines` is called on the loop, with lines and with what became of a file; the position it is
         given belongs with what it makes of the lines. A key that is followed already keeps the positions it has reached.
         """
-        known = {**(positions or {}), **self.positions().get(key, {})}
+        before = self._followed.get(key)
+        known = {**(positions or {}), **(before.positions() if before else {})}
         self.forget(key)
         followed = _Followed(key, tuple(patterns), tuple(roots), on_lines, from_end)
         followed.files = {path: _File(followed, path, position) for path, position in known.items()}
@@ -97,10 +98,7 @@ class Following:
 
     def positions(self) -> dict[str, dict[str, Position]]:
         """Return how far each file was told, by key and path."""
-        return {
-            key: {path: file.position for path, file in followed.files.items() if file.position is not None}
-            for key, followed in self._followed.items()
-        }
+        return {key: followed.positions() for key, followed in self._followed.items()}
 
     async def catch_up(self, key: str, within_s: float) -> bool:
         """Tell all that is there by now, without waiting for its second; say whether that was done in time."""
@@ -164,7 +162,7 @@ class Following:
 
     def _offer(self, followed: _Followed) -> None:
         """Line up a key that has something to look at: one turn for each key, however much each of them has."""
-        if followed.ready and not followed.is_offered and not followed.is_hung:
+        if followed.ready and not followed.is_offered and not followed.hung:
             followed.is_offered = True
             self._ready.put_nowait(followed)
 
@@ -189,7 +187,7 @@ class Following:
         while True:
             followed = await self._ready.get()
             followed.is_offered = False
-            if self._is_followed(followed) and not followed.is_hung:
+            if self._is_followed(followed) and not followed.hung:
                 turn = followed.ready.popleft()
                 self._offer(followed)
                 return turn
@@ -200,12 +198,12 @@ class Following:
     def _leave_alone(self, turn: _Turn, done: asyncio.Future[None]) -> None:
         """Let a look that hangs end when it can; until then nothing else of its key is looked at."""
         log.warning("file hangs", key=turn.followed.key, file=turn.name, waited_s=DEADLINE_S)
-        turn.followed.is_hung = True
+        turn.followed.hung += 1
         self._hung += 1
         done.add_done_callback(partial(self._come_back, turn))
 
     def _come_back(self, turn: _Turn, done: asyncio.Future[None]) -> None:
-        turn.followed.is_hung = False
+        turn.followed.hung -= 1
         self._hung -= 1
         self._finish(turn, done)
 
@@ -381,7 +379,7 @@ class _Followed:
     files: dict[str, _File] = field(default_factory=dict)
     ready: deque[_Turn] = field(default_factory=deque)  # to be looked at
     is_offered: bool = False
-    is_hung: bool = False
+    hung: int = 0  # looks that nobody waits for any more
     progress: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -389,6 +387,9 @@ class _Followed:
 
     def turns(self) -> list[_Turn]:
         return [self.listing, *self.files.values()]
+
+    def positions(self) -> dict[str, Position]:
+        return {path: file.position for path, file in self.files.items() if file.position is not None}
 
     def begin(self, found: Mapping[str, Version]) -> bool:
         """Follow the files that appeared; say whether that could be decided for all of them."""

@@ -64,7 +64,7 @@ class Listening:
             env = self._environment_of(session)
         except (OSError, ValueError):
             return  # nobody knows where it lies
-        patterns = adapter.transcripts(Place(session.spec.cwd, env), conversation)
+        patterns = adapter.transcripts(Place(os.path.realpath(session.spec.cwd), env), conversation)
         if not patterns:
             return
         self._conversations[launch.id] = conversation
@@ -126,7 +126,7 @@ def _folded(said: Iterable[Said]) -> Iterable[Said]:
     """Return what was said with one sign of life for many in a row: a stream has one for every few letters."""
     before = None
     for one in said:
-        if one.what is not What.ALIVE or before is None or before.what is not What.ALIVE or one.conversation:
+        if one.what is not What.ALIVE or before is None or before.what is not What.ALIVE or one.usage or one.conversation:
             yield one
         before = one
 

@@ -1,0 +1,35 @@
+"""Generic: an agent of which nothing is known beforehand. It says plainly what it does, or in the words of any agent we know.
+
+It has no stream and no transcript, and nothing is added to its command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from vigil.agents import claude_hooks, codex_hooks, gemini_hooks, opencode_plugin, pi_extension
+from vigil.agents.adapter import Adapter
+from vigil.agents.shapes import Json, event_name, text
+from vigil.core.said import Said
+
+Reader = Callable[[Json], Iterable[Said]]
+
+# Of a name that several use the last one here decides.
+KNOWN: dict[str, Reader] = {
+    **dict.fromkeys(pi_extension.HOOKS, pi_extension.read_hook),
+    **dict.fromkeys(opencode_plugin.HOOKS, opencode_plugin.read_hook),
+    **dict.fromkeys(gemini_hooks.HOOKS, gemini_hooks.read_hook),
+    **dict.fromkeys(codex_hooks.HOOKS, codex_hooks.read_hook),
+    **dict.fromkeys(claude_hooks.EVENTS, claude_hooks.read_hook),
+}
+
+
+def read_hook(payload: Json) -> Iterable[Said]:
+    """Return what one payload says: an activity or a heartbeat, or an event of some agent's."""
+    name = event_name(payload)
+    if name == "Notification" and text(payload, "notification_type") == gemini_hooks.PERMISSION:
+        return gemini_hooks.read_hook(payload)
+    return KNOWN.get(name, claude_hooks.read_hook)(payload)
+
+
+ADAPTER = Adapter("generic", read_hook=read_hook)

@@ -1,0 +1,91 @@
+"""The stream of OpenCode: what one line of `run --format json` says (1.18).
+
+A tool is told of when it is over, and there is no last event: the end of a step that calls no tool ends the turn. It tries
+again without a word here; the plugin hears of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from vigil.agents.shapes import Json, count, moment, number, table, text, word, words
+from vigil.agents.walls import wall
+from vigil.core.said import Said, Usage, What
+
+Reader = Callable[[Json], Iterable[Said]]
+
+GOES_ON = "tool-calls"  # why a step ended that is not the last
+ERRORS = {"ProviderAuthError": "authentication_failed"}
+
+
+def read_stream(event: Json) -> Iterable[Said]:
+    """Return what one line of `run --format json` says."""
+    return STREAM.get(text(event, "type"), _unknown)(event)
+
+
+def _say(event: Json, what: What, name: str = "", usage: Usage | None = None) -> Said:
+    at, conversation = moment(event, "timestamp"), word(event, "sessionID")
+    return Said(what, at, name=name, conversation=conversation, usage=usage)
+
+
+def _unknown(event: Json) -> Iterable[Said]:
+    return (_say(event, What.UNKNOWN, word(event, "type")),)
+
+
+def _alive(event: Json) -> Iterable[Said]:
+    return (_say(event, What.ALIVE),)
+
+
+def _step_start(event: Json) -> Iterable[Said]:
+    return (_say(event, What.THINKS),)
+
+
+def _step_finish(event: Json) -> Iterable[Said]:
+    part = table(event, "part")
+    what = What.ALIVE if text(part, "reason") == GOES_ON else What.TURN_ENDED
+    return (_say(event, what, usage=usage_of(part)),)
+
+
+def usage_of(part: Json) -> Usage:
+    """Return what one step cost; its input is told without what was cached, its output without what was thought."""
+    tokens = table(part, "tokens")
+    cache = table(tokens, "cache")
+    return Usage(
+        count(tokens, "input") + count(cache, "read") + count(cache, "write"),
+        count(tokens, "output") + count(tokens, "reasoning"),
+        count(cache, "read"),
+        number(part, "cost"),
+    )
+
+
+def _tool_use(event: Json) -> Iterable[Said]:
+    """Return the start and the end of a tool: it is told of once, when it is over."""
+    part, conversation = table(event, "part"), word(event, "sessionID")
+    state = table(part, "state")
+    name, id, times = word(part, "tool"), word(part, "callID"), table(state, "time")
+    failed = text(state, "status") == "error"
+    return (
+        Said(What.TOOL_STARTED, moment(times, "start"), name=name, id=id, conversation=conversation),
+        Said(What.TOOL_ENDED, moment(times, "end"), name=name, id=id, conversation=conversation, failed=failed),
+    )
+
+
+def wall_in(event: Json) -> Iterable[Said]:
+    """Return the wall that an error is, or the error."""
+    error = table(event, "error")
+    data = table(error, "data") or error
+    name = word(error, "name")
+    met = wall(ERRORS.get(name, ""), number(data, "statusCode"), text(data, "message"), moment(event, "timestamp"))
+    return (
+        Said(met.what, met.at, name=name, text=met.text or words(name), until=met.until, conversation=word(event, "sessionID")),
+    )
+
+
+STREAM: dict[str, Reader] = {
+    "step_start": _step_start,
+    "step_finish": _step_finish,
+    "text": _alive,
+    "reasoning": _alive,
+    "tool_use": _tool_use,
+    "error": wall_in,
+}

@@ -1,0 +1,1 @@
+"""What real agents printed and wrote, and what their adapters make of it."""
