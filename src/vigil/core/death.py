@@ -43,7 +43,9 @@ class Case:
     @property
     def intended(self) -> Intent | None:
         """The intent that ended it; one recorded after the end explains nothing, nor does one that was given up before."""
-        if self.intent is None or self.exit.rebooted or self.exit.at > self.intent.until:
+        if self.intent is None or self.exit.rebooted:
+            return None
+        if self.intent.void_from is not None and self.exit.at > self.intent.void_from:
             return None
         # A shim's time is its file's: of the wall's clock and coarse, so it cannot say what came first.
         return self.intent if self.exit.at >= self.intent.at or self.exit.observed_by == "shim" else None

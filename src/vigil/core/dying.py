@@ -123,11 +123,11 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
     if session.after is not None:
         if session.state is State.STUCK:
             book.become(session, now, State.ENDING, "it died at last; the rest of it is ended")
-            book.end_all(launch)
+            book.end_all(launch, unless_attended=spares_people(session.intent))
         else:
             book.keep(session)
             if launch.process is None or spares_people(session.intent):  # its end was put off: for its birth, or its grace
-                book.end_all(launch)
+                book.end_all(launch, unless_attended=spares_people(session.intent))
         return
     words = death.evidence[0].text
     if death.cause not in COMES_BACK[policy.when]:

@@ -19,7 +19,7 @@ def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, re
     """Record what is meant to be done, by whom and why; whoever asks again goes on with what was begun."""
     assert session.launch is not None
     before = session.intent
-    begun = before if before is not None and before.launch_id == session.launch.id and before.until >= now else None
+    begun = before if before is not None and before.launch_id == session.launch.id and before.void_from is None else None
     intent = Intent(
         id=f"{session.launch.id}-{verb}",
         session_id=session.id,

@@ -149,7 +149,7 @@ def _spare(book: Book, session: Session, why: str, now: float) -> None:
     attached = max(1, session.attached)
     words = f"not ended ({session.intent.verb}): {why}"
     # It may have been interrupted already, and end of that in a moment: then that is ours and nobody's crash (P8).
-    intent = replace(session.intent, until=now + GRACE_S) if now - session.intent.at >= GRACE_S else None
+    intent = replace(session.intent, void_from=now + GRACE_S) if now - session.intent.at >= GRACE_S else None
     book.become(session, now, State.RUNNING, words, after=None, intent=intent, attached=attached)
     if session.pulse is not None:
         book.do(SetTimer(session.id, "pulse", now + ATTENDED_S))

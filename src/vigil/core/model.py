@@ -184,6 +184,7 @@ class Intent:
     at: float
     target: ProcessId | None
     until: float
+    void_from: float | None = None  # it was given up: what ends later is not its doing
 
 
 @dataclass(frozen=True, slots=True)
