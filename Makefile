@@ -1,5 +1,5 @@
 # Every target does its own set-up on a fresh machine; see scripts/setup.
-.PHONY: demo test lint soak soak-live bench clean
+.PHONY: demo test test-real lint soak soak-live bench clean
 
 BIN := .venv/bin
 
@@ -11,6 +11,11 @@ test: ## set everything up, then lint, types, import rules and all tests
 	@scripts/setup dev
 	@$(MAKE) --no-print-directory lint
 	@$(BIN)/pytest -q -n 4 --dist loadfile
+
+test-real: ## install what is missing of the real agents, then run them offline under Vigil (docs/real-clients.md)
+	@scripts/setup dev
+	@scripts/real-clients
+	@$(BIN)/pytest -q -n 2 --dist loadfile tests/real
 
 lint:
 	@$(BIN)/ruff check src tests bench

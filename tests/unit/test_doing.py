@@ -52,6 +52,7 @@ def test_every_kind_of_word_has_one_row() -> None:
         ((PROMPT, tool("1"), ask("1"), done("1")), "working"),
         ((PROMPT, ask("1"), ask("2"), Said(What.ANSWERED, id="1")), "waiting-human"),
         ((PROMPT, ask("1"), STOP), "idle"),
+        ((PROMPT, ask("1"), PROMPT), "working"),
         ((PROMPT, tool("1"), STOP), "idle"),
         ((PROMPT, Said(What.RETRIES, until=9.0)), "throttled"),
         ((PROMPT, Said(What.RETRIES, until=9.0), Said(What.TURN_STARTED)), "working"),

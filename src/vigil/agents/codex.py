@@ -39,7 +39,7 @@ HOOK_EVENTS = {
     "Stop": "stop",
     "SessionEnd": "session_end",
 }
-HOOK_TIMEOUT_S = 5
+HOOK_TIMEOUT_S = 3  # the most that SessionEnd may take; Codex would cut more, and then know another hash
 FLAGS_FILE = "/<session-flags>/config.toml"
 DAEMON = "daemon_auto_start"  # it would hold the agent itself, and outlive its terminal
 

@@ -39,7 +39,8 @@ class RunRequest(BaseModel):
     runtime: RuntimeKind = RuntimeKind.TMUX
     command: list[str] = Field(default_factory=list)
     cwd: str
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict)  # the caller's: markers of an agent around it are left out
+    own_env: dict[str, str] = Field(default_factory=dict)  # what was asked for by name: taken as it is
     restart: RestartWhen | None = None  # what is not given is as the configuration says
     max_restarts: int | None = Field(None, ge=0, le=1_000_000)
     backoff_base_s: float | None = Field(None, ge=0.01, le=86400)
@@ -66,7 +67,7 @@ async def run(daemon: TheDaemon, wanted: RunRequest, request: Request) -> dict[s
     actor = may_change(daemon, request, None)
     policy = _policy_of(wanted, daemon.config.read().restart)
     command = tuple(wanted.command)
-    order = Wanted(wanted.name, wanted.agent, wanted.runtime, command, wanted.cwd, wanted.env, policy)
+    order = Wanted(wanted.name, wanted.agent, wanted.runtime, command, wanted.cwd, wanted.env, policy, wanted.own_env)
     return session_detail(await daemon.operations.run(order, actor))
 
 

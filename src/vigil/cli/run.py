@@ -58,7 +58,8 @@ def run(
         "runtime": runtime,
         "command": [_utf8(word, "the command") for word in command],
         "cwd": _utf8(os.path.abspath(os.path.expanduser(cwd)), "--cwd"),
-        "env": environment(env),
+        "env": environment(()),
+        "own_env": given_environment(env),
         "restart": restart,
         "max_restarts": max_restarts,
         "backoff_base_s": backoff_base,
@@ -89,7 +90,13 @@ def environment(extra: tuple[str, ...]) -> dict[str, str]:
             click.echo(f"vigil: {key!a} is left out of the environment: it is not UTF-8", err=True)
         else:
             found[key] = value
-    for pair in extra:
+    return found | given_environment(extra)
+
+
+def given_environment(pairs: tuple[str, ...]) -> dict[str, str]:
+    """Return what was given on the command line: a person's own words, also where they look like an agent's marker."""
+    found = {}
+    for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise UsageError("--env takes K=V: what was given has no name, or no =")

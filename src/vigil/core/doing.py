@@ -49,6 +49,11 @@ def _begins(doing: Doing, _said: Said, _at: float) -> Doing:
     return replace(_goes_on(doing), turn=True)
 
 
+def _prompted(doing: Doing, _said: Said, _at: float) -> Doing:
+    """Nobody can type a prompt while a question stands there: whatever was asked was answered."""
+    return replace(_goes_on(doing), turn=True, asked=())
+
+
 def _thinks(doing: Doing, _said: Said, _at: float) -> Doing:
     return replace(_goes_on(doing), turn=True, thinks=True)
 
@@ -93,7 +98,7 @@ def _goes_on(doing: Doing) -> Doing:
 
 RULES: dict[What, Callable[[Doing, Said, float], Doing]] = {
     What.STARTED: _started,
-    What.PROMPT: _begins,
+    What.PROMPT: _prompted,
     What.TURN_STARTED: _begins,
     What.THINKS: _thinks,
     What.TURN_ENDED: _ends,

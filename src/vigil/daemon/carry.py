@@ -338,7 +338,7 @@ class Carrier:
                 runtime.forget(launch)
             self.watch.forget(launch.id)
             self._outputs.forget(launch.id)
-            self.listening.forget(launch.id)
+            await self.listening.finish(launch.id)
             self._keeper.tell("forget", launch=launch.id)
             remove_socket(self._home.server_path(launch.id))
         return gone

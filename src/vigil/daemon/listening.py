@@ -22,6 +22,7 @@ from vigil.home import Home
 from vigil.observe.lines import Position, Taken
 from vigil.text import decode
 
+FINISH_S = 2.0
 UNKNOWN_KEPT = 200
 MAGIC = re.compile(r"[*?[]")
 
@@ -71,6 +72,11 @@ class Listening:
         on_lines = self._reader(session.spec.agent, launch.id, adapter.read_entry, "transcript")
         roots = [_literal(pattern) for pattern in patterns]
         self.following.follow(launch.id, patterns, roots, on_lines, _positions(session), from_end=True)
+
+    async def finish(self, launch_id: str) -> None:
+        """Read what an agent that is gone wrote last, then follow nothing of it any more."""
+        await self.following.catch_up(launch_id, FINISH_S)
+        self.forget(launch_id)
 
     def forget(self, launch_id: str) -> None:
         """Follow nothing of a launch any more."""

@@ -7,7 +7,7 @@ import base64
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vigil.agents import KINDS, agent_of, names_of
 from vigil.config.loading import ConfigFile
@@ -24,7 +24,8 @@ from vigil.runtimes import Runtime
 
 LAUNCH_S = 30.0
 END_S = 4 * GRACE_S
-UNWANTED = ("TMUX", "VIGIL_", "CLAUDE_CODE_")  # of a multiplexer, of us, of another agent around this one
+OURS = ("TMUX", "VIGIL_")
+UNWANTED = (*OURS, "CLAUDE_CODE_")  # of a multiplexer, of us, of another agent around this one
 UNWANTED_NAMES = frozenset({"CLAUDECODE"})
 
 
@@ -37,8 +38,9 @@ class Wanted:
     runtime: RuntimeKind
     command: tuple[str, ...]
     cwd: str
-    env: Mapping[str, str]
+    env: Mapping[str, str]  # the caller's
     restart: RestartPolicy
+    own_env: Mapping[str, str] = field(default_factory=dict)  # what was asked for by name
 
 
 class Operations:
@@ -96,6 +98,7 @@ class Operations:
         if self._machine.find(name) is not None or name in self._declaring:
             raise VigilError(f"{name} exists already; vigil rm {name} removes it, vigil start {name} starts it again")
         env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
+        env |= {key: value for key, value in wanted.own_env.items() if not key.startswith(OURS)}
         self._check(wanted, command, env)
         spec = Spec(command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart)
         self._declaring.add(name)  # until it is declared nobody else may have it
