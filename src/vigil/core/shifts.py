@@ -26,6 +26,7 @@ TICK_S = 1.0  # a shift is looked at so often, whatever else happens
 DRAINS = 4  # old replicas that are drained at once
 SETTLED_S = EARLY_S  # who never says anything is ready once it has outlived an early exit
 KEPT = frozenset({State.STOPPED, State.SUCCEEDED, State.PARKED})  # their slots are theirs: nothing is launched in their place
+PLAIN = frozenset({State.STARTING, State.RUNNING})  # what is in doubt is left alone until it is not (P2)
 QUIET = frozenset({"idle", "waiting-human", "waiting-timer"})  # activities that an interruption would only disturb
 
 
@@ -153,7 +154,7 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
         intent = intend(book, session, SHIFT, Cause.POLICY, actor, reason, now)
         book.become(session, now, State.ENDING, f"being removed: {reason}", hold=None, after=After.REMOVE, intent=intent)
         book.end_all(launch, unless_attended=True)  # a person may look at what a dead agent left
-    elif not session.attached and (session.state is not State.STUCK or session.after is None):
+    elif not session.attached and session.state in PLAIN:
         intent = intend(book, session, SHIFT, Cause.POLICY, actor, reason, now)
         words = f"asked to leave: {reason}"
         book.become(session, now, State.ENDING, words, hold=None, after=After.REMOVE, intent=intent)
