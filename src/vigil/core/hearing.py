@@ -19,7 +19,7 @@ from vigil.core.said import Said, Usage, What
 SOURCES = ("hook", "stream", "transcript")  # the best first
 MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
 CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it comes
-LATER_S = 2.0  # a worse source that says so is believed if it is so much newer
+LATER_S = 0.2  # a worse source that says so is believed if it is so much newer: two clocks are compared
 KEPT_S = 30.0  # how old the stored time of the last activity may become
 
 

@@ -1,0 +1,237 @@
+"""What agents say reaches whoever asks: by streams, hooks and transcripts, each line once; scripted agents, real files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.instance import Instance, wait_for
+
+Json = dict[str, Any]
+CONVERSATION = "6f1f6c62-1111-4222-8333-abcdefabcdef"
+INIT = {"type": "system", "subtype": "init", "session_id": CONVERSATION, "model": "m"}
+TOOL = {
+    "type": "assistant",
+    "session_id": CONVERSATION,
+    "message": {"content": [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "s3cr3t words"}}]},
+}
+DONE = {
+    "type": "user",
+    "session_id": CONVERSATION,
+    "message": {"content": [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]},
+}
+RESULT = {
+    "type": "result",
+    "subtype": "success",
+    "is_error": False,
+    "session_id": CONVERSATION,
+    "num_turns": 1,
+    "result": "all done",
+    "total_cost_usd": 0.5,
+    "usage": {"input_tokens": 100, "output_tokens": 20},
+}
+
+
+def script(folder: Path, text: str, name: str = "claude") -> str:
+    """Write a program that plays an agent, and return its path."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def say(path: Path, *events: Json) -> None:
+    """Add lines to the file that a scripted agent prints from."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.writelines(json.dumps(event) + "\n" for event in events)
+
+
+def play(vigil: Instance, folder: Path, **more: Any) -> tuple[Json, Path]:
+    """Start a headless agent that prints what a test writes into a file."""
+    lines = folder / "lines"
+    lines.touch()
+    session = vigil.run(
+        "a", script(folder, f"exec tail -n +1 -f {lines}"), "--settings={}", agent="claude", runtime="headless", **more
+    )
+    return session, lines
+
+
+def activity(vigil: Instance) -> str:
+    return str(vigil.get("a")["axes"]["activity"]["value"])
+
+
+def wait_activity(vigil: Instance, value: str) -> None:
+    wait_for(lambda: activity(vigil) == value, 20, f"activity {value}", lambda: activity(vigil))
+
+
+def test_a_stream_tells_what_an_agent_does_its_conversation_and_its_cost(vigil: Instance, tmp_path: Path) -> None:
+    _, lines = play(vigil, tmp_path)
+
+    say(lines, INIT, TOOL)
+    wait_activity(vigil, "tool")
+    found = vigil.get("a")
+    assert found["open"]["tools"][0]["name"] == "Bash"
+    assert "s3cr3t" not in json.dumps(found["axes"]) + json.dumps(vigil.client.events())
+    say(lines, DONE, RESULT)
+    wait_activity(vigil, "idle")
+
+    found = wait_for(lambda: (s := vigil.get("a"))["usage"] and s, 10, "what it cost")
+    assert found["conversation"]["id"] == CONVERSATION
+    assert (found["usage"]["input_tokens"], found["usage"]["output_tokens"]) == (100, 20)
+
+
+def test_nothing_is_counted_twice_when_the_daemon_is_killed(vigil: Instance, tmp_path: Path) -> None:
+    _, lines = play(vigil, tmp_path)
+    say(lines, INIT, RESULT)
+    wait_for(lambda: vigil.get("a")["usage"], 10, "the first cost")
+
+    vigil.kill_daemon()
+    say(lines, INIT, {**RESULT, "total_cost_usd": 1.0})
+    vigil.start()
+
+    wait_for(lambda: vigil.get("a")["usage"]["input_tokens"] == 200, 20, "the second cost", lambda: vigil.get("a")["usage"])
+    assert vigil.get("a")["usage"]["launch"]["input_tokens"] == 200
+
+
+def test_what_an_agent_printed_last_is_read_after_its_end(vigil: Instance, tmp_path: Path) -> None:
+    words = " ".join(f"'{json.dumps(event)}'" for event in (INIT, RESULT))
+    vigil.run("a", script(tmp_path, f"printf '%s\\n' {words}"), agent="claude", runtime="headless")
+
+    vigil.wait_state("a", "succeeded")
+
+    found = wait_for(lambda: (s := vigil.get("a"))["usage"] and s, 10, "what it cost")
+    assert (found["usage"]["input_tokens"], found["conversation"]["id"]) == (100, CONVERSATION)
+
+
+def test_an_event_from_the_future_is_a_sign_of_life_and_shown_by_the_doctor(vigil: Instance, tmp_path: Path) -> None:
+    _, lines = play(vigil, tmp_path)
+
+    say(lines, {"type": "brand-new", "session_id": CONVERSATION})
+
+    wait_for(lambda: vigil.client.status()["unknown_events"], 10, "the event to be counted")
+    assert "brand-new" in vigil.run_cli("doctor").stdout
+    assert vigil.get("a")["last_activity_at"] is not None
+
+
+def test_broken_lines_stop_nothing(vigil: Instance, tmp_path: Path) -> None:
+    _, lines = play(vigil, tmp_path)
+    with open(lines, "ab") as file:
+        file.write(b'{"type": "assist\n\xff\xfe\n[1]\n{"type": 5}\n' + b'{"x":"' + b"y" * 10_000_000 + b'"}\n')
+
+    say(lines, INIT, TOOL)
+
+    wait_activity(vigil, "tool")
+
+
+HOOK = {"session_id": CONVERSATION, "hook_event_name": ""}
+
+
+def hook(vigil: Instance, session: Json, **payload: Any) -> None:
+    """Let a session's agent say something by a hook."""
+    body = {"session": session["name"], "launch": session["launch"], "payload": {**HOOK, **payload}}
+    new = vigil.home.spool / "new"
+    temporary = vigil.home.spool / "tmp" / "x"
+    temporary.write_text(json.dumps(body))
+    temporary.rename(new / f"{len(list(new.iterdir()))}-{os.urandom(4).hex()}.json")
+
+
+def test_two_tools_at_once_and_a_question_are_kept_apart(vigil: Instance, tmp_path: Path) -> None:
+    session = vigil.run("a", script(tmp_path, "exec sleep 1000"), agent="claude")
+
+    hook(vigil, session, hook_event_name="UserPromptSubmit", prompt="do it")
+    hook(vigil, session, hook_event_name="PreToolUse", tool_name="Bash", tool_use_id="t1", tool_input={})
+    hook(vigil, session, hook_event_name="PreToolUse", tool_name="Read", tool_use_id="t2", tool_input={})
+    wait_for(lambda: len(vigil.get("a")["open"]["tools"]) == 2, 10, "two open tools")
+    hook(vigil, session, hook_event_name="PostToolUse", tool_name="Bash", tool_use_id="t1", tool_input={})
+    wait_for(lambda: [one["name"] for one in vigil.get("a")["open"]["tools"]] == ["Read"], 10, "one open tool")
+    assert activity(vigil) == "tool"
+    hook(vigil, session, hook_event_name="PermissionRequest", tool_name="Read", tool_input={})
+    wait_activity(vigil, "waiting-human")
+    assert vigil.client.incidents()[0]["kind"] == "needs-input"
+    hook(vigil, session, hook_event_name="Stop")
+
+    wait_activity(vigil, "idle")
+    wait_for(lambda: not vigil.client.incidents(), 10, "nobody to be needed")
+
+
+def test_a_transcript_tells_what_hooks_do_not_and_only_of_this_launch(vigil: Instance, tmp_path: Path) -> None:
+    project = tmp_path / ".claude" / "projects" / "-"
+    project.mkdir(parents=True)
+    old = {"type": "user", "uuid": "1", "sessionId": CONVERSATION, "message": {"role": "user", "content": "before"}}
+    (project / f"{CONVERSATION}.jsonl").write_text(json.dumps(old) + "\n")
+    session = vigil.run("a", script(tmp_path, "exec sleep 1000"), agent="claude", env=vigil.env | {"HOME": str(tmp_path)})
+
+    hook(vigil, session, hook_event_name="SessionStart", source="startup")
+    wait_activity(vigil, "idle")
+    hook(vigil, session, hook_event_name="UserPromptSubmit", prompt="do it")
+    wait_activity(vigil, "working")
+    interrupted = {"type": "text", "text": "[Request interrupted by user]"}
+    message = {"type": "user", "uuid": "2", "sessionId": CONVERSATION, "message": {"role": "user", "content": [interrupted]}}
+    wait_for(lambda: vigil.get("a")["conversation"], 10, "its conversation")
+    os.utime(project, None)
+    with open(project / f"{CONVERSATION}.jsonl", "a", encoding="utf-8") as file:
+        file.write(json.dumps({**message, "timestamp": "2099-01-01T00:00:00Z"}) + "\n")
+
+    wait_activity(vigil, "idle")
+
+
+def test_an_agent_can_be_left_alone(vigil: Instance, tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    program = script(tmp_path, f'printf "%s\\n" "$@" > {words}; exec sleep 1000')
+    vigil.run("a", program, "mine", agent="claude")
+    wait_for(words.exists, 10, "its words")
+    assert "--session-id" in words.read_text().split()
+    assert words.read_text().split()[-1] == "mine"
+    words.unlink()
+    vigil.config.write_text("[agents.claude]\ninstrument = false\n")
+
+    vigil.run("b", program, "mine", agent="claude")
+
+    wait_for(words.exists, 10, "its words")
+    assert words.read_text() == "mine\n"
+
+
+def test_a_prompt_is_typed_once_and_whole(vigil: Instance, tmp_path: Path) -> None:
+    got = tmp_path / "got"
+    vigil.run("a", "sh", "-c", f"exec cat > {got}")
+    text = "first; $(id) `x` \x1b[201~ ünïcode\nsecond -- 'quoted'\n" + "long " * 20_000
+
+    sent = vigil.client.send("a", text)
+
+    assert sent["outcome"] == "unknown"
+    wait_for(lambda: got.exists() and "long long" in got.read_text(), 10, "the text to arrive")
+    arrived = got.read_text()
+    assert arrived.count("first; $(id) `x`  ünïcode") == 1
+    assert "\x1b" not in arrived
+
+
+@pytest.mark.parametrize("way", ["stopped", "dead", "copy mode", "shell", "headless"])
+def test_a_prompt_is_refused_where_it_would_do_harm(vigil: Instance, tmp_path: Path, way: str) -> None:
+    typed = tmp_path / "typed"
+    runtime = "headless" if way == "headless" else "tmux"
+    command = ["bash", "-i"] if way == "shell" else ["sleep", "1000"]
+    session = vigil.run("a", *command, runtime=runtime)
+    if way == "stopped":
+        os.kill(session["pid"], signal.SIGSTOP)
+        wait_for(lambda: vigil.get("a")["axes"]["process"]["value"] == "stopped", 20, "it to be stopped")
+    elif way == "dead":
+        os.kill(session["pid"], signal.SIGKILL)
+        vigil.wait_state("a", "failed")
+    elif way == "copy mode":
+        vigil.tmux("a", "copy-mode")
+    elif way == "shell":
+        vigil.client.send("a", "sleep 500")
+        wait_for(lambda: "sleep 500" in vigil.ok("logs", "a"), 10, "the shell to run something else")
+
+    sent = vigil.run_cli("send", "a", f"touch {typed}", "--wait", "1")
+
+    assert (sent.returncode, "was not sent anything" in sent.stderr) == (4, True), sent.stderr
+    assert not typed.exists()
+    if way == "stopped":
+        os.kill(session["pid"], signal.SIGCONT)
