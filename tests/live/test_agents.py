@@ -235,3 +235,19 @@ def test_a_prompt_is_refused_where_it_would_do_harm(vigil: Instance, tmp_path: P
     assert not typed.exists()
     if way == "stopped":
         os.kill(session["pid"], signal.SIGCONT)
+
+
+def test_a_dialog_at_the_start_is_told_to_a_person_and_over_when_it_is_gone(vigil: Instance, tmp_path: Path) -> None:
+    answered = tmp_path / "answered"
+    shows = "printf 'Accessing workspace:\\n /x\\n > No, exit\\n   Yes, I trust this folder\\n'"
+    waits = f"while [ ! -e {answered} ]; do sleep 0.1; done; clear; exec sleep 1000"
+    vigil.run("a", script(tmp_path, f"{shows}; {waits}"), agent="claude", env=vigil.env | {"TERM": "screen"})
+
+    incident = wait_for(lambda: next(iter(vigil.client.incidents()), None), 20, "a person to be told")
+    assert incident["kind"] == "needs-input"
+    assert "dialog trust: Accessing workspace: /x" in incident["why"]
+    refused = vigil.run_cli("send", "a", "yes", "--wait", "0")
+    assert (refused.returncode, "dialog trust" in refused.stderr) == (4, True), refused.stderr
+    answered.touch()
+
+    wait_for(lambda: not vigil.client.incidents(), 20, "nobody to be needed")

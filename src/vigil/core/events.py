@@ -165,7 +165,7 @@ class Heard:
 
     launch_id: str
     said: tuple[Said, ...]
-    source: str  # hook, stream or transcript
+    source: str  # hook, stream, transcript or screen
     read_to: tuple[tuple[str, str], ...] = ()  # a file, and a position in it
 
 

@@ -16,7 +16,7 @@ from vigil.core.events import Heard, Hooked
 from vigil.core.model import Axis, Fact, Session, Spent
 from vigil.core.said import Said, Usage, What
 
-SOURCES = ("hook", "stream", "transcript")  # the best first
+SOURCES = ("hook", "stream", "transcript", "screen")  # the best first
 MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
 CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it comes
 LATER_S = 0.2  # a worse source that says so is believed if it is so much newer: two clocks are compared

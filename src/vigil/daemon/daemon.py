@@ -24,6 +24,7 @@ from vigil.daemon.carry import Carrier
 from vigil.daemon.clock import Clock
 from vigil.daemon.coroner import Coroner
 from vigil.daemon.deathwatch import DeathWatch, roles_of
+from vigil.daemon.dialogs import Dialogs
 from vigil.daemon.environments import Environments
 from vigil.daemon.feed import Feed
 from vigil.daemon.finding import Finder
@@ -105,6 +106,8 @@ class Daemon:
         self.operations = Operations(environments, self.supervisor, self.runtimes, self.config, secrets)
         self.teams = Teams(environments, self.supervisor, self.runtimes, self.config)
         self.sending = Sending(self.supervisor, self.runtimes[RuntimeKind.TMUX], self.adapter_of)
+        tmux = self.runtimes[RuntimeKind.TMUX]
+        self.dialogs = Dialogs(self.machine.sessions.values, tmux, self.adapter_of, secrets, self.clock.now, feed)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, lambda: self.keeper.pid)
         environments.forget_roles_but(self.machine.roles)  # of a manifest that never became durable
         screens = Screens(home, self.runtimes[RuntimeKind.TMUX])
@@ -165,6 +168,7 @@ class Daemon:
             self.witness,
             self.admission,
             self.listening,
+            self.dialogs,
         )
         for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))

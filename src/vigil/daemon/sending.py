@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from vigil.agents.adapter import Adapter
 from vigil.core.model import Axis, Launch, RuntimeKind, Session
 from vigil.core.sending import Refusal, Sight, why_not
+from vigil.daemon.dialogs import find_dialog
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import UsageError
 from vigil.runtimes import Runtime, keyboard
@@ -131,7 +132,7 @@ class Sending:
             pane is not None and pane.in_mode,
             foreground_of(launch),
             screen is not None,
-            next((dialog.name for dialog in adapter.dialogs if all(sign in shown for sign in dialog.signs)), ""),
+            dialog.name if (dialog := find_dialog(adapter.dialogs, shown)) is not None else "",
             any(re.search(pattern, shown, re.MULTILINE) for pattern in adapter.composer) if adapter.composer else None,
         )
 
