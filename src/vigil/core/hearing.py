@@ -19,6 +19,7 @@ from vigil.core.said import Said, Usage, What
 SOURCES = ("hook", "stream", "transcript", "screen")  # the best first
 MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
 CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it comes
+SAME_S = 0.05  # so far moments of hooks are compared
 LATER_S = 0.2  # a worse source that says so is believed if it is so much newer: two clocks are compared
 KEPT_S = 30.0  # how old the stored time of the last activity may become
 
@@ -78,7 +79,7 @@ def _counts(session: Session, source: str, said: Said, at: float) -> bool:
     if reading is None or reading.source not in SOURCES or SOURCES.index(source) < SOURCES.index(reading.source):
         return True
     if source == reading.source:
-        return at >= reading.observed_at or said.what in CLOSING
+        return at >= reading.observed_at - SAME_S or said.what in CLOSING
     return said.what in MISSED and at > reading.observed_at + LATER_S
 
 

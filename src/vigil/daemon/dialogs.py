@@ -15,11 +15,12 @@ from vigil.core.model import Launch, RuntimeKind, Session, State
 from vigil.core.said import Said, What
 from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
-from vigil.runtimes import Runtime
+from vigil.runtimes import Runtime, keyboard
 from vigil.text import decode, one_line, plain
 
 EVERY_S = 5.0
 YOUNG_S = 3.0  # before that a screen is still being drawn
+OLD_S = 600.0  # a look costs a process: who says nothing for so long is not asked for ever
 SHOWN_CHARS = 160
 
 
@@ -55,22 +56,24 @@ class Dialogs:
         launch = session.launch
         if session.spec.runtime is not RuntimeKind.TMUX or session.state is not State.RUNNING or launch is None:
             return False
-        young = launch.started_at is None or self._now() - launch.started_at < YOUNG_S
-        waits = bool(_standing(session)) or not session.doing.started
-        return waits and not young and bool(self._adapter_of(session.spec.agent).dialogs)
+        up_s = self._now() - launch.started_at if launch.started_at is not None else 0.0
+        silent = not session.doing.started and YOUNG_S <= up_s < OLD_S
+        return (silent or bool(_standing(session))) and bool(self._adapter_of(session.spec.agent).dialogs)
 
     async def _look(self, session: Session) -> None:
-        assert session.launch is not None
-        screen = await self._runtime.read_screen(session.launch)
+        launch = session.launch
+        assert launch is not None
+        call = self._runtime.commands_to(launch)
+        screen = await keyboard.read_visible(call, launch.pane) if call is not None and launch.pane is not None else None
         if screen is None:
             return  # nobody knows: it is asked again
         text = plain(decode(screen))
         found = find_dialog(self._adapter_of(session.spec.agent).dialogs, text)
         standing = _standing(session)
         gone = [Said(What.ANSWERED, id=known) for known in standing if found is None or known != _id(found)]
-        new = [] if found is None or _id(found) in standing else [self._asked(session.launch, found, text)]
+        new = [] if found is None or _id(found) in standing else [self._asked(launch, found, text)]
         if gone or new:
-            self._feed(Heard(session.launch.id, (*gone, *new), "screen"))
+            self._feed(Heard(launch.id, (*gone, *new), "screen"))
 
     def _asked(self, launch: Launch, dialog: Dialog, text: str) -> Said:
         """Return the question, with what stands around its sign on the screen."""

@@ -81,7 +81,7 @@ class Hooks:
 
     async def _take_slice(self) -> None:
         flooded = self._spool.counts.flooded
-        taken = await asyncio.to_thread(self._spool.take, SLICE, self._clock.now())
+        taken = await asyncio.to_thread(lambda: self._spool.take(SLICE, self._clock.now()))
         if (unread := self._spool.counts.flooded - flooded) > 0:
             log.warning("hooks removed unread", count=unread, why="too many waited")
             self._feed(Noted("hooks.flooded", (("removed", unread),)))

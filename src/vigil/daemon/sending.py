@@ -119,7 +119,7 @@ class Sending:
         call = self._runtime.commands_to(launch)
         assert launch.pane is not None and call is not None
         pane = await keyboard.read_pane(call, launch.pane)
-        screen = await self._runtime.read_screen(launch) if adapter.composer or adapter.dialogs else b""
+        screen = await keyboard.read_visible(call, launch.pane) if adapter.composer or adapter.dialogs else b""
         shown = plain(decode(screen or b""))
         return Sight(
             known.state,

@@ -93,11 +93,12 @@ class Spool:
 
         `now` is the caller's clock: a hook that waited while nobody read is as much older as its file is.
         """
+        begun_at = time.time()  # once: what got its name in one tick of the clock is of one moment, and stays in order
         with _opened(self._new) as new:
             self._remove_finished(new)
             if not self._waiting:
                 self._list(new)
-            return self._read_slice(new, limit, now)
+            return self._read_slice(new, limit, now - begun_at)
 
     def done(self, names: Iterable[str]) -> None:
         """Remove files that were taken; OSError if the folder itself cannot be read, and then the next call removes them."""
@@ -140,14 +141,14 @@ class Spool:
         except OSError:
             pass  # hooks can be read without it
 
-    def _read_slice(self, new: int, limit: int, now: float) -> Taken:
+    def _read_slice(self, new: int, limit: int, offset_s: float) -> Taken:
         hooks: list[Hook] = []
         names: list[str] = []
         bad_before = self._bad_count
         for _ in range(min(limit, len(self._waiting))):
             name = self._waiting.popleft()
             try:
-                hook, version = self._read_hook(new, name, now)
+                hook, version = self._read_hook(new, name, offset_s)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -169,14 +170,14 @@ class Spool:
             self._trim_bad()
         return Taken(tuple(hooks), tuple(names))
 
-    def _read_hook(self, new: int, name: str, now: float) -> tuple[Hook, Version]:
+    def _read_hook(self, new: int, name: str, offset_s: float) -> tuple[Hook, Version]:
         data, found = _read_file(new, name)
         launch_id, payload = _understand(data)
         if isinstance(error := payload.get("error"), str):
             payload = {**payload, "error": REDACTOR.text(error)}  # the one free text of which something is shown
-        waited_s = max(0.0, time.time() - found.st_ctime)  # both by the same clock, which may differ from the caller's
+        at = min(found.st_ctime, time.time()) + offset_s  # of the file system's clock, which may differ from the caller's
         said = self._read_said(launch_id, payload)
-        return Hook(launch_id, *read_payload(payload), at=now - waited_s, said=said), _version(found)
+        return Hook(launch_id, *read_payload(payload), at=at, said=said), _version(found)
 
     def _put_aside(self, new: int, name: str) -> None:
         """Move what is no hook to where a person may look at it."""

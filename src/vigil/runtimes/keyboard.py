@@ -33,6 +33,11 @@ async def read_pane(call: Call, pane: str) -> Pane | None:
     return Pane(words[0] == "1", words[1] == "1")
 
 
+async def read_visible(call: Call, pane: str) -> bytes | None:
+    """Read what a pane shows now, without the lines above it; None if the server gave no answer."""
+    return await call("capture-pane", "-p", "-t", pane)
+
+
 async def paste(call: Call, pane: str, buffer: str, text: str) -> str | None:
     """Paste a text, bracketed where the program can take that; `pasted`, `refused`, or None if nobody can tell."""
     loaded = await call("load-buffer", "-b", buffer, "-", stdin=text.encode("utf-8", "replace"))
