@@ -438,3 +438,16 @@ def test_a_role_that_comes_back_while_its_old_ones_still_leave_takes_other_slots
     end_draining(stage)
     assert sorted(shown(stage)) == [2, 3]
     assert not before & stage.machine.sessions.keys()
+
+
+@pytest.mark.parametrize("verb", ["stop", "restart", "rm"])
+def test_who_asks_while_a_drain_waits_for_a_person_does_not_wait(verb: str) -> None:
+    stage = serving(make_role(replicas=1))
+    ask(stage)
+    settle(stage)
+    old = there(stage, 0)
+    assert stage.state(old.id) == "ending"
+
+    effects = stage.tell(Asked(verb, old.id, "alice"))
+
+    assert [effect.unless_attended for effect in effects if isinstance(effect, EndLaunch)] == [False]

@@ -7,7 +7,7 @@ from vigil.core.book import Book
 from vigil.core.dying import bury
 from vigil.core.effects import Purge
 from vigil.core.events import Asked, Ended
-from vigil.core.intents import intend
+from vigil.core.intents import intend, spares_people
 from vigil.core.launching import launch_when_paced
 from vigil.core.model import After, Axis, Cause, Fact, Session, State
 
@@ -21,7 +21,8 @@ def end(book: Book, session: Session, event: Asked, after: After, now: float) ->
         intent = session.intent or intent
     book.become(session, now, State.ENDING, f"{event.verb} by {event.actor}", hold=None, after=after, intent=intent)
     in_flight = launch.id in book.spawning and launch.ended_at is None
-    if not ending and not in_flight:  # a spawn in flight is ended when it has come to life; one that died already does not
+    waits = spares_people(session.intent)  # for a person to leave: who asks does not wait for that
+    if (not ending or waits) and not in_flight:  # a spawn in flight is ended when it has come to life; the dead do not
         book.end_all(launch)
 
 
