@@ -1,7 +1,8 @@
 """Runs the measurements: python -m bench [--quick] [--write] [NAME...]
 
-For each size, a group of systems is started with so many agents, all measurements are made on them, and they are stopped. The
-pollers among them form a group of their own, so that their work does not disturb the others.
+First come those that start what they need themselves, while nothing else is up. Then, for each size, a group of systems is
+started with so many agents, all other measurements are made on them, and they are stopped. The pollers among them form a group
+of their own, so that their work does not disturb the others.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import adoption, detection, idle, listing, per_session, sweep
+from bench import adoption, bringup, detection, idle, listing, per_session, plan, sweep
 from bench.harness import Run
 from bench.machine import read_machine
 from bench.ours import Vigil
@@ -43,6 +44,14 @@ class Measurement:
     is_meant: Callable[[System, int], bool] = lambda _system, _size: True
 
 
+@dataclass(frozen=True)
+class Lone:
+    """Something that is measured while no system is up, with a size of its own."""
+
+    name: str
+    measure: Callable[[Run, bool], list[dict[str, Any]]]
+
+
 def is_ours(system: System, _size: int) -> bool:
     """Say whether a system is Vigil."""
     return isinstance(system, Vigil)
@@ -61,6 +70,8 @@ MEASUREMENTS = (  # in this order: what must find the systems untouched comes fi
     Measurement("adoption", adoption.measure, is_meant=is_ours),
     Measurement("sweep", sweep.measure, sizes=(200, 1000), is_meant=is_swept),
 )
+LONE = (Lone("plan", plan.measure), Lone("bringup", bringup.measure))
+NAMES = [measurement.name for measurement in (*LONE, *MEASUREMENTS)]
 ALL_SIZES = sorted({size for measurement in MEASUREMENTS for size in measurement.sizes})
 
 
@@ -81,12 +92,16 @@ def main(argv: list[str]) -> int:
     def say(words: str) -> None:
         print(f"bench {time.monotonic() - began:5.0f} s  {words}", file=sys.stderr, flush=True)
 
-    wanted = [measurement for measurement in MEASUREMENTS if not options.names or measurement.name in options.names]
-    results: dict[str, list[dict[str, Any]]] = {measurement.name: [] for measurement in wanted}
+    names = options.names or NAMES
+    wanted = [measurement for measurement in MEASUREMENTS if measurement.name in names]
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES if name in names}
     try:
         with Run() as run:
             machine = read_machine(run.folder, options.quick)
             try:
+                for lone in (lone for lone in LONE if lone.name in names):
+                    say(lone.name)
+                    results[lone.name] += lone.measure(run, options.quick)
                 for size in options.size or ALL_SIZES:
                     for group in groups(run):
                         measure_group(group, size, wanted, results, options.quick, say)
@@ -139,18 +154,21 @@ def show(tables: dict[str, list[dict[str, Any]]], quick: bool) -> dict[str, str]
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Read the command line."""
-    names = [measurement.name for measurement in MEASUREMENTS]
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Vigil side by side with other supervisors.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure (default: all): {', '.join(names)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure (default: all): {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="shorter and rougher: a few minutes")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
     parser.add_argument(
-        "--size", type=int, action="append", choices=ALL_SIZES, help="how many sessions; may be given again (default: all)"
+        "--size",
+        type=int,
+        action="append",
+        choices=ALL_SIZES,
+        help=f"how many sessions; may be given again (default: all); {' and '.join(lone.name for lone in LONE)} have their own",
     )
     options = parser.parse_args(argv)
     for name in options.names:
-        if name not in names:
-            parser.error(f"{name!r} is no measurement; use {', '.join(names)}")
+        if name not in NAMES:
+            parser.error(f"{name!r} is no measurement; use {', '.join(NAMES)}")
     return options
 
 

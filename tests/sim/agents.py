@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from tests.sim.world import World
 
 PAUSE_S = (120.0, 2400.0)  # between two words
+NO_PROMISE_S = 300.0  # so often it is asked whether there is one
 FINISH_CHANCE = 0.01  # with each word, of those that ever finish
 LIFE_ONLY = ""  # a sign of life that says nothing more
+HEARTBEAT = {"event": "heartbeat"}
 
 
 def _hook(name: str, **more: str) -> dict[str, Any]:
@@ -80,6 +82,8 @@ class Agents:
         """An agent begins its day."""
         if body.agent is not None:
             self._world.engine.after(self._world.chances(body.session_id).uniform(1.0, 300.0), self._speak, body)
+        if body.agent is not None and self._world.role_of(body.session_id) is not None:
+            self._world.engine.after(self._world.chances(f"{body.session_id} beats").uniform(0.5, 9.0), self._beat, body)
 
     def _speak(self, body: Body) -> None:
         world, agent = self._world, body.agent
@@ -93,9 +97,29 @@ class Agents:
             world.say("agent", body.launch_id, "finishes")
             world.host.end(body, agent, exit_code=0, why="itself")
             return
-        if body.kind is RuntimeKind.HEADLESS and chances.random() < 0.3:  # it prints, and its output is read
-            if world.daemon.runs:
-                world.daemon.feed(Observed(body.launch_id, (), active_at=world.daemon.clock()))
+        if body.kind is RuntimeKind.HEADLESS and chances.random() < 0.3:
+            self._print(body)
             return
         payload, meant = chances.choice(WORDS)
-        world.spool.write(body, payload, meant)
+        if not body.muted:
+            world.spool.write(body, payload, meant)
+
+    def _print(self, body: Body) -> None:
+        """It prints, and its output is read."""
+        if self._world.daemon.runs:
+            self._world.daemon.feed(Observed(body.launch_id, (), active_at=self._world.daemon.clock()))
+
+    def _beat(self, body: Body) -> None:
+        """Give the signs of life that its role promises, if there is such a promise."""
+        world, agent = self._world, body.agent
+        health = world.health_of(body.session_id)
+        if agent is None or not agent.alive:
+            return
+        pace = world.chances(f"{body.session_id} beats").uniform(*((1.1, 1.9) if body.late_beats else (0.5, 0.95)))
+        world.engine.after(pace * (health.heartbeat_s if health is not None else NO_PROMISE_S), self._beat, body)
+        if agent.stopped or body.silent or health is None:
+            return
+        if not body.muted:
+            world.spool.write(body, HEARTBEAT, LIFE_ONLY)
+        elif body.kind is RuntimeKind.HEADLESS:
+            self._print(body)

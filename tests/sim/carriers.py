@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.sim.host import Body, Process
-from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Look, Purge, RepairSocket, Spawn
+from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Interrupt, Look, Purge, RepairSocket, Spawn
 from vigil.core.events import Attended, Closed, Ended, Launched, LaunchFailed
 from vigil.core.model import Axis, Fact, Launch, Session
 
@@ -43,6 +43,8 @@ class Carriers:
             self._spawn(effect, SPAWN_S)
         elif isinstance(effect, EndLaunch):
             self._one_at_a_time(effect.launch.id, lambda: self._end(effect))
+        elif isinstance(effect, Interrupt):
+            self._one_at_a_time(effect.launch.id, lambda: self._interrupt(effect.launch))
         elif isinstance(effect, CloseLaunch):
             self._one_at_a_time(effect.launch.id, lambda: self._close(effect.launch))
         elif isinstance(effect, Look):
@@ -127,6 +129,7 @@ class Carriers:
         body.ignores_term = chances.random() < 0.1
         body.ignores_hup = chances.random() < 0.15
         body.slow_to_end_s = chances.choice((0.02, 0.02, 0.5, 4.0))
+        body.when_interrupted = world.chances(f"{session.id} interrupted").choice(("ignores", "ignores", "dies", "exits"))
         return body
 
     def launched(self, body: Body, session: Session, adopted: bool = False) -> Launched:
@@ -166,12 +169,27 @@ class Carriers:
         world, launch = self._world, effect.launch
         body = world.host.bodies.get(launch.id)
         world.promises.ending(effect, body)
-        if body is not None and effect.unless_attended and body.attached and body.pane_is_open:
+        if effect.unless_attended and self._is_attended(body):
             world.daemon.later(0.0, self._finish, launch.id, Attended(launch.id, "a person is attached"))
             return
         grace_s = effect.grace_s if launch.ended_at is None else min(effect.grace_s, SURVIVOR_GRACE_S)
         agents = [] if body is None else self._agents_of(launch, body)
         self._terminate(body, launch, agents, grace_s, lambda: self._end_rest(launch, body))
+
+    @staticmethod
+    def _is_attended(body: Body | None) -> bool:
+        return body is not None and body.attached > 0 and body.pane_is_open
+
+    def _interrupt(self, launch: Launch) -> None:
+        """Ask an agent to leave what it does; whether it ends for that is its own matter, and nobody waits for it here."""
+        world, body, agent = self._world, self._world.host.bodies.get(launch.id), self._world.host.find(launch.agent)
+        if self._is_attended(body):
+            world.daemon.later(0.0, self._finish, launch.id, Attended(launch.id, "a person is attached"))
+            return
+        if body is not None and agent is not None and agent.alive:
+            world.promises.signalled(launch, body, agent)
+            world.host.interrupt(body, agent)
+        self._done(launch.id)
 
     def _agents_of(self, launch: Launch, body: Body) -> list[Process]:
         """Return the processes an effect may signal: those it names; of a birth that was not told, those of its record."""

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from tests.sim.adoption import adopt
 from vigil.core.effects import Effect, Persist, SetTimer, Tell
-from vigil.core.events import Condition, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
+from vigil.core.events import Applied, Condition, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
 from vigil.core.incidents import host_incident
 from vigil.core.machine import Machine
 from vigil.core.model import IncidentKind, Session
+from vigil.core.roles import Role
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -41,6 +42,10 @@ class Daemon:
         self.offset = EPOCH  # its clock is the wall's at boot, and steady from then on
         self.doom: str | None = None  # where in its next step it is killed
         self.known: dict[str, Session] = {}  # as decided
+        self.roles: dict[str, Role] = {}
+        self._was: dict[str, Session | None] = {}  # what the last event changed, as it was before
+        self._was_role: dict[str, Role | None] = {}
+        self._boots = 0  # of the host, that a daemon has started on
         self.machine = Machine()
         self._begin()
 
@@ -80,15 +85,18 @@ class Daemon:
         self.life += 1
         self.runs = True
         stored, incidents = world.store.read_sessions(), world.store.read_incidents()
-        self.machine = Machine(stored, incidents)
+        self.machine = Machine(stored, incidents, roles := world.store.read_roles())
         self.known = {session.id: session for session in stored}
+        self.roles = {role.key: role for role in roles}
+        booted, self._boots = self._boots != world.host.boots, world.host.boots
         world.notifier.begin()
         for incident in incidents:
             if incident.resolved_at is None:
                 world.notifier.tell(incident)
         world.carriers.begin()
         world.senses.begin()
-        self._queue.append(Resumed())
+        world.admission.begin()  # before anybody is launched
+        self._queue.append(Resumed(booted))
         for session in stored:
             event = adopt(world, session)
             if event is not None:
@@ -181,17 +189,44 @@ class Daemon:
         world = self._world
         effects = self.machine.handle(event, self.clock())
         world.handled(event, effects)
+        self._was, self._was_role = {}, {}
         for effect in effects:
             if isinstance(effect, Persist):
-                for session_id in effect.removed:
-                    self.known.pop(session_id, None)
-                for session in effect.sessions:
-                    self.known[session.id] = session
+                self._take_in(effect)
             elif isinstance(effect, Tell) and (self._writing or not world.store.is_well):
                 self.later(TELL_S, world.notifier.tell, effect.incident)
         world.promises.decided(event, effects)
         self._unwritten.append((event, effects))
         self._write_all()
+
+    def _take_in(self, change: Persist) -> None:
+        for session_id in change.removed:
+            self._was[session_id] = self.known.pop(session_id, None)
+        for session in change.sessions:
+            self._was.setdefault(session.id, self.known.get(session.id))
+            self.known[session.id] = session
+        for key in change.removed_roles:
+            self._was_role[key] = self.roles.pop(key, None)
+        for role in change.roles:
+            self._was_role.setdefault(role.key, self.roles.get(role.key))
+            self.roles[role.key] = role
+
+    def was(self, session_id: str) -> Session | None:
+        """Return a session as it was before the last event."""
+        return self._was[session_id] if session_id in self._was else self.known.get(session_id)
+
+    def was_role(self, key: str) -> Role | None:
+        """Return a role as it was before the last event."""
+        return self._was_role[key] if key in self._was_role else self.roles.get(key)
+
+    def replicas(self, key: str) -> list[Session]:
+        """Return the sessions of a role."""
+        return [session for session in self.known.values() if session.role == key]
+
+    def were(self, key: str) -> list[Session]:
+        """Return the sessions of a role as they were before the last event."""
+        before = [self.was(session_id) for session_id in {**self.known, **self._was}]
+        return [session for session in before if session is not None and session.role == key]
 
     def _write_all(self) -> None:
         """Write what was decided, in order, and act on it; a store that is not well is waited for."""
@@ -250,6 +285,10 @@ class Daemon:
             return
         self._world.store.write(change)
         self._world.people.heard(event)
+        if isinstance(event, Applied):
+            for entry in change.log:
+                if entry.kind.startswith("session.asked-"):
+                    self._world.people.asked_for(entry.session_id or "", entry.kind.removeprefix("session.asked-"), "alice")
         for session_id in change.removed:
             self._world.people.removed(session_id)
         self._world.promises.written(change)

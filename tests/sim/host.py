@@ -58,6 +58,9 @@ class Body:
     known: frozenset[str] = frozenset()  # those of them who had, when its death was told
     told: Oom | None = None  # and what was known of want of memory then
     silent: bool = False
+    muted: bool = False  # it does what it does, and gives no signs of life
+    late_beats: bool = False  # it gives them, and each too late
+    when_interrupted: str = "ignores"  # or dies, or exits
     unseen: bool = False  # the kernel's word of its end gets lost
 
     def processes(self) -> list[Process]:
@@ -173,6 +176,14 @@ class Host:
                 return
             delay_s = body.slow_to_end_s if process.role in ("agent", "command") else 0.01
             self._engine.after(delay_s, self.end, body, process, None, number, why)
+
+    def interrupt(self, body: Body, process: Process) -> None:
+        """Send what Ctrl-C does: an agent may end for it, after a while; a shell around it waits for its agent."""
+        ends = process is body.agent and not process.stopped and process.unkillable_until <= self._engine.now
+        if ends and body.when_interrupted == "dies":
+            self._engine.after(body.slow_to_end_s, self.end, body, process, None, signal.SIGINT, "vigil")
+        elif ends and body.when_interrupted == "exits":
+            self._engine.after(body.slow_to_end_s, self.end, body, process, 0, None, "vigil")
 
     def reboot(self) -> None:
         """Everything ends at once, and nobody records it."""

@@ -14,30 +14,55 @@ from typing import Any
 
 from tests.sim.run import Outcome, live_through
 from tests.sim.scenarios import draw_plan
-from vigil.core import activity, asked, death, doubting, escalate, incidents, liveness, machine, restart, waiting
+from vigil.core import (
+    activity,
+    asked,
+    charging,
+    death,
+    doubting,
+    escalate,
+    incidents,
+    intents,
+    liveness,
+    machine,
+    pulses,
+    restart,
+    shifts,
+    teams,
+    waiting,
+)
 from vigil.core.events import (
+    Applied,
     Condition,
     Interrupted,
+    MemoryRead,
     Noted,
-    Respecified,
-    RoleDeclared,
-    RoleForgotten,
     RuntimeEnded,
+    ShiftAborted,
+    ShiftAsked,
     Withdrawn,
 )
 from vigil.core.liveness import Cell, Patience, Verdict
-from vigil.core.model import Cause, DoubtKind, IncidentKind, RestartWhen, Severity
+from vigil.core.model import Cause, DoubtKind, IncidentKind, RestartWhen, Severity, State
 
 SEEDS = 60  # a mutant that none of them notices has survived
 
 # Nothing produces these yet: the issues that bring them bring their mutants to life.
-NOT_YET = {Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED}
-NO_TEAMS = {RoleDeclared, RoleForgotten, Respecified}  # no world has teams so far
+NOT_YET = {Cause.STALLED}
+HEARD_IN = {
+    Condition: "killed",
+    Interrupted: "killed",
+    RuntimeEnded: "tmux",
+    Withdrawn: "disk",
+    Applied: "teams",
+    MemoryRead: "teams",
+    ShiftAsked: "shifts",
+    ShiftAborted: "shifts",
+}
 QUIET_KINDS = {
     IncidentKind.STALLED,
     IncidentKind.TAINTED,
     IncidentKind.UNHEALTHY_PROBER,
-    IncidentKind.LOW_MEMORY,
     IncidentKind.UNDELIVERED,
 }
 
@@ -76,6 +101,8 @@ def mutants() -> Iterator[Mutant]:
     yield from _charges()
     yield from _incidents()
     yield from _handlers()
+    yield from _teams()
+    yield from _shifts()
     yield from _words()
 
 
@@ -155,7 +182,8 @@ def _scenario(cause: Cause) -> str:
     """Return the kind of bad day on which there are many such deaths."""
     if cause in (Cause.OOM, Cause.LIMIT, Cause.AUTH):
         return "walls"
-    return {Cause.HOST_REBOOTED: "host", Cause.SERVER_DIED: "tmux"}.get(cause, "crashes")
+    by_cause = {Cause.HOST_REBOOTED: "host", Cause.SERVER_DIED: "tmux", Cause.POLICY: "shifts", Cause.UNHEALTHY: "signs"}
+    return by_cause.get(cause, "crashes")
 
 
 def _incidents() -> Iterator[Mutant]:
@@ -166,26 +194,56 @@ def _incidents() -> Iterator[Mutant]:
     for kind, severity in escalate.SEVERITY.items():
         if kind not in QUIET_KINDS:
             instead = Severity.WARNING if severity is not Severity.WARNING else Severity.URGENT
-            scenario = {"late-daemon": "disk", "mass-death": "many", "limit": "walls", "auth": "walls"}.get(kind, "tmux")
+            by_kind = {"late-daemon": "disk", "mass-death": "many", "limit": "walls", "auth": "walls", "low-memory": "teams"}
+            scenario = by_kind.get(kind, "tmux")
             yield Mutant("severity", f"{kind} is {instead}", _set(escalate.SEVERITY, kind, instead), scenario)
 
 
 def _handlers() -> Iterator[Mutant]:
     """Every event, every verb and every timer has an answer."""
     for event in machine.HANDLERS:
-        if event is not Noted and event not in NO_TEAMS:  # a line in the log, for people
-            scenario = {Condition: "killed", Interrupted: "killed", RuntimeEnded: "tmux", Withdrawn: "disk"}.get(event)
-            yield Mutant("events", f"{event.__name__} is not heard", _set(machine.HANDLERS, event, _nothing), scenario)
+        if event is not Noted:  # a line in the log, for people
+            yield Mutant(
+                "events", f"{event.__name__} is not heard", _set(machine.HANDLERS, event, _nothing), HEARD_IN.get(event)
+            )
     for verb in asked.VERBS:
         yield Mutant("verbs", f"{verb} does nothing", _set(asked.VERBS, verb, _nothing), "people")
     for reason in asked.ENDED_BY_RESET:
         left = tuple(other for other in asked.ENDED_BY_RESET if other != reason)
-        scenario = "people" if reason == "backoff" else "walls"
+        scenario = {"backoff": "people", "saturated": "people", "cold-start": "teams"}.get(reason, "walls")
         yield Mutant("reset", f"{reason} goes on", _swap(asked, "ENDED_BY_RESET", left), scenario)
     for kind in waiting.TIMERS:
-        yield Mutant(
-            "timers", f"{kind} does nothing", _set(waiting.TIMERS, kind, _nothing), "tmux" if kind == "incidents" else None
-        )
+        scenario = {"incidents": "tmux", "pulse": "signs", "memory": "teams", "drain": "shifts"}.get(kind, "everything")
+        yield Mutant("timers", f"{kind} does nothing", _set(waiting.TIMERS, kind, _nothing), scenario)
+    for kind in waiting.ROLE_TIMERS:
+        scenario = "shifts" if kind == "shift" else "teams"
+        yield Mutant("timers", f"{kind} of a role does nothing", _set(waiting.ROLE_TIMERS, kind, _nothing), scenario)
+
+
+def _teams() -> Iterator[Mutant]:
+    """DESIGN 4.3, 4.4: what a manifest asks for, one charge for an event, and when silence is no reason to end anybody."""
+    for do in teams.STEPS:
+        yield Mutant("steps", f"{do} does nothing", _set(teams.STEPS, do, _nothing), "teams")
+    for seconds in (0.0, 3.0):
+        yield Mutant("charging", f"an event lasts {seconds:g} s", _swap(charging, "EVENT_S", seconds), "teams")
+    for number, row in enumerate(pulses.KEEPS):
+        left = pulses.KEEPS[:number] + pulses.KEEPS[number + 1 :]
+        yield Mutant("keeps", f"{row.why} is dropped", _swap(pulses, "KEEPS", left), "signs")
+    for state in waiting.WAITING:
+        yield Mutant("waits", f"{state} waits for nothing", _swap(waiting, "WAITING", waiting.WAITING - {state}), "teams")
+
+
+def _shifts() -> Iterator[Mutant]:
+    """A shift: each of its phases, who keeps a slot, who is not disturbed, and whose intents spare people."""
+    for phase in shifts.PHASES:
+        yield Mutant("phases", f"{phase} is for ever", _set(shifts.PHASES, phase, _nothing), "shifts")
+    for state in sorted(shifts.KEPT - {State.PARKED}):
+        yield Mutant("kept", f"{state} is replaced", _swap(shifts, "KEPT", shifts.KEPT - {state}), "shifts")
+    for activity_ in sorted(shifts.QUIET):
+        yield Mutant("quiet", f"{activity_} is disturbed", _swap(shifts, "QUIET", shifts.QUIET - {activity_}), "shifts")
+    for cause in sorted(intents.BY_POLICY - NOT_YET):
+        left = intents.BY_POLICY - {cause}
+        yield Mutant("intents", f"{cause} spares nobody", _swap(intents, "BY_POLICY", left), _scenario(cause))
 
 
 def _words() -> Iterator[Mutant]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vigil.core.events import Asked, Declared, Event
+from tests.sim.manifests import WORKSPACE
+from vigil.core.events import Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
 from vigil.core.model import DoubtKind, RestartPolicy, RestartWhen, RuntimeKind, Session, Spec, State
+from vigil.core.roles import Manifest, Role, RoleSpec
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -24,7 +27,12 @@ class People:
         self.seen: set[str] = set()
         self.removing: set[str] = set()
         self._verb: dict[str, tuple[str, float]] = {}  # the last thing that was durably asked of a session, and when
+        self._ways: dict[str, tuple[object, ...]] = {}  # how roles come back
+        self._changed_at: dict[str, float] = {}
+        self.manifest = Manifest(WORKSPACE, ())  # the file, as it was saved last
         self.worst: dict[tuple[str, str], str] = {}  # what somebody will type at a moment of a session
+
+        self.comes: dict[str, float] = {}  # who attaches to a session when policy is about to end it, and for how long
 
     def declare(self, name: str) -> None:
         """Somebody wants a session; one of the same name must not exist."""
@@ -51,6 +59,55 @@ class People:
         session = self._world.store.sessions.get(session_id)
         if session is not None:
             self._world.daemon.feed(Asked(verb, session_id, "alice"))
+
+    def apply(self, at_once: bool = False) -> None:
+        """Somebody applies the manifest."""
+        self._world.daemon.start()
+        if self.manifest.roles:
+            self._world.daemon.feed(Applied(self.manifest, "alice", at_once))
+
+    def scale(self, key: str, replicas: int) -> bool:
+        """Somebody changes the number of replicas; refused while the role is shifted."""
+        self._world.daemon.start()
+        role = self._world.daemon.roles.get(key)
+        if role is None or role.shift is not None:
+            return False
+        manifest = Manifest(WORKSPACE, (replace(role.spec, replicas=replicas),))
+        self._world.daemon.feed(Applied(manifest, "alice", only=(key,)))
+        return True
+
+    def take_down(self, team: str) -> None:
+        """Somebody takes a team down; the file stays."""
+        self._world.daemon.start()
+        keys = tuple(role.key for role in self._team(team))
+        if keys:
+            self._world.daemon.feed(Applied(Manifest(WORKSPACE, ()), "alice", only=keys))
+
+    def shift(self, team: str, timeout_s: float) -> bool:
+        """Somebody shifts a team; refused while it is being shifted."""
+        self._world.daemon.start()
+        roles = self._team(team)
+        if not roles or any(role.shift is not None for role in roles):
+            return False
+        keys = tuple(role.key for role in sorted(roles, key=lambda role: (role.declared_at, role.key)))
+        self._world.daemon.feed(ShiftAsked(keys, "alice", timeout_s))
+        return True
+
+    def abort(self, team: str) -> bool:
+        """Somebody ends a shift where it is."""
+        self._world.daemon.start()
+        keys = tuple(role.key for role in self._team(team) if role.shift is not None)
+        if keys:
+            self._world.daemon.feed(ShiftAborted(keys, "bob"))
+        return bool(keys)
+
+    def abort_all(self) -> None:
+        """Somebody has waited long enough."""
+        for team in sorted({role.spec.team for role in self._world.daemon.roles.values()}):
+            self.abort(team)
+
+    def _team(self, team: str) -> list[Role]:
+        return [role for role in self._world.daemon.roles.values() if role.spec.team == team]
 
     def revive(self, session_id: str) -> None:
         """Somebody has a look, and starts what is not running."""
@@ -80,6 +137,18 @@ class People:
             self.existing.add(event.session_id)
         elif isinstance(event, Asked):
             self._note(event)
+        elif isinstance(event, Applied):
+            self._changed_at |= {role.key: self._world.daemon.clock() for role in event.manifest.roles if self._is_new(role)}
+
+    def _is_new(self, role: RoleSpec) -> bool:
+        """Say whether a role comes back in another way than before."""
+        way = (role.spec.restart, role.autostart)
+        before, self._ways[role.key] = self._ways.get(role.key), way
+        return before != way
+
+    def asked_for(self, session_id: str, verb: str, by: str) -> None:
+        """What a manifest asked of a replica is durable."""
+        self._note(Asked(verb, session_id, by))
 
     def _note(self, event: Asked) -> None:
         session = self._world.store.sessions.get(event.session_id)
@@ -91,9 +160,16 @@ class People:
         if event.verb in ("stop", "rm", "restart"):
             self._verb[event.session_id] = (event.verb, now)
         elif event.verb == "start" or (event.verb == "reset" and session is not None and session.state is not State.STOPPED):
-            if event.verb == "reset" and self.stopped(event.session_id):
-                return  # what was stopped stays so
-            self._verb[event.session_id] = (event.verb, now)
+            for session_id in self._meant(event):
+                if event.verb == "start" or not self.stopped(session_id):  # what was stopped stays so
+                    self._verb[session_id] = (event.verb, now)
+
+    def _meant(self, event: Asked) -> list[str]:
+        """Return the sessions that a command is about: a reset is about all replicas of a role."""
+        session = self._world.store.sessions.get(event.session_id)
+        if event.verb != "reset" or session is None or session.role is None:
+            return [event.session_id]
+        return [other.id for other in self._world.store.sessions.values() if other.role == session.role]
 
     def removed(self, session: str) -> None:
         """A session is gone, as somebody wanted."""
@@ -102,6 +178,10 @@ class People:
     def stopped(self, session_id: str) -> bool:
         """Say whether the last thing anybody asked of a session was to stop."""
         return self._verb.get(session_id, ("", 0.0))[0] == "stop"
+
+    def changed(self, session: Session, since: float) -> bool:
+        """Say whether the policy of a session's role was changed since a moment of the daemon's clock."""
+        return self._changed_at.get(session.role or "", 0.0) >= since
 
     def wants_anew(self, session_id: str, since: float) -> bool:
         """Say whether somebody asked something of a session since a moment."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from vigil.core.effects import Persist
 from vigil.core.model import Death, Incident, Intent, Session
-from vigil.store.store import INCIDENT, SESSION
+from vigil.core.roles import Role
+from vigil.store.store import INCIDENT, ROLE, SESSION
 
 UNTOLD_KEPT = 200
 
@@ -14,6 +15,7 @@ class Store:
 
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
+        self.roles: dict[str, Role] = {}
         self.deaths: dict[str, Death] = {}  # by launch id
         self.intents: dict[str, list[Intent]] = {}  # by launch id
         self.incidents: dict[str, Incident] = {}
@@ -31,6 +33,10 @@ class Store:
             self.sessions.pop(session_id, None)
             self.deaths = {key: death for key, death in self.deaths.items() if death.session_id != session_id}
             self.intents = {key: found for key, found in self.intents.items() if found[0].session_id != session_id}
+        for key in change.removed_roles:
+            self.roles.pop(key, None)
+        for role in change.roles:
+            self.roles[role.key] = role
         for session in change.sessions:
             self.sessions[session.id] = session
         for death in change.deaths:
@@ -43,6 +49,10 @@ class Store:
     def read_sessions(self) -> list[Session]:
         """Read every session as a new daemon does."""
         return [SESSION.validate_json(SESSION.dump_json(session)) for session in self.sessions.values()]
+
+    def read_roles(self) -> list[Role]:
+        """Read every role as a new daemon does."""
+        return [ROLE.validate_json(ROLE.dump_json(role)) for role in self.roles.values()]
 
     def read_incidents(self) -> list[Incident]:
         """Read the incidents that are open, or over and perhaps not told so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.sim.faults import TEAMS
 from tests.sim.faults.sizes import between
 from tests.sim.run import live_through
 from tests.sim.scenarios import Fault, Plan, draw_plan
@@ -22,7 +23,7 @@ WORLDS = {
 }
 
 # Unknown when these worlds were drawn, each from all faults there were.
-NEWER = frozenset({"memory runs out", "agent meets its limit", "agent is locked out", "stopped agent loses its pane"})
+NEWER = TEAMS | {"memory runs out", "agent meets its limit", "agent is locked out", "stopped agent loses its pane"}
 
 
 @pytest.mark.parametrize("name", WORLDS)

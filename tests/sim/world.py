@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from tests.sim.admission import Admission
 from tests.sim.agents import Agents
 from tests.sim.carriers import Carriers
 from tests.sim.daemon import EPOCH, Daemon
 from tests.sim.engine import Engine
 from tests.sim.excuses import Excuse
 from tests.sim.faults import FAULTS
-from tests.sim.faults.servers import go_on
+from tests.sim.faults.servers import go_on, somebody_attaches
 from tests.sim.host import Body, Host, Process
 from tests.sim.keeper import Keeper
+from tests.sim.manifests import draw_manifest
 from tests.sim.memory import Memory
 from tests.sim.notifier import Notifier
 from tests.sim.people import People, is_locked_out
@@ -24,12 +26,14 @@ from tests.sim.senses import Senses
 from tests.sim.spool import Spool
 from tests.sim.store import Store
 from tests.sim.story import Line
-from vigil.core.effects import Effect, EndLaunch, Persist, Spawn
+from vigil.core.effects import Effect, EndLaunch, Interrupt, Persist, Spawn
 from vigil.core.events import Event
 from vigil.core.model import State
+from vigil.core.roles import Health, Role
 
 CALM_S = 1500.0  # after the last fault: the longest backoff, the longest doubt, and a little
 YOUNG_S = 3.0
+SHIFTED_S = 400.0  # a shift that takes longer is aborted once faults have stopped
 
 
 @dataclass
@@ -57,6 +61,7 @@ class World:
         self.engine = Engine()
         self.host = Host(self.engine, self._ended)
         self.memory = Memory(self)
+        self.admission = Admission(self)
         self.store = Store()
         self.people = People(self)
         self.spool = Spool(self)
@@ -71,6 +76,7 @@ class World:
         self.deafness = Excuse()  # the daemon was down, stopped or asleep
         self._blindness: dict[str, Excuse] = {}  # the agent of a session could not be read
         self.dies_young: dict[str, float] = {}  # until when a session's agents die at birth
+        self.bad_generation: dict[str, tuple[float, float]] = {}  # of a role: sessions made since then die so long after birth
         self.down_s = 1.0  # how long the daemon stays down the next time
         self._wall_set_s = 0.0
 
@@ -92,8 +98,11 @@ class World:
         """Live through the plan; a promise that breaks raises."""
         end = self.plan.hours * 3600
         self.daemon.start()
-        for number in range(self.plan.sessions):
+        for number in range(self.plan.lone):
             self.engine.at(1.0 + number * 0.2, self.people.declare, f"n{number}")
+        if self.plan.roles:
+            self.people.manifest = draw_manifest(self.chances("manifest"), self.plan.roles)
+            self.engine.at(5.0, self.people.apply)
         for fault in self.plan.faults:
             self.engine.at(fault.at, self._strike, fault)
         if not self.engine.run(end, at_most):
@@ -125,14 +134,20 @@ class World:
         self.dies_young.clear()
         self.carriers.fate.clear()
         self.people.worst.clear()
+        self.people.comes.clear()
         self.senses.trouble.clear()
         self.senses.late_s.clear()
         self.store.full, self.store.slow_s = False, 0.0
         self.notifier.down = False
         self.spool.trouble = ""
         self.daemon.doom = None
+        self.bad_generation.clear()
+        self.promises.healing()
         for body in self.host.bodies.values():
             body.attached = 0
+            body.muted = body.late_beats = False
+            if self.role_of(body.session_id) is not None:
+                body.silent = False
             if body.server is not None:
                 go_on(body)
             for process in body.processes():
@@ -143,8 +158,13 @@ class World:
             if body.named and body.command is not None and not body.lives:  # somebody leaves the shell of a dead agent
                 self.host.end(body, body.command, exit_code=0, why="itself")
         self.daemon.start()
+        self.admission.change(None)
         for delay_s in (30.0, 120.0, 420.0, 800.0):
             self.engine.after(delay_s, self._look_after)
+        if self.plan.roles:
+            self.engine.after(5.0, self.people.apply)
+            self.engine.after(SHIFTED_S, self.people.abort_all)
+            self.engine.after(SHIFTED_S + 10.0, self.people.apply)
 
     def _look_after(self) -> None:
         """What needs a human gets one: what could not be ended, an orphan nobody may replace, an agent nobody lets in."""
@@ -168,6 +188,8 @@ class World:
                         self.people.at_moment("death", session)
             elif self.people.worst and isinstance(effect, Spawn):
                 self.people.at_moment("spawn", effect.session)
+            elif isinstance(effect, EndLaunch | Interrupt) and effect.launch.session_id in self.people.comes:
+                somebody_attaches(self, effect.launch.session_id, self.people.comes.pop(effect.launch.session_id))
             elif self.people.worst and isinstance(effect, EndLaunch):
                 session = self.daemon.known.get(effect.launch.session_id)
                 if session is not None:
@@ -195,6 +217,15 @@ class World:
                 chances.uniform(0.01, YOUNG_S), self.host.end, body, body.agent, chances.choice((0, 1, 1)), None, "itself"
             )
 
+        self._spoil(body)
+
+    def _spoil(self, body: Body) -> None:
+        """Let an agent of a bad generation die soon after its birth."""
+        session = self.store.sessions.get(body.session_id)
+        since, delay_s = self.bad_generation.get(session.role or "", (0.0, 0.0)) if session is not None else (0.0, 0.0)
+        if since and session is not None and session.created_at >= since and body.agent is not None:
+            self.engine.after(delay_s, self.host.end, body, body.agent, 1, None, "itself")
+
     def _ended(self, body: Body, process: Process) -> None:
         self.say("host", body.launch_id, process.role, "ends", process.exit_code, process.signal)
         if process is body.agent:
@@ -207,6 +238,16 @@ class World:
         """Return what there is of a session's newest launch."""
         session = self.store.sessions.get(session_id)
         return self.host.bodies.get(session.launch.id) if session is not None and session.launch is not None else None
+
+    def role_of(self, session_id: str) -> Role | None:
+        """Return the role of a session; a lone one has none."""
+        session = self.store.sessions.get(session_id)
+        return self.store.roles.get(session.role or "") if session is not None else None
+
+    def health_of(self, session_id: str) -> Health | None:
+        """Return which signs of life the role of a session promises."""
+        role = self.role_of(session_id)
+        return None if role is None else role.spec.health
 
     def living(self, session_id: str) -> Body | None:
         """Return the newest launch of a session if its agent lives."""
@@ -253,4 +294,5 @@ class World:
         session = self.store.sessions.get(session_id)
         if session is not None:
             self.people.ask("rm", session_id)
-            self.engine.after(after_s, self.people.declare, session.name)
+            if session.role is None:  # the slot of a replica is filled by itself
+                self.engine.after(after_s, self.people.declare, session.name)

@@ -22,6 +22,7 @@ from tests.sim.faults.host import (
     somebody_types,
 )
 from tests.sim.faults.memory import memory_runs_out
+from tests.sim.faults.pulses import signs_of_life
 from tests.sim.faults.senses import (
     axis_cannot_be_read,
     everything_is_confused,
@@ -33,13 +34,23 @@ from tests.sim.faults.senses import (
 from tests.sim.faults.servers import (
     all_servers_are_killed,
     all_servers_hang,
+    comes_at_the_last_moment,
     pane_is_closed,
     server_hangs,
     server_is_killed,
     socket_is_lost,
     somebody_attaches,
 )
+from tests.sim.faults.shifts import shift_meets, shifts_a_team
 from tests.sim.faults.sizes import Strike
+from tests.sim.faults.teams import (
+    applies_it_again,
+    changes_a_manifest,
+    die_together,
+    memory_is_short,
+    scales,
+    takes_a_team_down,
+)
 from tests.sim.faults.vigil import (
     daemon_dies,
     daemon_is_killed,
@@ -52,7 +63,7 @@ from tests.sim.faults.vigil import (
 )
 from tests.sim.faults.walls import is_locked_out, meets_its_limit
 
-__all__ = ["FAULTS", "Strike"]
+__all__ = ["FAULTS", "TEAMS", "Strike"]
 
 FAULTS: dict[str, Strike] = {
     "agent exits": exits,
@@ -107,4 +118,26 @@ FAULTS: dict[str, Strike] = {
     "somebody restarts it": somebody_types("restart"),
     "somebody resets it": somebody_types("reset"),
     "somebody removes it": somebody_types("rm"),
+    "somebody changes a manifest": changes_a_manifest,
+    "somebody applies a manifest again": applies_it_again,
+    "somebody scales a role": scales,
+    "somebody takes a team down": takes_a_team_down,
+    "somebody comes at the last moment": comes_at_the_last_moment,
+    "team is shifted": shifts_a_team,
+    "team is shifted and meets a person": shift_meets("a person"),
+    "team is shifted and meets a kill": shift_meets("a kill"),
+    "team is shifted and meets an abort": shift_meets("an abort"),
+    "team is shifted and meets a bad generation": shift_meets("a bad generation"),
+    "replicas die together": die_together,
+    "replica gives no signs of life": signs_of_life("muted"),
+    "replica is silent": signs_of_life("silent"),
+    "replica gives late signs of life": signs_of_life("late_beats"),
+    "launches lack memory": memory_is_short,
+}
+TEAMS = frozenset(kind for kind in FAULTS if kind.startswith(("team", "replica", "launches"))) | {
+    "somebody changes a manifest",
+    "somebody applies a manifest again",
+    "somebody scales a role",
+    "somebody takes a team down",
+    "somebody comes at the last moment",
 }

@@ -72,5 +72,14 @@ def somebody_attaches(world: World, session_id: str, size: float) -> bool:
     return True
 
 
+def comes_at_the_last_moment(world: World, session_id: str, size: float) -> bool:
+    """Somebody attaches just when policy is about to end it."""
+    body = world.body(session_id)
+    if body is None or body.server is None or world.role_of(session_id) is None:
+        return False
+    world.people.comes[session_id] = size
+    return True
+
+
 def _detach(body: Body) -> None:
     body.attached = max(0, body.attached - 1)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.sim.promises.accounting import Examined, ServerDied, Sure
+from tests.sim.promises.admitting import Admitted
 from tests.sim.promises.base import MOMENTS, Broken, Promise
+from tests.sim.promises.beating import Heartbeats
 from tests.sim.promises.calming import Converges, Obeys
 from tests.sim.promises.doubting import OnlyReading, Shown, WayOut
-from tests.sim.promises.dying import Backoff, OneDeath
+from tests.sim.promises.dying import OneDeath
 from tests.sim.promises.living import CleanIdentity, IntentFirst, NoHarm, NothingLost, OneAgent, OnlyOurs
+from tests.sim.promises.replicas import Exact
+from tests.sim.promises.restarting import Backoff, Marker
+from tests.sim.promises.shifting import Rolling, ShiftEnds
 from tests.sim.promises.telling import Activity, OneIncident, OnTime
 
 if TYPE_CHECKING:
@@ -25,6 +30,12 @@ PROMISES: tuple[type[Promise], ...] = (
     Examined,
     ServerDied,
     Backoff,
+    Marker,
+    Exact,
+    Rolling,
+    ShiftEnds,
+    Heartbeats,
+    Admitted,
     WayOut,
     OnTime,
     OnlyReading,

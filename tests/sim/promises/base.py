@@ -20,6 +20,7 @@ MOMENTS = (
     "started",  # a daemon has started
     "killed",  # it is killed
     "rebooted",  # the host came up again
+    "healing",  # faults stop now
     "calm",  # faults have stopped a while ago
 )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect
-from vigil.core.events import Asked, Declared, Event
-from vigil.core.model import Cause, RestartWhen, Session, State
+from vigil.core.events import Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
+from vigil.core.model import ALIVE, After, Cause, RestartWhen, Session, State
+from vigil.core.roles import Role, RoleSpec
 
 
 class Converges(Promise):
@@ -37,6 +38,8 @@ class Converges(Promise):
 
     def _check_wanted(self, session: Session, told: str) -> None:
         policy, death = session.spec.restart, session.last_death
+        if death is not None and self.world.people.changed(session, death.at):
+            return  # what it was under when it died was another policy
         if session.state is State.STOPPED:
             self.demand(self.world.people.stopped(session.id), f"{told}, and nobody stopped it")
         elif self.world.people.stopped(session.id):
@@ -46,6 +49,8 @@ class Converges(Promise):
             self.demand(ends, f"{told}: it should have come back")
         elif session.state is State.FAILED:
             saturated = session.hold is not None and session.hold.reason == "saturated" and policy.max_restarts
+            if session.hold is not None and session.hold.until is not None:
+                self.demand(session.hold.until > self.world.daemon.clock() - 90.0, f"{told}: it should have been tried")
             self.demand(saturated or policy.when is RestartWhen.NEVER, f"{told}: it should have come back")
 
 
@@ -53,6 +58,7 @@ class Obeys(Promise):
     """What somebody asked for, and was told is done, is done."""
 
     name = "obeys"
+    ENDED_BY_RESET = ("saturated", "backoff", "limit", "auth", "cold-start")
     OVER = (State.STOPPED, State.FAILED, State.SUCCEEDED)
 
     def decided(self, event: Event, effects: list[Effect]) -> None:
@@ -62,13 +68,46 @@ class Obeys(Promise):
             session = self.world.daemon.known.get(event.session_id)
             if session is not None:
                 self._check(event.verb, session)
+        elif isinstance(event, Applied):
+            self._check_applied(event)
+        elif isinstance(event, ShiftAsked | ShiftAborted):
+            for role in (self.world.daemon.roles[key] for key in event.roles if key in self.world.daemon.roles):
+                at_once = role.shifted is not None and role.shifted.at == self.world.daemon.clock()
+                done = role.shift is None if isinstance(event, ShiftAborted) else role.shift is not None or at_once
+                self.demand(done, f"{role.key} is at {role.shift} after {type(event).__name__}")
+
+    def _check_applied(self, event: Applied) -> None:
+        """A role is as declared, or its shift is waited for; what is not declared is gone, or leaves."""
+        daemon, wanted = self.world.daemon, {role.key: role for role in event.manifest.roles}
+        keys = {*wanted, *(key for key, role in daemon.roles.items() if role.spec.workspace == event.manifest.workspace)}
+        for key in sorted(keys if event.only is None else keys & set(event.only)):
+            was, role = daemon.was_role(key), daemon.roles.get(key)
+            if key not in wanted:
+                self.demand(role is None, f"{key} is taken out, and still there")
+            elif was is None or was.shift is None or was.spec == wanted[key]:
+                self.demand(role is not None and role.spec == wanted[key], f"{key} is not as declared")
+                if role is not None and role.shift is None:
+                    self._check_slots(role, wanted[key], event.at_once)
+
+    def _check_slots(self, role: Role, wanted: RoleSpec, at_once: bool) -> None:
+        staying = [session for session in self.world.daemon.replicas(role.key) if session.after is not After.REMOVE]
+        for session in staying:
+            told = f"{session.name} is {session.state} ({session.hold}) after `vigil up`"
+            self.demand(session.index in role.slots, f"{told}, and nobody wants it")
+            self.demand(session.hold is None or session.hold.reason != "cold-start", f"{told}: it was to start")
+            same = session.spec.command == wanted.spec.command and session.spec.runtime is wanted.spec.runtime
+            self.demand(same or (session.state in ALIVE and not at_once), f"{told}, and runs something else")
+            self.demand(session.spec.restart == wanted.spec.restart, f"{told}, and comes back as before")
 
     def _check(self, verb: str, session: Session) -> None:
         if verb in ("start", "restart"):
             self.demand(session.state not in self.OVER, f"{session.name} is {session.state} after `vigil {verb}`")
         elif verb == "reset":
-            waits = session.hold is not None and session.hold.reason in ("saturated", "backoff", "limit", "auth")
-            self.demand(not waits and session.charges == 0, f"{session.name} is {session.state} after `vigil reset`")
+            role = self.world.daemon.roles.get(session.role or "")
+            charges = session.charges if role is None else role.charges
+            for one in [session] if role is None else self.world.daemon.replicas(role.key):
+                waits = one.hold is not None and one.hold.reason in self.ENDED_BY_RESET
+                self.demand(not waits and charges == 0, f"{one.name} is {one.state} ({one.hold}) after `vigil reset`")
         else:
             self.demand(
                 session.state in (State.ENDING, State.STOPPED), f"{session.name} is {session.state} after `vigil {verb}`"

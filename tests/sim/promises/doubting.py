@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tests.sim.promises.base import Broken, Promise
 from vigil.core.effects import Conclude, Effect, Persist, Spawn
-from vigil.core.events import Event, Gap, Observed, Orphaned, Swept
+from vigil.core.events import Event, Gap, MemoryRead, Observed, Orphaned, Swept
 from vigil.core.model import Axis, Fact, Reading, Session, State
 
 if TYPE_CHECKING:
@@ -24,11 +24,13 @@ class WayOut(Promise):
         State.SUSPECT: 330.0,
         State.ENDING: 75.0,
         State.CRASHED: 90.0,
+        State.FAILED: 90.0,  # where it waits for its trial
     }
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._since: dict[str, tuple[Session, float, float]] = {}  # as it is, until when it may be, if somebody can act
+        self._is_short = False  # memory is
 
     def written(self, change: Persist) -> None:
         for session_id in change.removed:
@@ -37,25 +39,51 @@ class WayOut(Promise):
             self.demand(session.why, f"{session.name} is {session.state} and does not say why")
             if session.state in (State.PENDING, State.CRASHED):
                 self.demand(session.hold is not None, f"{session.name} is {session.state} and waits for nothing")
+                self._check_cold(session)
             before = self._since.get(session.id)
             if before is None or (before[0].state, before[0].hold) != (session.state, session.hold):
                 self._check(session.id)
                 self._since[session.id] = (session, self._deadline(session), self.world.excuses.by(self.world.engine.now))
 
+    def _check_cold(self, session: Session) -> None:
+        """Only after a boot, and only a role that does not start by itself, waits for a person."""
+        before = self._since.get(session.id)
+        known = before is not None and before[0].hold == session.hold
+        if known or session.hold is None or session.hold.reason != "cold-start":
+            return
+        role = self.world.store.roles.get(session.role or "")
+        right = role is not None and not role.spec.autostart and self.world.host.boots > 1
+        self.demand(right, f"{session.name} waits for a person, though it starts by itself")
+
     def _deadline(self, session: Session) -> float:
         hold, wait_s = session.hold, self.BOUND_S.get(session.state, 0.0)
-        if hold is not None and hold.reason == "auth":
+        if session.state is State.FAILED and (hold is None or hold.until is None):
+            wait_s = math.inf
+        elif hold is not None and hold.reason in ("auth", "cold-start"):
             wait_s = math.inf  # until a person acts
+        elif hold is not None and hold.reason == "memory" and self._is_short:
+            wait_s = math.inf  # until there is some
         elif hold is not None and hold.until is not None:
-            longest_s = math.inf if hold.reason == "limit" else session.spec.restart.cap_s * (1 + session.spec.restart.jitter)
+            unbounded = hold.reason in ("limit", "saturated")
+            longest_s = math.inf if unbounded else session.spec.restart.cap_s * (1 + session.spec.restart.jitter)
             wait_s += min(longest_s, max(0.0, hold.until - self.world.daemon.clock()))
         return self.world.engine.now + wait_s
 
+    def decided(self, event: Event, effects: list[Effect]) -> None:
+        if isinstance(event, MemoryRead):
+            was_short, self._is_short = self._is_short, event.room is not None
+            if was_short and not self._is_short:
+                self._wait_anew("memory")
+
     def rebooted(self) -> None:
-        """The clock may have been set, and a limit ends at a moment of it."""
+        """The clock may have been set, and a limit ends at a moment of it, as a trial begins at one."""
+        self._wait_anew("limit")
+        self._wait_anew("saturated")
+
+    def _wait_anew(self, reason: str) -> None:
         now = self.world.engine.now
         for session_id, (session, _, _) in list(self._since.items()):
-            if session.hold is not None and session.hold.reason == "limit":
+            if session.hold is not None and session.hold.reason == reason:
                 self._since[session_id] = (session, self._deadline(session), self.world.excuses.by(now))
 
     def _check(self, session_id: str) -> None:
@@ -79,7 +107,10 @@ class OnlyReading(Promise):
     def decided(self, event: Event, effects: list[Effect]) -> None:
         if isinstance(event, Observed | Swept):
             for effect in effects:
-                self.demand(not isinstance(effect, Spawn), "a reading launches something")
+                if isinstance(effect, Spawn):
+                    role = self.world.daemon.roles.get(effect.session.role or "")
+                    shifted = role is not None and role.shift is not None and effect.session.index in role.shift.new
+                    self.demand(shifted, "a reading launches something")  # a shift goes on when its time has come
                 if isinstance(effect, Persist):
                     self.demand(not effect.deaths, "a reading records a death")
 

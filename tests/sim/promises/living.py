@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tests.sim.host import Body, Process
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, EndLaunch, Persist, Spawn
-from vigil.core.events import Asked, Event
-from vigil.core.model import Cause, Launch, Session, State
+from vigil.core.events import Asked, Event, Observed, Swept
+from vigil.core.model import Cause, Intent, Launch, Session, State
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -31,9 +31,41 @@ class OneAgent(Promise):
 
 
 class NoHarm(Promise):
-    """Policy never kills a session while a human is attached, anything shows progress, or the facts are unknown."""
+    """Policy never kills a session while a human is attached, anything shows progress, or the facts are unknown.
+
+    It ends orphans, what a shift drains, and what gave no signs of life; it does not begin with what it knows is in use.
+    """
 
     name = "P2"
+    BY_POLICY = (Cause.POLICY, Cause.UNHEALTHY)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._attached: dict[str, int] = {}  # how many people are in a launch, as far as that was told
+
+    def decided(self, event: Event, effects: list[Effect]) -> None:
+        for seen in event.observed if isinstance(event, Swept) else (event,) if isinstance(event, Observed) else ():
+            if seen.attached is not None:
+                self._attached[seen.launch_id] = seen.attached
+        for effect in effects:
+            for intent in effect.intents if isinstance(effect, Persist) and not isinstance(event, Asked) else ():
+                session = self.world.daemon.known.get(intent.session_id)
+                lives = session is not None and session.launch is not None and session.launch.ended_at is None
+                if lives and intent.cause in self.BY_POLICY:
+                    used = self._attached.get(intent.launch_id, 0)
+                    self.demand(not used, f"{intent.id}, and a person is known to be there")
+                    assert isinstance(effect, Persist)
+                    self.demand(not self._is_doubted(effect, intent), f"{intent.id}, and nobody knows how it is")
+
+    @staticmethod
+    def _is_doubted(change: Persist, intent: Intent) -> bool:
+        """Say whether a session was in doubt when policy began to end it."""
+        moves = [entry.data for entry in change.log if entry.kind == "session.state" and entry.session_id == intent.session_id]
+        return any(move["to"] == State.ENDING and move["from"] in (State.SUSPECT, State.STUCK) for move in moves[-1:])
+
+    def started(self) -> None:
+        """Who is attached is not stored: whoever begins anew asks at the last moment."""
+        self._attached = {}
 
     def ending(self, effect: EndLaunch, body: Body | None) -> None:
         if body is None or body.agent is None or not body.pane_is_open or not body.attached:
@@ -45,9 +77,12 @@ class NoHarm(Promise):
     def signalled(self, launch: Launch, body: Body, process: Process) -> None:
         if process is not body.agent or self._is_asked(launch) or self._failed_to_start(launch):
             return
-        self.demand(
-            not body.pane_is_open or (body.server and not body.server.alive), f"{launch.id} was ended by policy, and well"
-        )
+        if not body.pane_is_open or (body.server and not body.server.alive):
+            return
+        intents = self.world.store.intents.get(launch.id, ())
+        meant = any(intent.cause in self.BY_POLICY for intent in intents)
+        self.demand(meant, f"{launch.id} was ended by policy, and well")
+        self.demand(not body.attached, f"{launch.id} was ended by policy, and a person is in it")
 
     def _is_asked(self, launch: Launch) -> bool:
         """Say whether an operator wants it gone, on record."""
@@ -112,6 +147,9 @@ class NothingLost(Promise):
         if isinstance(event, Asked):
             self._adopted.pop(event.session_id, None)
         for effect in effects:
+            if isinstance(effect, Persist):
+                for intent in effect.intents:  # a manifest, a shift or its silence may want it gone
+                    self._adopted.pop(intent.session_id, None)
             if isinstance(effect, Spawn):
                 kept = self._adopted.get(effect.session.id)
                 body = self.world.host.bodies.get(kept or "")
@@ -123,6 +161,12 @@ class CleanIdentity(Promise):
 
     name = "P11"
 
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._ever: dict[str, str] = {}
+        self._gone: set[str] = set()
+        self._roles: set[str] = set()
+
     def purged(self, session: Session) -> None:
         world = self.world
         left = [body for body in world.host.bodies.values() if body.session_id == session.id]
@@ -133,10 +177,11 @@ class CleanIdentity(Promise):
         self.demand(not files, f"{session.name} was removed, and its files stay: {files}")
 
     def written(self, change: Persist) -> None:
+        incidents = self.world.store.incidents.values()
         for session_id in change.removed:
             self.demand(session_id not in self.world.store.sessions, f"{session_id} is stored again after its removal")
             self.demand(
-                not any(i.session_id == session_id and i.resolved_at is None for i in self.world.store.incidents.values()),
+                not any(i.key.startswith(f"{session_id}/") and i.resolved_at is None for i in incidents),
                 f"{session_id} was removed, and an incident of it stays open",
             )
             for other in self.world.people.existing - {session_id}:
@@ -144,3 +189,16 @@ class CleanIdentity(Promise):
         for session in change.sessions:
             if session.launches == 1 and session.launch and not session.launch.ended_at:
                 self.demand(not session.charges and session.last_death is None, f"{session.name} was not born clean")
+            if session.id not in self._ever:
+                self.demand(session.launches <= 1 and not session.deaths, f"{session.name} was not born clean")
+            self._ever[session.id] = session.name
+        for session_id in change.removed:
+            self._gone.add(session_id)
+        again = self._gone & {session.id for session in change.sessions}
+        self.demand(not again, f"{again} are ids of sessions that were removed")
+        self._roles -= set(change.removed_roles)
+        for role in change.roles:
+            fresh = role.key not in self._roles
+            clean = not role.charges and role.event_at is None and not role.deaths and role.shift is None and role.trial is None
+            self.demand(not fresh or clean, f"{role.key} was not born clean")
+            self._roles.add(role.key)

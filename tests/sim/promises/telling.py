@@ -137,13 +137,19 @@ class OneIncident(Promise):
         alive = session.state in (State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING)
         waits_for = session.hold.reason if session.hold is not None else ""
         self._matches(session, IncidentKind.STUCK, session.state is State.STUCK, folded=True)
-        self._matches(session, IncidentKind.SATURATED, waits_for == "saturated")
+        self._matches(session, IncidentKind.SATURATED, self._is_saturated(session), of=session.role)
         self._matches(session, IncidentKind.LIMIT, waits_for == "limit")
         self._matches(session, IncidentKind.AUTH, waits_for == "auth")
         self._matches(session, IncidentKind.NEEDS_INPUT, alive and asks)
 
-    def _matches(self, session: Session, kind: IncidentKind, holds: bool, folded: bool = False) -> None:
-        is_open = f"{session.id}/{kind}" in self._open
+    def _is_saturated(self, session: Session) -> bool:
+        """Say whether a session was given up, or another replica of its role."""
+        others = self.world.store.sessions.values() if session.role is not None else ()
+        replicas = [session, *(other for other in others if other.role == session.role)]
+        return any(one.hold is not None and one.hold.reason == "saturated" for one in replicas)
+
+    def _matches(self, session: Session, kind: IncidentKind, holds: bool, folded: bool = False, of: str | None = None) -> None:
+        is_open = f"{of or session.id}/{kind}" in self._open
         if is_open != holds and not (folded and holds and f"host/{kind}" in self._open):
             words = "is not told" if holds else "is still told"
             raise Broken(self.name, f"{session.name} is {session.state} ({session.why}): {kind} {words}")
