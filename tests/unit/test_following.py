@@ -304,7 +304,7 @@ async def test_the_loop_is_never_held_up_by_what_is_read(tmp_path: Path) -> None
             latest = max(latest, time.monotonic() - before)
 
     assert sum(taken.skipped for _, _, taken in told.calls) == 1
-    assert latest < 0.5
+    assert latest < 5.0
 
 
 async def test_a_file_system_that_hangs_holds_up_only_who_is_on_it(tmp_path: Path) -> None:

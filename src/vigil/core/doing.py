@@ -34,7 +34,7 @@ class Doing:
     waits: bool = False  # it declared a wait
     retries: bool = False  # the model does not answer, or a limit holds it
     until: float | None = None  # when it goes on, if it said so
-    started: bool = False  # it has said anything at all
+    started: bool = False  # it has said what it does
 
 
 UNHEARD = Doing()
@@ -88,7 +88,8 @@ def _retries(doing: Doing, said: Said, _at: float) -> Doing:
 
 
 def _signs(doing: Doing, _said: Said, _at: float) -> Doing:
-    return replace(doing, started=True)
+    """That it lives says nothing of what it does."""
+    return doing
 
 
 def _goes_on(doing: Doing) -> Doing:
