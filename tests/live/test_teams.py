@@ -318,12 +318,12 @@ def test_a_home_from_another_boot_brings_back_only_what_starts_by_itself(vigil: 
     vigil.wait_state("shop/backend/a/0", "crashed")
     vigil.wait_state("shop/backend/b/0", "crashed")
     vigil.kill_daemon()
-    clock = vigil.path / "clock.json"
-    clock.write_text(clock.read_text().replace('"boot": "', '"boot": "other-').replace('"boot":"', '"boot":"other-'))
+    (vigil.path / "boot.json").write_text('{"boot": "another one"}')
 
     vigil.start()
 
-    assert vigil.get("shop/backend/a/0")["hold"] == {"reason": "cold-start", "until": None}
+    cold = {"reason": "cold-start", "until": None}
+    wait_for(lambda: vigil.get("shop/backend/a/0")["hold"] == cold, 10, "the fleet to wait for a person")
     vigil.wait_state("shop/backend/b/0", "running")
     assert vigil.get("shop/backend/a/0")["state"] == "pending"
     up(vigil, both)

@@ -34,6 +34,7 @@ from vigil.core import (
 from vigil.core.events import (
     Applied,
     Condition,
+    Heard,
     Interrupted,
     MemoryRead,
     Noted,
@@ -49,6 +50,7 @@ SEEDS = 60  # a mutant that none of them notices has survived
 
 # Nothing produces these yet: the issues that bring them bring their mutants to life.
 NOT_YET = {Cause.STALLED}
+UNTOLD = {Noted, Heard}  # a line in the log, for people; transcripts, which no simulated agent writes yet
 HEARD_IN = {
     Condition: "killed",
     Interrupted: "killed",
@@ -59,6 +61,8 @@ HEARD_IN = {
     ShiftAsked: "shifts",
     ShiftAborted: "shifts",
 }
+# What cannot be read is in doubt from the first such reading on, and that keeps it already.
+SECOND_LOCKS = {"its process cannot be read", "its tmux server does not answer"}
 QUIET_KINDS = {
     IncidentKind.STALLED,
     IncidentKind.TAINTED,
@@ -157,7 +161,7 @@ def _charges() -> Iterator[Mutant]:
                 continue
             words = f"{cause} is {'charged' if instead == 'COUNTED' else 'free'}"
             yield Mutant("charges", words, _moved(cause, instead), _scenario(cause))
-        for when in RestartWhen:
+        for when in RestartWhen if cause is not Cause.POLICY else ():  # what a shift ends is removed
             back = restart.COMES_BACK[when]
             if cause is Cause.EARLY_EXIT and when is not RestartWhen.ALWAYS:
                 continue  # under the others it is called finished
@@ -202,7 +206,7 @@ def _incidents() -> Iterator[Mutant]:
 def _handlers() -> Iterator[Mutant]:
     """Every event, every verb and every timer has an answer."""
     for event in machine.HANDLERS:
-        if event is not Noted:  # a line in the log, for people
+        if event not in UNTOLD:
             yield Mutant(
                 "events", f"{event.__name__} is not heard", _set(machine.HANDLERS, event, _nothing), HEARD_IN.get(event)
             )
@@ -227,6 +231,8 @@ def _teams() -> Iterator[Mutant]:
     for seconds in (0.0, 3.0):
         yield Mutant("charging", f"an event lasts {seconds:g} s", _swap(charging, "EVENT_S", seconds), "teams")
     for number, row in enumerate(pulses.KEEPS):
+        if row.why in SECOND_LOCKS:
+            continue
         left = pulses.KEEPS[:number] + pulses.KEEPS[number + 1 :]
         yield Mutant("keeps", f"{row.why} is dropped", _swap(pulses, "KEEPS", left), "signs")
     for state in waiting.WAITING:

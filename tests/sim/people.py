@@ -118,6 +118,8 @@ class People:
             self.look_after(session)
         elif session is not None and is_locked_out(session):
             self.let_in(session)
+        elif session is not None and is_cold(session) and session.launches % 3:
+            self.ask("start" if session.launches % 3 == 1 else "reset", session_id)
 
     def look_after(self, session: Session) -> None:
         """Somebody was told of a session that is stuck: what cannot heal by itself is asked for again."""
@@ -151,7 +153,6 @@ class People:
         self._note(Asked(verb, session_id, by))
 
     def _note(self, event: Asked) -> None:
-        session = self._world.store.sessions.get(event.session_id)
         now = self._world.engine.now
         if event.verb == "rm":
             self.removing.add(event.session_id)
@@ -159,10 +160,15 @@ class People:
             self.removing.discard(event.session_id)  # whoever types last has it
         if event.verb in ("stop", "rm", "restart"):
             self._verb[event.session_id] = (event.verb, now)
-        elif event.verb == "start" or (event.verb == "reset" and session is not None and session.state is not State.STOPPED):
+        elif event.verb in ("start", "reset"):
             for session_id in self._meant(event):
-                if event.verb == "start" or not self.stopped(session_id):  # what was stopped stays so
+                if event.verb == "start" or not self._stays_stopped(session_id):
                     self._verb[session_id] = (event.verb, now)
+
+    def _stays_stopped(self, session_id: str) -> bool:
+        """Say whether a session is stopped, or was asked to: no reset starts it."""
+        session = self._world.store.sessions.get(session_id)
+        return self.stopped(session_id) or (session is not None and session.state is State.STOPPED)
 
     def _meant(self, event: Asked) -> list[str]:
         """Return the sessions that a command is about: a reset is about all replicas of a role."""
@@ -193,6 +199,11 @@ class People:
         if verb is not None:
             self._world.say("person", verb, session.id, f"just when: {moment}")
             self._world.engine.after(0.0, self.ask, verb, session.id)
+
+
+def is_cold(session: Session) -> bool:
+    """Say whether a session waits for a person since the host was booted anew."""
+    return session.hold is not None and session.hold.reason == "cold-start"
 
 
 def is_locked_out(session: Session) -> bool:

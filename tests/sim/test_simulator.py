@@ -114,6 +114,13 @@ def find_mutant(name: str) -> Mutant:
         "verbs: rm does nothing",
         "reset: auth goes on",
         "timers: hold does nothing",
+        "timers: steady of a role does nothing",
+        "steps: start does nothing",
+        "charging: an event lasts 0 s",
+        "keeps: a person is attached is dropped",
+        "phases: draining is for ever",
+        "kept: stopped is replaced",
+        "intents: policy spares nobody",
         "hooks: PermissionRequest is a sign of life",
     ],
 )

@@ -38,6 +38,7 @@ class Book:
         self.deaths_at: deque[float] = deque(maxlen=DEATHS_KEPT)
         self.last_deaths: deque[tuple[float, str]] = deque(maxlen=DEATHS_TOGETHER)  # when, and whose
         self.activity_stored: dict[str, float] = {}  # when each session was active last, as far as that is durable
+        self.booted = False  # the host was booted anew since these sessions were stored
         self.void_before = 0.0  # what was read earlier says nothing, unless it is conclusive
         self.by_name: dict[str, str] = {}
         self.by_launch: dict[str, str] = {}

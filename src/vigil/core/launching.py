@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from vigil.core import incidents, pulses
 from vigil.core.book import GRACE_S, Book
+from vigil.core.charging import comes_back_by_itself
 from vigil.core.doing import UNHEARD
 from vigil.core.effects import SetTimer, Spawn
 from vigil.core.events import Attended, Interrupted, Launched, MemoryRead
@@ -205,5 +206,8 @@ def interrupted(book: Book, event: Interrupted, now: float) -> None:
         return
     launch = replace(session.launch, ended_at=now)
     book.change.launches.append(launch)
+    if book.booted and not comes_back_by_itself(book, session):
+        book.become(replace(session, launch=launch), now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
+        return
     session = book.become(replace(session, launch=launch), now, State.PENDING, "its launch was interrupted")
     relaunch(book, session, now)

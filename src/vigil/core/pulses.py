@@ -72,7 +72,7 @@ def heard(book: Book, session: Session, at: float, now: float) -> Session:
     if pulse.state is PulseState.HEALTHY:
         return replace(session, pulse=replace(pulse, due_from=max(at, pulse.due_from)))
     grace_s = health.grace_s if pulse.state is PulseState.UNKNOWN else 0.0
-    before = pulse.due_from - grace_s  # a word that comes late is not older than what is waited for
+    before = max(pulse.due_from - grace_s, book.void_before)  # a word that comes late is not older than what is waited for
     session = replace(session, pulse=replace(pulse, due_from=max(at, before)))
     book.do(SetTimer(session.id, "pulse", max(at, before) + health.heartbeat_s))
     return _turn(book, session, PulseState.HEALTHY, "it gives signs of life", now)

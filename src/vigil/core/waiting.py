@@ -113,6 +113,10 @@ def _bring_back(book: Book, role: Role, now: float) -> None:
 
 def resumed(book: Book, event: Resumed, now: float) -> None:
     """Take up what was under way; live launches speak for themselves in events of their own."""
+    book.booted = event.booted
+    book.void_before = now  # what was said while nobody listened is not older than that
+    for session in [s for s in book.sessions.values() if s.last_activity_at is not None and s.last_activity_at > now]:
+        book.keep(replace(session, last_activity_at=now))  # the clock was set back
     stored = list(book.sessions.values())
     book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
     for incident in [incident for incident in book.incidents.values() if incident.opened_at > now]:

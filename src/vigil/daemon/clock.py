@@ -27,15 +27,14 @@ class Clock:
         self._wall = wall
         self._offset = wall() - steady()
 
-    def anchor(self, path: Path, boot: str) -> bool:
-        """Go on where the last daemon of this boot was; the first one of a boot takes the wall's time, and is told so."""
+    def anchor(self, path: Path, boot: str) -> None:
+        """Go on where the last daemon of this boot was; the first one of a boot takes the wall's time."""
         known = read_json(str(path))
         offset = known.get("offset") if known and known.get("boot") == boot else None
         if isinstance(offset, float) and not boot.startswith(kernel.UNKNOWN_BOOT):
             self._offset = offset
-            return False
-        record_json(str(path), {"boot": boot, "offset": self._offset})
-        return True
+        else:
+            record_json(str(path), {"boot": boot, "offset": self._offset})
 
     def now(self) -> float:
         """Return the time."""

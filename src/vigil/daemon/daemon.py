@@ -13,7 +13,7 @@ from vigil.agents import Agent, agent_of
 from vigil.agents.adapter import Adapter
 from vigil.agents.adapters import ADAPTERS
 from vigil.config.loading import ConfigFile, ConfigRefused
-from vigil.core.events import Gap, Launched, Resumed
+from vigil.core.events import Gap, Launched, Noted, Resumed
 from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, IncidentKind, RuntimeKind, Session, State
 from vigil.core.said import Said
@@ -45,13 +45,16 @@ from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.sweep import Sweep
 from vigil.daemon.teams import Teams
 from vigil.daemon.witness import Witness
+from vigil.errors import VigilError
 from vigil.home import Home
 from vigil.keeper import kernel
 from vigil.keeper.protocol import Message
+from vigil.keeper.records import read_json, record_json
 from vigil.observe.folder import WENT, FolderWatch
 from vigil.runtimes import make_runtimes
 from vigil.store.store import Store
 
+BOOT = "boot.json"
 READ_S = 1.5
 OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # seen by whoever has them
 OVER = frozenset({State.STOPPED, State.SUCCEEDED})
@@ -68,7 +71,10 @@ class Daemon:
         self.config = config
         self.pid = os.getpid()
         self.clock = Clock()
-        self._booted = self.clock.anchor(home.path / "clock.json", kernel.read_boot())
+        self._boot = kernel.read_boot()
+        known = read_json(str(home.path / BOOT)) or read_json(str(home.path / "clock.json")) or {}
+        self._booted = known.get("boot") != self._boot
+        self.clock.anchor(home.path / "clock.json", self._boot)
         self.started_at = self.clock.now()
         sessions, incidents = store.read_sessions(), [*store.read_incidents(), *store.read_untold()]
         roles = store.read_roles()
@@ -156,7 +162,8 @@ class Daemon:
             if kind is not IncidentKind.KEEPER_LOST or not self.keeper.wedged:
                 self.alarms.over(kind, "a new daemon has started, and all is well")
         await self._rewatch()
-        self.supervisor.note("daemon.started", {"pid": self.pid, "version": __version__, "sessions": len(stored)})
+        started: dict[str, str | int | float | None] = {"pid": self.pid, "version": __version__, "sessions": len(stored)}
+        self._remembering = asyncio.create_task(self._remember_boot(Noted("daemon.started", tuple(started.items()))))
         self._gaps.beat()
         self._catching_up = asyncio.create_task(self.coroner.catch_up())
         loops = (
@@ -172,6 +179,13 @@ class Daemon:
         )
         for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))
+
+    async def _remember_boot(self, started: Noted) -> None:
+        """Write down on which boot we are once all that follows from it is durable: who is killed before asks again."""
+        log.warning(started.kind, **dict(started.data))
+        with contextlib.suppress(VigilError, OSError):
+            await self.supervisor.done(started)
+            await asyncio.to_thread(record_json, str(self.home.path / BOOT), {"boot": self._boot})
 
     def stop(self, with_keeper: bool = False) -> None:
         """Ask for the end; sessions live on, and the keeper with them unless there are none left."""

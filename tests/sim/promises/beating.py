@@ -89,6 +89,8 @@ class Heartbeats(Promise):
 
     def started(self) -> None:
         self._deaf.add(self._killed_at, self.world.engine.now - self._killed_at)
+        stored = [session for session in self.world.store.sessions.values() if session.launch is not None]
+        self._told = {s.launch.id: s.pulse.state for s in stored if s.launch is not None and s.pulse is not None}
 
     def _check_told(self, change: Persist, by_word: bool) -> None:
         for entry in change.log:

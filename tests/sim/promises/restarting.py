@@ -151,11 +151,16 @@ class Backoff(Promise):
             death, hold = session.last_death, session.hold
             if death is not None and hold is not None and hold.reason in ("limit", "auth"):
                 self._forbid_at_wall(death, session)
-            elif death is not None and (session.state in self.OVER or (hold is not None and hold.reason == "backoff")):
+            elif hold is not None and hold.reason == "backoff" and session.id in self._not_before:
+                self._not_before[session.id] = min(hold.until or 0.0, self._not_before[session.id])
+            elif death is not None and session.state in self.OVER:
                 before = self._not_before.get(session.id)
                 self._forbid(death, session, self._began(death, session))
                 if before is not None:
                     self._not_before[session.id] = min(before, self._not_before[session.id])
+            if session.id in self._cleared:  # whatever it waits for is a moment of a clock that was set
+                self._not_before.pop(session.id, None)
+                self._trial_at.pop(session.role or "", None)
 
     def _asked(self, verb: str, session_id: str) -> None:
         session, before = self.world.daemon.known.get(session_id), self.world.daemon.was(session_id)
