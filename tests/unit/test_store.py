@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect
+from sqlalchemy import Engine, inspect
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.schema import CreateTable
 
@@ -32,7 +32,7 @@ from tests.unit.builders import (
 from vigil.core.effects import LogEntry, Persist
 from vigil.core.model import After, Axis, Cause, Hold, Session, State
 from vigil.store import store as stores
-from vigil.store.opening import DatabaseRefused, make_engine, open_database, read_revision
+from vigil.store.opening import DatabaseRefused, make_engine, migrate, open_database, read_revision
 from vigil.store.schema import HEAD, metadata
 from vigil.store.store import DEATH, INTENT, LAUNCH, SESSION, Store
 
@@ -313,8 +313,15 @@ def test_what_is_written_is_on_disk_when_it_is_said_to_be(path: Path) -> None:
     assert found == {"journal_mode": "wal", "synchronous": 2}  # FULL
 
 
-def test_the_migrations_make_what_the_schema_says(path: Path) -> None:
-    engine = open_database(path)
+def migrated(path: Path) -> Engine:
+    engine = make_engine(path)
+    migrate(engine)
+    return engine
+
+
+@pytest.mark.parametrize("make", [open_database, migrated], ids=["created", "migrated"])
+def test_a_new_database_and_a_migrated_one_are_what_the_schema_says(path: Path, make: Callable[[Path], Engine]) -> None:
+    engine = make(path)
 
     with engine.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), metadata)
@@ -330,6 +337,7 @@ def test_the_migrations_make_what_the_schema_says(path: Path) -> None:
     engine.dispose()
 
     assert differences == []
+    assert read_revision(path) == HEAD
     assert indexes == {
         table.name: sorted((str(index.name), tuple(column.name for column in index.columns)) for index in table.indexes)
         for table in metadata.sorted_tables
@@ -339,6 +347,17 @@ def test_the_migrations_make_what_the_schema_says(path: Path) -> None:
     }
     assert "AUTOINCREMENT" in rows(path, "SELECT sql FROM sqlite_master WHERE name = 'events'")[0][0]
     assert "AUTOINCREMENT" in str(CreateTable(metadata.tables["events"]).compile(engine))
+
+
+def test_a_database_whose_creation_was_interrupted_is_made_whole(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+    connection.close()
+
+    open_database(path).dispose()
+
+    assert read_revision(path) == HEAD
+    assert rows(path, "SELECT count(*) FROM sessions") == [(0,)]
 
 
 def test_head_is_the_newest_migration() -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool, StaticPool
 
 from vigil.errors import VigilError
-from vigil.store.schema import HEAD
+from vigil.store.schema import HEAD, metadata
 
 CHECKED_BYTES = 256 << 20  # a larger database is not read whole at every start
 
@@ -31,8 +31,10 @@ def open_database(path: Path) -> Engine:
     old_mask = os.umask(0o077)
     try:
         engine = make_engine(path)
-        if revision != HEAD:
-            _migrate(engine)
+        if revision is None:
+            _create(engine)
+        elif revision != HEAD:
+            migrate(engine)
         with engine.begin() as connection:
             connection.exec_driver_sql("SELECT count(*) FROM events WHERE seq < 0")
     except Exception as error:
@@ -89,7 +91,17 @@ def make_engine(path: Path, read_only: bool = False) -> Engine:
     )
 
 
-def _migrate(engine: Engine) -> None:
+def _create(engine: Engine) -> None:
+    """Make a new database at once what the migrations would make of it; that they agree is tested."""
+    with engine.begin() as connection:
+        # First: a start that is killed before the last line leaves a database that is known to be unfinished.
+        connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+        metadata.create_all(connection)
+        connection.exec_driver_sql("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
+
+
+def migrate(engine: Engine) -> None:
+    """Bring a database up to today's schema, whatever its own is."""
     from alembic import command  # imported only to migrate: it costs as much as all the rest of a start
     from alembic.config import Config
 
