@@ -333,6 +333,12 @@ def being_restarted(policy: RestartPolicy = NEVER) -> Stage:
     return stage
 
 
+def being_parked(policy: RestartPolicy = NEVER) -> Stage:
+    stage = running(policy)
+    stage.ask("hibernate")
+    return stage
+
+
 def being_removed(policy: RestartPolicy = NEVER) -> Stage:
     stage = running(policy)
     stage.ask("rm")
@@ -385,9 +391,9 @@ def stopped(policy: RestartPolicy = NEVER) -> Stage:
 
 
 def parked(policy: RestartPolicy = NEVER) -> Stage:
-    """Nothing parks a session yet; it is put there by hand."""
-    stage = stopped(policy)
-    stage.machine.sessions["s1"] = make_session(State.PARKED, spec=make_spec(policy), launch=stage.launch(), launches=1)
+    stage = being_parked(policy)
+    stage.exit(signal=15)
+    stage.end()
     return stage
 
 
@@ -428,6 +434,7 @@ SITUATIONS = {
         being_stopped,
         being_stopped_while_it_starts,
         being_restarted,
+        being_parked,
         being_removed,
         being_replaced,
         finished_and_coming_back,

@@ -66,32 +66,33 @@ from vigil.core.restart import delay_s, jitter_of
 
 END = "ending EndLaunch"
 BACK = "pending (survivor) EndLaunch"
-BACK_AFTER_CRASH = "crashed (survivor) EndLaunch"
+AGAIN = "crashed (survivor) EndLaunch"
 # What a verb makes of a session in each situation, and what is asked for; "-": it stays as it is and nothing is done.
 VERB_TABLE = {
-    #                                 stop       start             restart           rm               reset
-    "starting":                      ("ending",  "-",              "ending",         "ending",        "-"),
-    "waiting_for_its_turn":          ("stopped", "-",              "-",              "removed Purge", "-"),
-    "running":                       (END,       "-",              END,              END,             "-"),
-    "suspect":                       (END,       "-",              END,              END,             "-"),
-    "stuck":                         (END,       END,              END,              END,             "-"),
-    "being_stopped":                 ("ending",  "ending",         "ending",         "ending",        "-"),
-    "being_stopped_while_it_starts": ("ending",  "ending",         "ending",         "ending",        "-"),
-    "being_restarted":               ("ending",  "ending",         "ending",         "ending",        "-"),
-    "being_removed":                 ("ending",  "ending",         "ending",         "ending",        "-"),
-    "being_replaced":                ("ending",  "ending",         "ending",         "ending",        "-"),
-    "finished_and_coming_back":      (END,       BACK,             BACK,             END,             BACK),
-    "coming_back":                   (END,       BACK,             BACK,             END,             "-"),
-    "crashed":                       (END,       BACK_AFTER_CRASH, BACK_AFTER_CRASH, END,             BACK_AFTER_CRASH),
-    "crashed_and_coming_back":       (END,       BACK_AFTER_CRASH, BACK_AFTER_CRASH, END,             "-"),
-    "parked":                        (END,       BACK,             BACK,             END,             "-"),
-    "stopped":                       ("-",       BACK,             BACK,             END,             "-"),
-    "failed":                        (END,       BACK,             BACK,             END,             BACK),
-    "launch_failed":                 (END,       BACK,             BACK,             END,             BACK),
-    "saturated":                     (END,       BACK,             BACK,             END,             BACK),
-    "succeeded":                     (END,       BACK,             BACK,             END,             "-"),
+    #                                 stop       start     restart   rm               reset  hibernate  wake
+    "starting":                      ("ending",  "-",      "ending", "ending",        "-",   "ending",  "-"),
+    "waiting_for_its_turn":          ("stopped", "-",      "-",      "removed Purge", "-",   "-",       "-"),
+    "running":                       (END,       "-",      END,      END,             "-",   END,       "-"),
+    "suspect":                       (END,       "-",      END,      END,             "-",   END,       "-"),
+    "stuck":                         (END,       END,      END,      END,             "-",   END,       "-"),
+    "being_stopped":                 ("ending",  "ending", "ending", "ending",        "-",   "-",       "-"),
+    "being_stopped_while_it_starts": ("ending",  "ending", "ending", "ending",        "-",   "-",       "-"),
+    "being_restarted":               ("ending",  "ending", "ending", "ending",        "-",   "ending",  "-"),
+    "being_parked":                  ("ending",  "ending", "ending", "ending",        "-",   "ending",  "ending"),
+    "being_removed":                 ("ending",  "ending", "ending", "ending",        "-",   "-",       "-"),
+    "being_replaced":                ("ending",  "ending", "ending", "ending",        "-",   "ending",  "-"),
+    "finished_and_coming_back":      (END,       BACK,     BACK,     END,             BACK,  "-",       "-"),
+    "coming_back":                   (END,       BACK,     BACK,     END,             "-",   "-",       "-"),
+    "crashed":                       (END,       AGAIN,    AGAIN,    END,             AGAIN, "-",       "-"),
+    "crashed_and_coming_back":       (END,       AGAIN,    AGAIN,    END,             "-",   "-",       "-"),
+    "parked":                        (END,       BACK,     BACK,     END,             "-",   "-",       BACK),
+    "stopped":                       ("-",       BACK,     BACK,     END,             "-",   "-",       "-"),
+    "failed":                        (END,       BACK,     BACK,     END,             BACK,  "-",       BACK),
+    "launch_failed":                 (END,       BACK,     BACK,     END,             BACK,  "-",       BACK),
+    "saturated":                     (END,       BACK,     BACK,     END,             BACK,  "-",       "-"),
+    "succeeded":                     (END,       BACK,     BACK,     END,             "-",   "-",       BACK),
 }  # fmt: skip
-ORDER = ("stop", "start", "restart", "rm", "reset")
+ORDER = ("stop", "start", "restart", "rm", "reset", "hibernate", "wake")
 AFTER = {"stop": After.STOP, "start": After.RELAUNCH, "restart": After.RELAUNCH, "rm": After.REMOVE}
 
 
@@ -246,9 +247,9 @@ def test_a_declared_session_is_launched_at_once() -> None:
 
     assert kinds(effects) == ["Persist", "Spawn"]
     assert stage.state() == "starting"
-    assert only_spawn(effects).launch == make_launch(created_at=1000.0)
+    assert only_spawn(effects).launch == make_launch(created_at=1000.0, woken_for="first")
     assert isinstance(effects[0], Persist)
-    assert [entry.kind for entry in effects[0].log] == ["session.declared", "session.state"]
+    assert [entry.kind for entry in effects[0].log] == ["session.declared", "session.wake", "session.state"]
     assert effects[0].launches == (only_spawn(effects).launch,)
     assert stage.machine.find("alpha") == stage.session()
 
@@ -957,6 +958,7 @@ RESUMED = {
     "being_stopped": ("ending", ["EndLaunch"]),
     "being_stopped_while_it_starts": ("ending", ["EndLaunch"]),
     "being_restarted": ("ending", ["EndLaunch"]),
+    "being_parked": ("ending", ["EndLaunch"]),
     "being_removed": ("ending", ["EndLaunch"]),
     "being_replaced": ("ending", ["EndLaunch"]),
     "finished_and_coming_back": ("pending (backoff)", ["CloseLaunch", "SetTimer"]),

@@ -198,7 +198,7 @@ class Promises(RuleBasedStateMachine):
             self.tell(Declared(f"s{self.born}", name, make_spec(policy), "alice"))
 
     @precondition(lambda self: self.machine.sessions)
-    @rule(verb=st.sampled_from(("stop", "stop", "start", "restart", "rm", "reset")), pick=PICK)
+    @rule(verb=st.sampled_from(("stop", "stop", "start", "restart", "rm", "reset", "hibernate", "wake")), pick=PICK)
     def ask(self, verb: str, pick: int) -> None:
         session = _pick(sorted(self.machine.sessions.values(), key=lambda found: found.id), pick)
         if verb in ("stop", "rm"):

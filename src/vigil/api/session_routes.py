@@ -17,14 +17,15 @@ from vigil.core.activity import Hook
 from vigil.core.events import Hooked
 from vigil.core.explain import explain
 from vigil.core.launching import leaves_its_pane
-from vigil.core.model import ALIVE, Axis, RestartPolicy, RestartWhen, RuntimeKind, Session
+from vigil.core.model import ALIVE, Axis, Mode, RestartPolicy, RestartWhen, RuntimeKind, Session
 from vigil.daemon.daemon import Daemon
 from vigil.daemon.operations import Wanted
 from vigil.errors import NoSuchSession, Refused, VigilError
 from vigil.keeper import kernel
+from vigil.moments import rfc3339
 from vigil.text import decode, plain
 
-Verb = Literal["stop", "start", "restart", "reset"]
+Verb = Literal["stop", "start", "restart", "reset", "hibernate"]
 
 router = APIRouter()
 
@@ -166,9 +167,19 @@ async def send(daemon: TheDaemon, name: str, wanted: SendRequest, request: Reque
     return {"name": name, "outcome": sent.outcome, "why": sent.why}
 
 
+@router.post("/v1/sessions/{name:path}:wake")
+async def wake(
+    daemon: TheDaemon, name: str, request: Request, mode: Literal["fresh", "resume"] | None = None
+) -> dict[str, Any]:
+    """Wake a session, and say how and why so; `refused` is an answer too."""
+    actor = may_change(daemon, request, name)
+    found = await daemon.operations.wake(name, Mode(mode) if mode else None, actor)
+    return {"name": name, "mode": found.mode.value, "cause": found.cause, "why": found.why, "until": rfc3339(found.until)}
+
+
 @router.post("/v1/sessions/{name:path}:{verb}")
 async def ask(daemon: TheDaemon, name: str, verb: Verb, request: Request, reason: str = "") -> dict[str, Any]:
-    """Stop, start, restart or reset a session, and wait until that is done."""
+    """Stop, start, restart, reset or hibernate a session, and wait until that is done."""
     session = await daemon.operations.ask(verb, name, may_change(daemon, request, name), reason)
     if session is None:
         raise NoSuchSession(f"{name} was removed meanwhile")

@@ -26,6 +26,8 @@ COMMANDS = {
     "start": ("verbs", "Start a session that is over."),
     "restart": ("verbs", "End a session and launch it anew."),
     "reset": ("verbs", "End a session's backoff or saturation."),
+    "hibernate": ("wake", "Put a session to sleep."),
+    "wake": ("wake", "Wake a session, where it was or anew."),
     "heartbeat": ("heartbeat", "Give a sign of life."),
     "rm": ("rm", "End a session and purge its identity."),
     "up": ("up", "Make the teams of a manifest so."),

@@ -48,8 +48,12 @@ class Client:
         return self._ask("POST", "/v1/sessions", wanted)
 
     def ask(self, verb: str, name: str, reason: str | None = None) -> Json:
-        """Stop, start, restart or reset a session; the reason is kept with the intent."""
+        """Stop, start, restart, reset or hibernate a session; the reason is kept with the intent."""
         return self._ask("POST", f"{self._path(name)}:{verb}{_query(reason=reason or None)}")
+
+    def wake(self, name: str, mode: str | None = None) -> Json:
+        """Wake a session: fresh, with its conversation, or as its last end says."""
+        return self._ask("POST", f"{self._path(name)}:wake{_query(mode=mode)}")
 
     def heartbeat(self, name: str) -> Json:
         """Give a sign of life of a session; nothing is waited for."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from vigil.core import incidents
 from vigil.core.book import Book, Change
 from vigil.core.charging import forgive
+from vigil.core.effects import Answer
 from vigil.core.ending import end, remove
 from vigil.core.events import Asked, Declared, Withdrawn
 from vigil.core.launching import launch_when_paced, relaunch
-from vigil.core.model import ALIVE, After, Session, State
+from vigil.core.model import ALIVE, After, Mode, Session, State
+from vigil.core.waking import decide_wake, log_wake
 
 ENDED_BY_RESET = ("backoff", "limit", "auth", "cold-start", "saturated")
 
@@ -50,6 +54,39 @@ def stop(book: Book, session: Session, event: Asked, now: float) -> None:
         book.become(session, now, State.STOPPED, f"stopped by {event.actor}", hold=None, after=None)
 
 
+def hibernate(book: Book, session: Session, event: Asked, now: float) -> None:
+    """End what lives and let it sleep; it comes back when it is woken, and never by itself."""
+    if why_not_parked(session) is None and session.state is not State.PARKED:
+        end(book, session, event, After.PARK, now)
+
+
+def why_not_parked(session: Session) -> str | None:
+    """Return why a session cannot be put to sleep; None if it can, or sleeps already."""
+    if session.state is State.PARKED or session.after is After.PARK:
+        return None
+    if session.state is State.ENDING and session.after in (After.STOP, After.REMOVE):
+        return f"it is being ended: {session.why}"
+    if session.state not in ALIVE:
+        return f"it is {session.state}, and nothing of it is awake"
+    return None
+
+
+def wake(book: Book, session: Session, event: Asked, now: float) -> None:
+    """Bring back what sleeps or is over, as the wake table says; the decision is logged before it is acted on."""
+    if event.transcript is not None:
+        session = book.keep(replace(session, transcript=event.transcript))
+    decided = decide_wake(book, session, now, Mode(event.mode) if event.mode else None, by_wake=True)
+    log_wake(book, session, decided, now, event.actor)
+    if event.ticket:
+        book.do(Answer(event.ticket, decided))
+    if decided.mode in (Mode.REFUSED, Mode.NOTHING):
+        return
+    if session.state is State.ENDING:  # it is being put to sleep: it comes back after that
+        book.become(session, now, State.ENDING, f"woken by {event.actor}", after=After.RELAUNCH, waking=decided)
+    else:
+        relaunch(book, book.keep(replace(session, waking=decided)), now)
+
+
 def start(book: Book, session: Session, event: Asked, now: float) -> None:
     """Launch what is not alive; its count starts anew. What is being ended, or could not be, comes back after that."""
     if session.state is State.ENDING or (session.state is State.STUCK and session.after is not None):
@@ -80,6 +117,8 @@ def rm(book: Book, session: Session, event: Asked, now: float) -> None:
 def reset(book: Book, session: Session, event: Asked, now: float) -> None:
     """Forget its charges; a backoff is over, and what had failed is tried again."""
     role = book.role_of(session)
+    session = book.keep(replace(session, quarantined=(), strikes=0))
+    incidents.follow(book, session, now)
     forgive(book, session)
     for each in [session] if role is None else book.replicas(role.key):
         _end_wait(book, book.sessions[each.id], event, now)
@@ -98,4 +137,6 @@ VERBS: dict[str, Callable[[Book, Session, Asked, float], None]] = {
     "restart": restart,
     "rm": rm,
     "reset": reset,
+    "hibernate": hibernate,
+    "wake": wake,
 }

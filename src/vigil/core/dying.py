@@ -16,6 +16,7 @@ from vigil.core.launching import COLD_START, leaves_its_pane, spawn_over
 from vigil.core.liveness import Sign, runtime_sign
 from vigil.core.model import Axis, Cause, Death, Doubt, DoubtKind, Evidence, Exit, Fact, Hold, Session, State
 from vigil.core.restart import COMES_BACK, COUNTED
+from vigil.core.waking import strike
 
 LOOK_S = 5.0  # an orphan is looked at so often
 
@@ -82,6 +83,8 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     launch = replace(launch, ended_at=found.at, server_told=launch.server_told or of_server)
     facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
     session = book.read_axes(replace(session, launch=launch, last_death=death, charges=count, doubt=None), facts)
+    if cause is Cause.STALLED:
+        session = strike(book, session, "it stalled again after it was resumed", found.at)
     book.change.launches.append(launch)
     book.change.deaths.append(death)
     book.log(found.at, session, "session.died", **_told_of(death))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vigil.core.model import Death, Incident, Intent, Launch, Session
+from vigil.core.model import Death, Incident, Intent, Launch, Session, Wake
 from vigil.core.roles import Role
 
 
@@ -123,6 +123,26 @@ class Tell:
     incident: Incident
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Tell whoever asked what was decided; nobody else hears of it."""
+
+    ticket: str
+    wake: Wake
+
+
 Effect = (
-    Persist | Spawn | EndLaunch | Interrupt | CloseLaunch | SetTimer | Purge | Look | Conclude | Examine | RepairSocket | Tell
+    Persist
+    | Spawn
+    | EndLaunch
+    | Interrupt
+    | CloseLaunch
+    | SetTimer
+    | Purge
+    | Look
+    | Conclude
+    | Examine
+    | RepairSocket
+    | Tell
+    | Answer
 )

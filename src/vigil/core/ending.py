@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vigil.core import incidents
 from vigil.core.book import Book
 from vigil.core.dying import bury
@@ -10,6 +12,8 @@ from vigil.core.events import Asked, Ended
 from vigil.core.intents import intend, spares_people
 from vigil.core.launching import launch_when_paced
 from vigil.core.model import After, Axis, Cause, Fact, Session, State
+from vigil.core.wake import Found
+from vigil.core.waking import HIBERNATE, find_conversation, judge_resume
 
 
 def end(book: Book, session: Session, event: Asked, after: After, now: float) -> None:
@@ -26,18 +30,32 @@ def end(book: Book, session: Session, event: Asked, after: After, now: float) ->
         book.end_all(launch)
 
 
+def park(book: Book, session: Session, actor: str, reason: str, now: float) -> bool:
+    """Put a living session to sleep by policy, unless somebody uses it (P2); say whether that was begun."""
+    launch = session.launch
+    if session.state is not State.RUNNING or launch is None or launch.ended_at is not None or session.attached:
+        return False
+    intent = intend(book, session, HIBERNATE, Cause.POLICY, actor, reason, now)
+    words = f"being put to sleep: {reason}"
+    book.become(session, now, State.ENDING, words, hold=None, after=After.PARK, intent=intent)
+    book.end_all(launch, unless_attended=True)
+    return True
+
+
 def ended(book: Book, event: Ended, now: float) -> None:
     """A launch is verified gone, or it is not and needs a human."""
     session = book.of_launch(event.launch_id)
     if session is None:
         return
+    if event.transcript is not None:
+        session = book.keep(replace(session, transcript=event.transcript))
     if event.ok and session.state is State.ENDING:
         session = bury(book, session, now)
     if event.ok and session.launch is not None and session.launch.ended_at is not None:
         ending = session.state is State.ENDING
         gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.axes]
         facts = tuple(Fact(axis, "dead", "verified", now, conclusive=True) for axis in gone)
-        session = book.keep(book.read_axes(book.close(session), facts))
+        session = judge_resume(book, book.keep(book.read_axes(book.close(session), facts)), now)
     held = session.hold is not None and session.hold.reason == "survivor"
     if not event.ok:
         if session.state is State.ENDING or held:
@@ -46,11 +64,22 @@ def ended(book: Book, event: Ended, now: float) -> None:
         launch_when_paced(book, session, now)
     elif session.state is State.ENDING and session.after is After.STOP:
         actor = session.intent.actor if session.intent else "operator"
-        book.become(session, now, State.STOPPED, f"stopped by {actor}", hold=None, after=None)
+        book.become(session, now, State.STOPPED, f"stopped by {actor}", hold=None, after=None, waking=None)
+    elif session.state is State.ENDING and session.after is After.PARK:
+        book.become(session, now, State.PARKED, _asleep(book, session), hold=None, after=None, waking=None)
     elif session.state is State.ENDING and session.after is After.RELAUNCH:
         launch_when_paced(book, session, now)
     elif session.state is State.ENDING and session.after is After.REMOVE:
         remove(book, session, now)
+
+
+def _asleep(book: Book, session: Session) -> str:
+    """Say who put a session to sleep, why, and how it will wake."""
+    intent = session.intent
+    actor, reason = (intent.actor, intent.reason) if intent is not None else ("operator", "")
+    found, words = find_conversation(book, session)
+    how = "wakes in its conversation" if found is Found.RESUMABLE else f"wakes with a new conversation: {words}"
+    return f"put to sleep by {actor}{f' ({reason})' if reason else ''}; {how}"
 
 
 def remove(book: Book, session: Session, now: float) -> None:

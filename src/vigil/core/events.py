@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vigil.core.activity import Hook
-from vigil.core.model import Exit, Fact, IncidentKind, Notice, ProcessId, Spec
+from vigil.core.model import Exit, Fact, IncidentKind, Notice, ProcessId, Spec, Transcript
 from vigil.core.roles import Manifest
 from vigil.core.said import Said
 
@@ -57,12 +57,15 @@ class MemoryRead:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An operator's command on a session: stop, start, restart, rm, reset."""
+    """An operator's command on a session: stop, start, restart, rm, reset, hibernate, wake."""
 
     verb: str
     session_id: str
     actor: str
     reason: str = ""
+    mode: str = ""  # of a wake: fresh, resume, or as the table says
+    transcript: Transcript | None = None  # what there is of its conversation, read just before
+    ticket: str = ""  # whoever waits for the answer has the other half
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +204,7 @@ class Ended:
     launch_id: str
     ok: bool
     why: str = ""
+    transcript: Transcript | None = None  # what there is of its conversation, now that nobody writes it any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +222,7 @@ class Closed:
     launch_id: str
     facts: tuple[Fact, ...]
     gone: bool = True
+    transcript: Transcript | None = None
 
 
 @dataclass(frozen=True, slots=True)

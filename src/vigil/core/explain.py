@@ -156,6 +156,8 @@ def _next(session: Session) -> list[Next]:
     if session.state in (State.RUNNING, State.STARTING):
         back = "comes back after a failure" if Cause.CRASH in COMES_BACK[policy.when] else "stays dead if it dies"
         return [Next(f"{back} (restart is {policy.when})", None)]
+    if session.state is State.PARKED:
+        return [Next(f"sleeps until vigil wake {session.name}, or a message to it", None)]
     if session.state in (State.STOPPED, State.FAILED, State.SUCCEEDED):
         return [Next(f"stays so until vigil start {session.name}", None)]
     if session.state is State.ENDING:

@@ -63,6 +63,11 @@ RULES = (
     Rule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated", of_role=True),
     Rule(IncidentKind.LIMIT, lambda s: s.hold is not None and s.hold.reason == "limit"),
     Rule(IncidentKind.AUTH, lambda s: s.hold is not None and s.hold.reason == "auth"),
+    Rule(
+        IncidentKind.TAINTED,
+        lambda s: bool(s.conversation) and s.conversation in s.quarantined,
+        lambda s: f"conversation {s.conversation} did nothing when it was resumed: its next launch begins a new one",
+    ),
     Rule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
     Rule(IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.axes[Axis.ACTIVITY].why}"),
 )

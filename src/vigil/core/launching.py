@@ -11,7 +11,8 @@ from vigil.core.doing import UNHEARD
 from vigil.core.effects import SetTimer, Spawn
 from vigil.core.events import Attended, Interrupted, Launched, MemoryRead
 from vigil.core.intents import spares_people
-from vigil.core.model import NOTHING_SPENT, Axis, Hold, IncidentKind, Launch, Reading, Session, State
+from vigil.core.model import NOTHING_SPENT, Axis, Hold, IncidentKind, Launch, Mode, Reading, Session, State
+from vigil.core.waking import next_wake
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
 SHORT_S = 60.0  # waiting longer for memory is a human's business
@@ -78,15 +79,25 @@ def still_short(book: Book, session: Session, now: float) -> None:
 
 def begin_launch(book: Book, session: Session, now: float) -> None:
     """Make the next launch, durable before it is spawned; its id is never used twice."""
-    number = session.launches + 1
-    launch = Launch(id=f"{session.id}-{number}", session_id=session.id, number=number, created_at=now)
+    number, wake = session.launches + 1, next_wake(book, session, now)
+    if wake.mode is Mode.FRESH:  # the conversation of before is not this one's: whatever it says first is
+        session = replace(session, conversation="", transcript=None, strikes=0, prompted_at=None)
+    launch = Launch(
+        id=f"{session.id}-{number}",
+        session_id=session.id,
+        number=number,
+        created_at=now,
+        mode=wake.mode,
+        woken_for=wake.cause,
+        conversation=session.conversation,
+    )
     if session.launch is not None:
         book.by_launch.pop(session.launch.id, None)
     session = replace(session, doing=UNHEARD, spent_before=session.spent, read_to={})
     session = replace(
         session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None, pulse=None
     )
-    session = book.become(session, now, State.STARTING, "launching", hold=None, after=None)
+    session = book.become(session, now, State.STARTING, "launching", hold=None, after=None, waking=None)
     book.change.launches.append(launch)
     book.spawning.add(launch.id)
     if book.room is not None:

@@ -80,6 +80,25 @@ class RuntimeKind(StrEnum):
     HEADLESS = "headless"
 
 
+class Mode(StrEnum):
+    """How a session is woken (DESIGN 4.6)."""
+
+    FRESH = "fresh"  # with a new conversation
+    RESUME = "resume"  # where its conversation ended
+    NOTHING = "nothing"  # there is nothing to do
+    REFUSED = "refused"
+
+
+class Kept(StrEnum):
+    """What there is of a conversation to go on with."""
+
+    THERE = "there"
+    EMPTY = "empty"  # its transcript holds no word of it
+    MISSING = "missing"
+    UNABLE = "unable"  # this agent, or this command, cannot go on with one
+    UNKNOWN = "unknown"  # nobody could find out
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessId:
     """One process for ever: a recycled pid has another start time, another boot has another `boot`."""
@@ -163,6 +182,9 @@ class Launch:
     ended_at: float | None = None
     closed: bool = False  # nothing of its runtime is left
     server_told: bool = False  # that its server died is in the event log
+    mode: Mode = Mode.FRESH
+    woken_for: str = ""  # the cause of that mode
+    conversation: str = ""  # that it goes on with
 
     @property
     def agent(self) -> ProcessId | None:
@@ -260,10 +282,31 @@ class Death:
     server_pid: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """What was decided on a session that is to be launched: how, and why so."""
+
+    mode: Mode
+    cause: str
+    why: str = ""  # in words, where it is refused or nothing could be resumed
+    until: float | None = None  # of a refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One reading of what there is of a conversation."""
+
+    conversation: str
+    kept: Kept
+    at: float
+    why: str = ""
+
+
 class After(StrEnum):
     """What follows once a session that is ending is verified gone."""
 
     STOP = "stop"
+    PARK = "park"
     RELAUNCH = "relaunch"
     REMOVE = "remove"
 
@@ -414,3 +457,7 @@ class Session:
     spent_before: Spent = NOTHING_SPENT  # by launches before this one
     counted: Spent = NOTHING_SPENT  # of this conversation, by agents that say only how much it was so far
     read_to: Mapping[str, str] = field(default_factory=dict)  # files of its agent, and how far each was read
+    transcript: Transcript | None = None  # what was found of its conversation last
+    waking: Wake | None = None  # how its next launch is made, where that was decided already
+    quarantined: tuple[str, ...] = ()  # conversations that are not resumed any more, the newest last
+    strikes: int = 0  # stalls of its conversation in a row

@@ -12,6 +12,7 @@ from vigil.core.doubting import is_news, repair, weigh, well_again
 from vigil.core.effects import CloseLaunch, LogEntry
 from vigil.core.events import Closed, Found, Gap, Hooked, Noted, Observed, RuntimeEnded, Swept
 from vigil.core.model import Axis, Fact, State
+from vigil.core.waking import judge_resume
 
 ACTIVITY_KEPT_S = 30.0  # how old the stored time of the last activity may become
 
@@ -123,11 +124,12 @@ def gap(book: Book, event: Gap, now: float) -> None:
             book.keep(replace(session, pulse=replace(session.pulse, due_from=later_s)), durable=False)
 
 
-def closed(book: Book, event: Closed, _now: float) -> None:
-    """Show what became of the runtime of a dead launch."""
+def closed(book: Book, event: Closed, now: float) -> None:
+    """Show what became of the runtime of a dead launch, and what is left of its conversation."""
     session = book.of_launch(event.launch_id)
     if session is not None:
-        book.keep(book.read_axes(book.close(session) if event.gone else session, event.facts))
+        session = book.read_axes(book.close(session) if event.gone else session, event.facts)
+        judge_resume(book, book.keep(replace(session, transcript=event.transcript or session.transcript)), now)
 
 
 def noted(book: Book, event: Noted, now: float) -> None:

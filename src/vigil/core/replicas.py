@@ -23,6 +23,8 @@ def create(book: Book, role: Role, index: int, actor: str, now: float) -> Sessio
 
 def respecify(book: Book, session: Session, spec: Spec, actor: str, now: float) -> Session:
     """Let a replica's next launch run something else."""
+    if spec.agent != session.spec.agent:  # a conversation is one agent's own
+        session = replace(session, conversation="", transcript=None, quarantined=())
     session = book.keep(replace(session, spec=spec))
     book.log(now, session, "session.respecified", actor=actor)
     return session

@@ -19,9 +19,10 @@ from vigil.agents import Agent
 from vigil.agents.adapter import Adapter, Beginning, Place, Start
 from vigil.core.effects import CloseLaunch, EndLaunch, Interrupt, Purge, RepairSocket, Spawn
 from vigil.core.events import Attended, Closed, Ended, Event, Found, Launched, LaunchFailed
-from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind, Session
+from vigil.core.model import Axis, Fact, Launch, Mode, ProcessId, RuntimeKind, Session, Transcript
 from vigil.daemon.census import Census
 from vigil.daemon.clock import Clock
+from vigil.daemon.conversations import Conversations
 from vigil.daemon.deathwatch import DeathWatch, roles_of
 from vigil.daemon.environments import Environments
 from vigil.daemon.finding import Finder
@@ -66,6 +67,8 @@ class Carrier:
         agent_of: Callable[[str], Agent],
         adapter_of: Callable[[str], Adapter],
         is_set_up: Callable[[str], bool],
+        conversations: Conversations,
+        session_of: Callable[[str], Session | None],
         listening: Listening,
         secrets: Secrets,
         environments: Environments,
@@ -82,6 +85,8 @@ class Carrier:
         self._agent_of = agent_of
         self._adapter_of = adapter_of
         self._is_set_up = is_set_up
+        self._conversations = conversations
+        self._session_of = session_of
         self.listening = listening
         self._secrets = secrets
         self._environments = environments
@@ -110,7 +115,7 @@ class Carrier:
             env = await asyncio.to_thread(self._environments.read, session)
             agent = self._agent_of(session.spec.agent)
             folder = str(self._home.launch(launch.id))
-            start = await asyncio.to_thread(self._begin, session, env, folder)
+            start = await asyncio.to_thread(self._begin, session, launch, env, folder)
             order = Order(session, launch, {**env, **start.env}, start.command, start.files, agent.converses)
             await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
             born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
@@ -128,16 +133,20 @@ class Carrier:
         self.follow(launch, exec_seen)
         self.listening.follow(replace(session, launch=launch, conversation=event.conversation, read_to={}), launch)
 
-    def _begin(self, session: Session, env: Mapping[str, str], folder: str) -> Start:
+    def _begin(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str) -> Start:
         """Return how a launch is made: as its adapter says, unless the configuration wants it left alone."""
         spec = session.spec
         if not self._is_set_up(spec.agent):
             return Start(spec.command)
         place = Place(os.path.realpath(spec.cwd), env)
-        headless = spec.runtime is RuntimeKind.HEADLESS
-        return self._adapter_of(spec.agent).begin(
-            Beginning(spec.command, place, folder, headless, str(uuid.uuid4()), hook=("/bin/sh", str(HOOK)))
+        headless, resumes = spec.runtime is RuntimeKind.HEADLESS, launch.mode is Mode.RESUME
+        conversation = launch.conversation if resumes else str(uuid.uuid4())
+        start = self._adapter_of(spec.agent).begin(
+            Beginning(spec.command, place, folder, headless, conversation, resumes, hook=("/bin/sh", str(HOOK)))
         )
+        if resumes and start.conversation != launch.conversation:
+            raise ValueError(f"it cannot go on with conversation {launch.conversation}: {'; '.join(start.without)}")
+        return start
 
     def follow(self, launch: Launch, exec_seen: bool = True) -> None:
         """Watch a launch that has come to life, and what it prints."""
@@ -212,11 +221,12 @@ class Carrier:
                 self._feed(Attended(launch.id, why))
                 return
             left = await self._end_all(launch, effect.grace_s)
+            transcript = await self._read_conversation(launch.id)
         if left:
             words = f"{len(left)} of its processes live on after KILL (pid {', '.join(str(p.pid) for p in left)})"
             self._feed(Ended(launch.id, ok=False, why=words))
         else:
-            self._feed(Ended(launch.id, ok=True))
+            self._feed(Ended(launch.id, ok=True, transcript=transcript))
 
     async def interrupt(self, effect: Interrupt) -> None:
         """Ask an agent to leave what it does, as Ctrl-C would; the intent was durable before this ran (P8)."""
@@ -245,13 +255,19 @@ class Carrier:
         launch = effect.launch
         async with self._lock(launch.id):
             gone = await self._end_server(launch)
+            transcript = await self._read_conversation(launch.id)
         now = self._clock.now()
         facts = [read_process(Axis.RUNTIME, launch.root, self._boot, now)] if launch.root else []
         if launch.root is None and launch.process is not None:
             facts = [read_group(launch.process, Fact(Axis.PROCESS, "dead", "pidfd", now, conclusive=True), now)]
         if launch.server:
             facts.append(read_process(Axis.SERVER, launch.server, self._boot, now))
-        self._feed(Closed(launch.id, tuple(facts), gone))
+        self._feed(Closed(launch.id, tuple(facts), gone, transcript))
+
+    async def _read_conversation(self, launch_id: str) -> Transcript | None:
+        """Read what a launch that is over left of its conversation."""
+        session = self._session_of(launch_id)
+        return None if session is None else await self._conversations.read(session)
 
     async def purge(self, effect: Purge) -> None:
         """Remove the files of a session: exactly the names its launches had."""

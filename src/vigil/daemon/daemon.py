@@ -22,6 +22,7 @@ from vigil.daemon.adopt import Adopter
 from vigil.daemon.alarms import Alarms
 from vigil.daemon.carry import Carrier
 from vigil.daemon.clock import Clock
+from vigil.daemon.conversations import Conversations
 from vigil.daemon.coroner import Coroner
 from vigil.daemon.deathwatch import DeathWatch, roles_of
 from vigil.daemon.dialogs import Dialogs
@@ -91,6 +92,7 @@ class Daemon:
         self.outputs = Outputs(home, self.clock, feed)
         self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._rewatch, nofile)
         self.listening = Listening(home, self.adapter_of, environments.read, feed)
+        self.conversations = Conversations(self.clock, self.adapter_of, self._is_set_up, environments.read)
         self.finder = Finder(self.clock, self.machine, feed)
         self.supervisor.carrier = Carrier(
             home,
@@ -103,13 +105,15 @@ class Daemon:
             self.agent_of,
             self.adapter_of,
             self._is_set_up,
+            self.conversations,
+            self.machine.of_launch,
             self.listening,
             secrets,
             environments,
             self.coroner.purge,
             feed,
         )
-        self.operations = Operations(environments, self.supervisor, self.runtimes, self.config, secrets)
+        self.operations = Operations(environments, self.supervisor, self.runtimes, self.config, secrets, self.conversations)
         self.teams = Teams(environments, self.supervisor, self.runtimes, self.config)
         self.sending = Sending(self.supervisor, self.runtimes[RuntimeKind.TMUX], self.adapter_of)
         tmux = self.runtimes[RuntimeKind.TMUX]

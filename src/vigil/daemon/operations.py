@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import secrets as tokens
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vigil.agents import KINDS, agent_of, names_of
 from vigil.config.loading import ConfigFile
+from vigil.core.asked import why_not_parked
 from vigil.core.events import Asked, Declared
 from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
 from vigil.core.machine import GRACE_S
-from vigil.core.model import Cause, Incident, RestartPolicy, RuntimeKind, Session, Spec, State
+from vigil.core.model import ALIVE, Cause, Incident, Mode, RestartPolicy, RuntimeKind, Session, Spec, State, Wake
+from vigil.daemon.conversations import Conversations
 from vigil.daemon.environments import Environments
 from vigil.daemon.secrets import Secrets
 from vigil.daemon.supervisor import Supervisor
-from vigil.errors import NoSuchSession, UsageError, VigilError
+from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.redact import redact_command
 from vigil.runtimes import Runtime
 
@@ -53,7 +56,9 @@ class Operations:
         runtimes: dict[RuntimeKind, Runtime],
         config: ConfigFile,
         secrets: Secrets,
+        conversations: Conversations,
     ) -> None:
+        self._conversations = conversations
         self._config = config
         self._secrets = secrets
         self._environments = environments
@@ -119,6 +124,8 @@ class Operations:
         session = self.find(name)
         if verb in ("start", "restart"):
             self._check_again(session)
+        if verb == "hibernate" and (why := why_not_parked(session)) is not None:
+            raise Refused(f"{name} is not put to sleep: {why}")
         if reason:
             reason = self._secrets.redactor(session.id).text(reason)
         await self._supervisor.done(Asked(verb, session.id, actor, reason))
@@ -126,11 +133,30 @@ class Operations:
         now = self._supervisor.shown.get(session.id)
         if now is None:
             return None
-        if verb in ("stop", "rm") and now.state in (State.STUCK, State.ENDING):
+        if verb in ("stop", "rm", "hibernate") and now.state in (State.STUCK, State.ENDING):
             raise VigilError(f"{name} could not be ended yet: {now.why}")
         if verb in ("start", "restart") and (why := why_not_launched(now)) is not None:
             raise VigilError(f"{name} was not launched: {why}")
         return now
+
+    async def wake(self, name: str, mode: Mode | None, actor: str) -> Wake:
+        """Wake a session as the wake table says, and wait until it is launched; a refusal is an answer too."""
+        session = self.find(name)
+        if session.state not in ALIVE:
+            self._check_again(session)
+        transcript = await self._conversations.read(session)
+        ticket = tokens.token_hex(8)
+        asked = Asked("wake", session.id, actor, mode=mode.value if mode else "", transcript=transcript, ticket=ticket)
+        await self._supervisor.done(asked)
+        wake = self._supervisor.answers.pop(ticket, None)
+        if wake is None:
+            raise NoSuchSession(f"{name} was removed meanwhile")
+        if wake.mode in (Mode.FRESH, Mode.RESUME):
+            await self._supervisor.until(lambda: self._settled(session.id, "start"), LAUNCH_S + END_S)
+            now = self._supervisor.shown.get(session.id)
+            if now is not None and (why := why_not_launched(now)) is not None:
+                raise VigilError(f"{name} was not launched: {why}")
+        return wake
 
     async def purged(self, session_id: str) -> list[str]:
         """Return what went with a session that was removed."""
@@ -144,7 +170,8 @@ class Operations:
     async def kill_all(self, actor: str) -> list[str]:
         """Stop every session, also what dead ones left; return the names that could not be ended."""
         reason = "daemon stop --kill-sessions"
-        names = [session.name for session in self._machine.sessions.values() if session.state is not State.STOPPED]
+        at_rest = (State.STOPPED, State.PARKED)  # of these nothing runs
+        names = [session.name for session in self._machine.sessions.values() if session.state not in at_rest]
         outcomes = await asyncio.gather(*(self.ask("stop", name, actor, reason) for name in names), return_exceptions=True)
         await self._supervisor.until(self._all_closed, END_S)
         return [name for name, outcome in zip(names, outcomes, strict=True) if isinstance(outcome, BaseException)]
@@ -171,7 +198,7 @@ class Operations:
         if session.state is State.STARTING:  # one that waits for its agent to show itself has been launched
             return session.launch is not None and session.launch.process is not None
         waiting = session.hold is not None and session.hold.reason in ("pace", "survivor")
-        return not waiting or verb in ("stop", "rm")
+        return not waiting or verb in ("stop", "rm", "hibernate")
 
     def _check(self, wanted: Wanted, command: tuple[str, ...], env: Mapping[str, str]) -> None:
         problem = self._runtimes[wanted.runtime].why_unusable()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vigil.core.effects import (
+    Answer,
     CloseLaunch,
     Conclude,
     Effect,
@@ -32,7 +33,7 @@ from vigil.core.effects import (
 )
 from vigil.core.events import Declared, Ended, Event, Gap, LaunchFailed, Noted, TimerFired, Withdrawn
 from vigil.core.machine import Machine
-from vigil.core.model import Incident, Session
+from vigil.core.model import Incident, Session, Wake
 from vigil.daemon.carry import Carrier
 from vigil.daemon.clock import Clock
 from vigil.daemon.feed import Feed
@@ -92,6 +93,7 @@ class Supervisor:
         self._writer = ThreadPoolExecutor(1, "store")
         self._slow = False
         self.incidents = dict(machine.incidents)  # open ones, as far as they are durable
+        self.answers: dict[str, Wake] = {}  # what was decided for whom, until they ask
         self.store_trouble: str | None = None
         self.carrier: Carrier  # set once the parts that feed us exist
         self.look: Callable[[Session], Awaitable[None]]
@@ -294,6 +296,8 @@ class Supervisor:
             self._start(self._repair(effect), None)
         elif isinstance(effect, Tell):
             self.tell(effect.incident)
+        elif isinstance(effect, Answer):
+            self.answers[effect.ticket] = effect.wake
 
     async def _look(self, launch_id: str) -> None:
         session = self.machine.of_launch(launch_id)

@@ -1,0 +1,64 @@
+"""Transcripts: whether what an agent keeps of a conversation is there, and holds a word of it. A reading, no conclusion (P7).
+
+It reads what the agent owns and nothing else, from the beginning, and no more than it takes to find one word.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any
+
+from vigil.core.model import Kept
+from vigil.core.said import Said, What
+from vigil.observe.lines import Outcome, read_lines, resolve
+from vigil.text import decode
+
+LOOK_BYTES = 2 << 20  # newer agents write whole requests: the first word may stand behind a few hundred kilobytes
+LOOK_LINES = 5000
+MOST_FILES = 50
+MAGIC = re.compile(r"[*?[]")
+SAYS_NOTHING = frozenset({What.STARTED, What.ENDED, What.ALIVE, What.UNKNOWN})
+
+
+def read_transcript(pattern: str, conversation: str, read: Callable[[dict[str, Any]], Iterable[Said]]) -> tuple[Kept, str]:
+    """Return what there is of a conversation, and why it is not there; `read` says what an entry means."""
+    found, words = Kept.MISSING, f"there is no transcript {pattern}"
+    roots = resolve([_literal(pattern)])
+    for path in islice(glob.iglob(pattern), MOST_FILES):
+        taken = read_lines(path, None, roots, LOOK_BYTES, LOOK_LINES)
+        if taken.outcome is Outcome.GONE:
+            continue
+        if taken.outcome is not Outcome.READ:
+            found, words = Kept.UNKNOWN, f"{path} cannot be read: {taken.why}"
+        elif taken.more or _speaks(taken.lines, conversation, read):
+            return Kept.THERE, ""
+        elif found is Kept.MISSING:
+            found, words = Kept.EMPTY, f"{path} holds no word of a conversation"
+    return found, words
+
+
+def _speaks(lines: list[bytes], conversation: str, read: Callable[[dict[str, Any]], Iterable[Said]]) -> bool:
+    """Say whether one of these lines is part of a conversation; what names another one is not of this."""
+    spoke = False
+    for line in lines:
+        try:
+            entry = json.loads(decode(line))
+        except (ValueError, RecursionError):
+            continue
+        for said in read(entry) if isinstance(entry, dict) else ():
+            if said.conversation not in ("", conversation):
+                return False
+            spoke = spoke or said.what not in SAYS_NOTHING
+    return spoke
+
+
+def _literal(pattern: str) -> str:
+    """Return the folder of a pattern in which nothing is open: all that matches lies below it."""
+    parts = os.path.dirname(pattern).split("/")
+    kept = next((number for number, part in enumerate(parts) if MAGIC.search(part)), len(parts))
+    return "/".join(parts[:kept]) or "/"
