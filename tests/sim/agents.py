@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tests.sim.host import Body
@@ -18,55 +19,64 @@ LIFE_ONLY = ""  # a sign of life that says nothing more
 HEARTBEAT = {"event": "heartbeat"}
 
 
-def _hook(name: str, **more: str) -> dict[str, Any]:
+def _hook(name: str, **more: Any) -> dict[str, Any]:
     return {"hook_event_name": name, **more}
+
+
+def _bash(call: str) -> dict[str, Any]:
+    """A tool call: a permission is asked for without its id, so what it is given has to name it."""
+    return {"tool_name": "Bash", "tool_input": {"command": call}}
+
+
+def _tools(call: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """One call of a tool, from its start to its end; whoever it was that asked, its end answers."""
+    yield _hook("PreToolUse", tool_use_id=call, **_bash(call)), f"tool {call}"
+    yield _hook("PermissionRequest", **_bash(call)), f"asks {call}"
+    yield _hook("PostToolUse", tool_use_id=call, **_bash(call)), f"answered {call}, ended {call}"
+    yield _hook("PostToolUseFailure", tool_use_id=call, **_bash(call)), f"answered {call}, ended {call}"
+    yield _hook("PermissionDenied", tool_use_id=call, **_bash(call)), f"answered {call}, ended {call}"
+    yield _hook("PreToolUse", tool_use_id=call, agent_id="a1", **_bash(call)), LIFE_ONLY  # a sub-agent's
+    yield {"type": "permission.asked", "id": f"p{call}"}, f"asks p{call}"
+    yield {"type": "permission.replied", "id": f"p{call}"}, f"answered p{call}"
 
 
 # What agents say, and what they mean by it: from their own documentation, not from our tables.
 WORDS: tuple[tuple[dict[str, Any], str], ...] = (
-    (_hook("Setup"), "starting"),
-    (_hook("SessionStart", source="startup"), "idle"),
+    *(word for call in "12" for word in _tools(call)),
+    (_hook("Setup"), LIFE_ONLY),
+    (_hook("SessionStart", source="startup"), "rests"),
     (_hook("SessionStart", source="compact"), LIFE_ONLY),
-    (_hook("UserPromptSubmit"), "working"),
-    (_hook("UserPromptExpansion"), "working"),
-    (_hook("PreToolUse", tool_name="Bash"), "tool"),
-    (_hook("PreToolUse", tool_name="AskUserQuestion"), "waiting-human"),
-    (_hook("PreToolUse", tool_name="ExitPlanMode"), "waiting-human"),
-    (_hook("PermissionRequest", tool_name="Bash"), "waiting-human"),
-    (_hook("PermissionDenied", tool_name="Bash"), "working"),
-    (_hook("PostToolUse", tool_name="Bash"), "working"),
-    (_hook("PostToolUseFailure", tool_name="Bash"), "working"),
-    (_hook("PostToolBatch"), "working"),
-    (_hook("Elicitation"), "waiting-human"),
-    (_hook("ElicitationResult"), "working"),
-    (_hook("PreCompact", trigger="auto"), "working"),
-    (_hook("PostCompact", trigger="auto"), "working"),
-    (_hook("PostCompact", trigger="manual"), "idle"),
-    (_hook("Stop"), "idle"),
-    (_hook("StopFailure", error="rate_limit"), "idle"),
-    (_hook("SessionEnd", reason="clear"), "idle"),
-    (_hook("Notification", notification_type="permission_prompt"), "waiting-human"),
-    (_hook("Notification", notification_type="agent_needs_input"), "waiting-human"),
-    (_hook("Notification", notification_type="elicitation_dialog"), "waiting-human"),
-    (_hook("Notification", notification_type="ToolPermission"), "waiting-human"),
-    (_hook("Notification", notification_type="idle_prompt"), "idle"),
-    (_hook("Notification", notification_type="agent_completed"), "idle"),
+    (_hook("UserPromptSubmit"), "prompt"),
+    (_hook("UserPromptSubmit", source="system"), "turn"),
+    (_hook("UserPromptExpansion"), LIFE_ONLY),
+    (_hook("PreToolUse", tool_name="AskUserQuestion", tool_use_id="q"), "tool q, asks q"),
+    (_hook("PostToolUse", tool_name="AskUserQuestion", tool_use_id="q"), "ended q"),
+    (_hook("Elicitation"), "asks e"),
+    (_hook("ElicitationResult"), "answered e"),
+    (_hook("Notification", notification_type="elicitation_dialog"), "asks e"),
+    (_hook("PreCompact", trigger="auto"), LIFE_ONLY),
+    (_hook("PostCompact", trigger="auto"), LIFE_ONLY),
+    (_hook("PreCompact", trigger="manual"), "turn"),
+    (_hook("PostCompact", trigger="manual"), "rests"),
+    (_hook("Stop"), "rests"),
+    (_hook("StopFailure", error="server_error"), "rests"),
+    (_hook("SessionEnd", reason="clear"), "rests"),
+    (_hook("SessionEnd", reason="other"), "rests"),
+    (_hook("Notification", notification_type="permission_prompt"), LIFE_ONLY),
+    (_hook("Notification", notification_type="idle_prompt"), "rests"),
     (_hook("Notification", notification_type="auth_success"), LIFE_ONLY),
     (_hook("MessageDisplay"), LIFE_ONLY),
-    (_hook("SubagentStart", agent_type="Explore"), LIFE_ONLY),
-    (_hook("SubagentStop", agent_type="Explore"), LIFE_ONLY),
-    (_hook("PreToolUse", tool_name="Bash", agent_id="a1"), LIFE_ONLY),  # a sub-agent's
-    ({"type": "agent-turn-complete"}, "idle"),
-    (_hook("BeforeAgent"), "working"),
-    (_hook("PreCompress", trigger="auto"), "working"),
-    (_hook("BeforeModel"), "thinking"),
-    (_hook("BeforeToolSelection"), "thinking"),
-    (_hook("AfterModel"), "thinking"),
-    (_hook("BeforeTool", tool_name="shell"), "tool"),
-    (_hook("AfterTool", tool_name="shell"), "working"),
-    (_hook("AfterAgent"), "idle"),
-    ({"activity": "waiting-timer"}, "waiting-timer"),
-    ({"activity": "throttled"}, "throttled"),
+    (_hook("SubagentStart", agent_type="Explore", agent_id="a1"), LIFE_ONLY),
+    (_hook("SubagentStop", agent_type="Explore", agent_id="a1"), LIFE_ONLY),
+    ({"type": "agent-turn-complete"}, "rests"),
+    (_hook("BeforeAgent"), "prompt"),
+    (_hook("BeforeModel"), "thinks"),
+    (_hook("AfterAgent"), "rests"),
+    ({"activity": "waiting-timer"}, "plainly, waits"),
+    ({"activity": "throttled"}, "plainly, turn, retries"),
+    ({"activity": "waiting-human"}, "plainly, turn, asks plainly"),
+    ({"activity": "tool"}, "plainly, tool plainly"),
+    ({"activity": "idle"}, "rests"),
     (_hook("SomethingNobodyListed"), LIFE_ONLY),
 )
 

@@ -15,10 +15,10 @@ from typing import Any
 from tests.sim.run import Outcome, live_through
 from tests.sim.scenarios import draw_plan
 from vigil.core import (
-    activity,
     asked,
     charging,
     death,
+    doing,
     doubting,
     escalate,
     incidents,
@@ -45,6 +45,7 @@ from vigil.core.events import (
 )
 from vigil.core.liveness import Cell, Patience, Verdict
 from vigil.core.model import Cause, DoubtKind, IncidentKind, RestartWhen, Severity, State
+from vigil.core.said import What
 
 SEEDS = 60  # a mutant that none of them notices has survived
 
@@ -61,6 +62,9 @@ HEARD_IN = {
     ShiftAsked: "shifts",
     ShiftAborted: "shifts",
 }
+# No simulated agent says these: streams and transcripts do; what a sub-agent does is a sign of life before the table is asked.
+UNSAID = {What.RESULT, What.WAITS, What.RETRIES, What.SUBAGENT_STARTED, What.SUBAGENT_ENDED}
+PLAINLY_SAID = {"waiting-timer", "throttled", "idle"}  # the others are told apart by what is open
 # What cannot be read is in doubt from the first such reading on, and that keeps it already.
 SECOND_LOCKS = {"its process cannot be read", "its tmux server does not answer"}
 QUIET_KINDS = {
@@ -254,13 +258,17 @@ def _shifts() -> Iterator[Mutant]:
 
 def _words() -> Iterator[Mutant]:
     """DESIGN 4.1: what agents' words mean."""
-    for name, meant in activity.HOOKS.items():
-        instead = activity.SIGN_OF_LIFE if meant else activity.Activity.WORKING
-        yield Mutant("hooks", f"{name} is {instead or 'a sign of life'}", _set(activity.HOOKS, name, instead), "people")
-    for (name, detail), meant in activity.BY_DETAIL.items():
-        instead = activity.SIGN_OF_LIFE if meant else activity.Activity.WORKING
-        row = f"{name} {detail} is {instead or 'a sign of life'}"
-        yield Mutant("details", row, _set(activity.BY_DETAIL, (name, detail), instead), "people")
+    for what, rule in doing.RULES.items():
+        if what not in UNSAID:
+            instead = doing._ends if rule is doing._signs else doing._signs
+            row = f"{what} {'ends a turn' if rule is doing._signs else 'is a sign of life'}"
+            yield Mutant("words", row, _set(doing.RULES, what, instead), "people")
+    for activity, meant in doing.PLAIN.items():
+        instead_of = doing.IDLE if meant != doing.IDLE else doing.PLAIN["working"]
+        if activity in PLAINLY_SAID:
+            yield Mutant("plain words", f"{activity} is another", _set(doing.PLAIN, activity, instead_of), "people")
+    for what in sorted(doing.OF_SUBAGENTS):
+        yield Mutant("sub-agents", f"{what} is theirs", _swap(doing, "OF_SUBAGENTS", doing.OF_SUBAGENTS - {what}), "people")
 
 
 def _nothing(*_: object) -> None:

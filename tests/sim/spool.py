@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.sim.host import Body
-from vigil.core.activity import Hook, read_payload
+from vigil.agents.generic import read_hook
 from vigil.core.events import Event, Hooked
+from vigil.core.said import Hook
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -33,8 +34,7 @@ class Spool:
     def write(self, body: Body, payload: dict[str, Any], meant: str) -> None:
         """An agent says something."""
         world = self._world
-        name, activity, why = read_payload(payload)
-        said = (Hook(body.launch_id, name, activity, why, world.daemon.clock()), meant)
+        said = (Hook(body.launch_id, meant or "alive", world.daemon.clock(), tuple(read_hook(payload))), meant)
         if self.trouble == "lost":
             return
         if self.trouble == "reordered" and self._held is None:

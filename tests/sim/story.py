@@ -43,7 +43,7 @@ def _word(word: Any) -> str:
         status = f"signal {found.signal}" if found.signal is not None else f"exit {found.exit_code}"
         return f"Exited {found.launch_id} : {status}, by {found.observed_by}{', server ended' if found.server_ended else ''}"
     if isinstance(word, Hooked):
-        return f"Hooked {word.launch_id} : " + ", ".join(hook.activity or hook.name for hook in word.hooks)
+        return f"Hooked {word.launch_id} : " + ", ".join(hook.name for hook in word.hooks)
     if isinstance(word, Asked):
         return f"Asked {word.verb} {word.session_id} by {word.actor}"
     if isinstance(word, LogEntry):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from vigil.core.activity import Hook
 from vigil.core.death import Case
 from vigil.core.effects import Effect, Examine, LogEntry, Persist, SetTimer, Spawn, Tell
 from vigil.core.events import (
@@ -47,6 +46,7 @@ from vigil.core.model import (
     State,
 )
 from vigil.core.roles import Role
+from vigil.core.said import Hook, Said, What
 
 BOOT = "b00t:1"
 ALWAYS = RestartPolicy(RestartWhen.ALWAYS)
@@ -154,7 +154,7 @@ def make_fact(axis: Axis = Axis.PROCESS, word: str = "alive", at: float = 1100.0
 
 
 def make_hook(activity: str = "working", at: float = 1100.0, launch_id: str = "s1-1") -> Hook:
-    return Hook(launch_id, "Hook", activity, f"it is {activity}", at)
+    return Hook(launch_id, "Hook", at, (Said(What.DOES, name=activity),) if activity else ())
 
 
 class Stage:

@@ -257,7 +257,7 @@ def test_a_payload_may_say_plainly_what_goes_on() -> None:
     assert list(read_hook({"event": "heartbeat"})) == [Said(What.ALIVE, name="heartbeat")]
     (said,) = read_hook({"activity": "waiting-timer", "until": 1794900000})
 
-    assert (said.what, said.name, said.until) == (What.WAITS, "waiting-timer", 1794900000.0)
+    assert (said.what, said.name, said.until) == (What.DOES, "waiting-timer", 1794900000.0)
 
 
 # Transcripts

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.core.activity import ACTIVITIES
+from vigil.core.activity import Activity
 from vigil.core.doing import OF_SUBAGENTS, OPEN_KEPT, RULES, Doing, activity_of, take_in
 from vigil.core.said import Said, What
 
@@ -107,7 +107,7 @@ def test_whatever_was_said_something_is_shown_and_nothing_grows_without_bound(sa
 
     activity, why = activity_of(doing)
 
-    assert activity in ACTIVITIES and why
+    assert activity in frozenset(Activity) and why
     assert len(doing.tools) <= OPEN_KEPT and len(doing.asked) <= OPEN_KEPT
     assert activity_of(take_in(doing, Said(What.TURN_ENDED), 100.0))[0] == "idle"
     assert set(What) > OF_SUBAGENTS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vigil.core.activity import Hook
+from vigil.core.said import Hook
 from vigil.observe.spool import Spool
 
 VIGIL = [sys.executable, "-m", "vigil.cli"]
@@ -63,7 +63,7 @@ def test_the_spool_reads_it_as_a_sign_of_life_that_says_nothing_more(spool: Path
 
     (hook,) = Spool(spool).take(10, NOW).hooks
 
-    assert hook == Hook("s1-1", "heartbeat", "", "heartbeat", hook.at)
+    assert hook == Hook("s1-1", "heartbeat", hook.at)
     assert NOW - SOON_S < hook.at <= NOW
 
 

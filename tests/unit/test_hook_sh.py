@@ -238,7 +238,7 @@ def test_a_heartbeat_is_the_same_event_as_that_of_the_command(shell: list[str], 
 
     assert written(spool) == b'{"session":"backend/coder/0","launch":"s1-1","payload":{"event":"heartbeat"}}\n'
     (hook,) = Spool(spool).take(10, NOW).hooks
-    assert (hook.name, hook.activity) == ("heartbeat", "")
+    assert (hook.name, hook.said) == ("heartbeat", ())
 
 
 def test_a_heartbeat_leaves_standard_input_to_the_loop_around_it(shell: list[str], spool: Path) -> None:

@@ -585,7 +585,7 @@ def test_what_an_agent_says_of_itself_is_taken_in_and_its_newest_word_counts() -
     stage.tell(Hooked("s1-1", hooks))
 
     activity = stage.session().axes[Axis.ACTIVITY]
-    assert (activity.value, activity.source, activity.observed_at, activity.why) == ("idle", "hook", 1095.0, "it is idle")
+    assert (activity.value, activity.source, activity.observed_at, activity.why) == ("idle", "hook", 1095.0, "no turn is open")
     assert stage.session().last_activity_at == 1099.0
     assert stage.durable["s1"] == stage.session()
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from vigil.agents.generic import read_hook
+from vigil.core.said import What
 from vigil.observe.spool import HOOK_BYTES, KEPT_BAD, Spool, SpoolCounts, Taken
 
 NOBODY = 65534
@@ -248,9 +250,19 @@ def few_descriptors(left: int) -> Iterator[None]:
 def test_every_form_of_a_hook_is_understood(folder: Path, value: dict[str, Any]) -> None:
     put(folder, "a", value)
 
-    (found,) = Spool(folder).take(1, NOW).hooks
+    (found,) = Spool(folder, lambda _, payload: tuple(read_hook(dict(payload)))).take(1, NOW).hooks
 
-    assert (found.launch_id, found.name, found.activity, found.why) == ("s1-1", "Stop", "idle", "Stop")
+    assert (found.launch_id, found.name, [said.what for said in found.said]) == ("s1-1", "Stop", [What.TURN_ENDED])
+
+
+def test_what_has_no_time_of_its_own_was_said_when_it_was_written(folder: Path) -> None:
+    put(folder, "a", {"launch": "s1-1", "event": {"hook_event_name": "Stop"}})
+    put(folder, "b", {"launch": "s1-1", "event": {"hook_event_name": "Stop", "timestamp": 1794900000}}, after="a")
+    read: list[float] = []
+
+    Spool(folder, lambda _, payload: read.append(payload["timestamp"]) or ()).take(2, NOW)  # type: ignore[func-returns-value]
+
+    assert read == [pytest.approx((folder / "new" / "a").stat().st_ctime), 1794900000]
 
 
 @pytest.mark.parametrize("event", [None, [], "", 0, {}])
@@ -259,7 +271,7 @@ def test_a_hook_without_a_payload_is_a_sign_of_life(folder: Path, event: object)
 
     (found,) = Spool(folder).take(1, NOW).hooks
 
-    assert (found.launch_id, found.name, found.activity) == ("s1-1", "", "")
+    assert (found.launch_id, found.name, found.said) == ("s1-1", "", ())
 
 
 def test_bytes_that_are_no_text_spoil_only_the_words_they_stand_in(folder: Path) -> None:

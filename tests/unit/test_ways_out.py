@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.builders import make_exit, make_launched, make_observed, make_spec
-from vigil.core.activity import Hook
 from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Interrupt, Look, SetTimer, Spawn
 from vigil.core.events import (
     Applied,
@@ -38,6 +37,7 @@ from vigil.core.events import (
 from vigil.core.machine import Machine
 from vigil.core.model import Cause, RestartPolicy, RestartWhen, Session, State, Words
 from vigil.core.roles import Health, Manifest, RoleSpec
+from vigil.core.said import Hook
 
 OVER = frozenset({State.STOPPED, State.SUCCEEDED, State.FAILED, State.PARKED})
 FOR_A_PERSON = frozenset({"auth", "cold-start"})
@@ -125,7 +125,7 @@ class World:
             for session in list(self.machine.sessions.values()):
                 if session.launch is not None and session.launch.id in self.living:
                     self.tell(Observed(session.launch.id, (), attached=0))
-                    self.tell(Hooked(session.launch.id, (Hook(session.launch.id, "heartbeat", "", "", self.now),)))
+                    self.tell(Hooked(session.launch.id, (Hook(session.launch.id, "heartbeat", self.now),)))
             self.pass_time(min(20.0, *(max(0.001, at - self.now) for at in self.timers.values()), 20.0))
 
     def _is_under_way(self) -> bool:

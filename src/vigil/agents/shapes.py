@@ -26,19 +26,10 @@ LATEST = 253402300800.0  # the year 10000
 
 NAMES = ("hook_event_name", "type", "event", "kind")  # where an event's name may stand; the first that is text counts
 HEARTBEAT = "heartbeat"
+ACTIVITIES = frozenset(Activity)
 
-# An agent or its wrapper may say plainly what it is doing. The name of what is said is the activity itself.
-DECLARED: dict[str, What] = {
-    Activity.STARTING: What.ALIVE,
-    Activity.WORKING: What.TURN_STARTED,
-    Activity.THINKING: What.THINKS,
-    Activity.TOOL: What.TOOL_STARTED,
-    Activity.WAITING_HUMAN: What.ASKED,
-    Activity.WAITING_TIMER: What.WAITS,
-    Activity.THROTTLED: What.RETRIES,
-    Activity.IDLE: What.TURN_ENDED,
-    Activity.UNKNOWN: What.ALIVE,
-}
+# An agent or its wrapper may say plainly what it is doing; these two say only that it lives.
+LIFE_ONLY = frozenset({Activity.STARTING, Activity.UNKNOWN})
 
 
 def text(event: Mapping[str, Any], key: str) -> str:
@@ -133,7 +124,7 @@ def event_name(payload: Mapping[str, Any]) -> str:
 def declared(payload: Mapping[str, Any]) -> Said | None:
     """Return what a payload says plainly, whoever sent it: an activity, or a heartbeat; None if it says neither."""
     activity = text(payload, "activity")
-    if activity in DECLARED:
-        until = moment(payload, "until")
-        return Said(DECLARED[activity], name=activity, text=activity, until=until, subagent=word(payload, "agent_id"))
+    if activity in ACTIVITIES:
+        what = What.ALIVE if activity in LIFE_ONLY else What.DOES
+        return Said(what, name=activity, until=moment(payload, "until"), subagent=word(payload, "agent_id"))
     return Said(What.ALIVE, name=HEARTBEAT) if event_name(payload) == HEARTBEAT else None

@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from vigil.api.access import TheDaemon, may_change
 from vigil.api.views import session_detail, session_view, why_view
-from vigil.core.activity import Hook
 from vigil.core.events import Hooked
 from vigil.core.explain import explain
 from vigil.core.launching import leaves_its_pane
 from vigil.core.model import ALIVE, Axis, Mode, RestartPolicy, RestartWhen, RuntimeKind, Session
+from vigil.core.said import Hook
 from vigil.daemon.daemon import Daemon
 from vigil.daemon.operations import Wanted
 from vigil.errors import NoSuchSession, Refused, VigilError
@@ -145,7 +145,7 @@ async def heartbeat(daemon: TheDaemon, name: str, request: Request) -> dict[str,
     launch = session.launch
     if launch is None or not _is_up(session):
         raise Refused(f"{name} is not running: nothing has a heartbeat")
-    hook = Hook(launch.id, "heartbeat", "", "vigil heartbeat", daemon.clock.now())
+    hook = Hook(launch.id, "heartbeat", daemon.clock.now())
     daemon.supervisor.feed(Hooked(launch.id, (hook,)))  # heard is enough: a full disk is no reason to look dead
     return {"name": name, "launch": launch.id}
 

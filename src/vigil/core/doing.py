@@ -40,6 +40,17 @@ class Doing:
 UNHEARD = Doing()
 IDLE = Doing(started=True)
 
+PLAINLY = "plainly"  # the id of what is open because it was said in so many words
+PLAIN: dict[str, Doing] = {
+    Activity.WORKING: Doing(started=True, turn=True),
+    Activity.THINKING: Doing(started=True, turn=True, thinks=True),
+    Activity.TOOL: Doing(started=True, turn=True),
+    Activity.WAITING_HUMAN: Doing(started=True, turn=True),
+    Activity.WAITING_TIMER: Doing(started=True, waits=True),
+    Activity.THROTTLED: Doing(started=True, turn=True, retries=True),
+    Activity.IDLE: IDLE,
+}
+
 
 def _started(_doing: Doing, _said: Said, _at: float) -> Doing:
     return IDLE
@@ -87,6 +98,14 @@ def _retries(doing: Doing, said: Said, _at: float) -> Doing:
     return replace(doing, started=True, retries=True, until=said.until)
 
 
+def _does(doing: Doing, said: Said, at: float) -> Doing:
+    """What is said plainly is all there is: nothing else is open."""
+    said_so = tuple(one for one in (*doing.tools, *doing.asked) if (one.id, one.name) == (PLAINLY, said.name))
+    opened = said_so or (Open(PLAINLY, said.name, at),)
+    tools, asked = (opened if said.name == one else () for one in (Activity.TOOL, Activity.WAITING_HUMAN))
+    return replace(PLAIN.get(said.name, doing), tools=tools, asked=asked, until=said.until)
+
+
 def _signs(doing: Doing, _said: Said, _at: float) -> Doing:
     """That it lives says nothing of what it does."""
     return doing
@@ -116,6 +135,7 @@ RULES: dict[What, Callable[[Doing, Said, float], Doing]] = {
     What.COMPACTED: _signs,
     What.SUBAGENT_STARTED: _signs,
     What.SUBAGENT_ENDED: _signs,
+    What.DOES: _does,
     What.ENDED: _ends,
     What.ALIVE: _signs,
     What.UNKNOWN: _signs,

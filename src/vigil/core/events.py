@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vigil.core.activity import Hook
 from vigil.core.model import Exit, Fact, IncidentKind, Notice, ProcessId, Spec, Transcript
 from vigil.core.roles import Manifest
-from vigil.core.said import Said
+from vigil.core.said import Hook, Said
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
             after = take_in(doing, said, at)
             if doing.turn and not after.turn:
                 session = _end_turn(session)
-            doing, changed_at = after, at
+            doing, changed_at = after, at if after != doing else changed_at
     facts = _facts(session, doing, event.source, changed_at)
     news = is_news(session)
     session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at)

@@ -67,7 +67,7 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Swept: observing.swept,
     Found: observing.found,
     RuntimeEnded: observing.runtime_ended,
-    Hooked: observing.hooked,
+    Hooked: hearing.hooked,
     Heard: hearing.heard,
     Gap: observing.gap,
     Noted: observing.noted,

@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from vigil.core import hearing, incidents, pulses
+from vigil.core import incidents, pulses
 from vigil.core.book import Book
 from vigil.core.doubting import is_news, repair, weigh, well_again
 from vigil.core.effects import CloseLaunch, LogEntry
-from vigil.core.events import Closed, Found, Gap, Hooked, Noted, Observed, RuntimeEnded, Swept
+from vigil.core.events import Closed, Found, Gap, Noted, Observed, RuntimeEnded, Swept
 from vigil.core.model import Axis, Fact, State
 from vigil.core.waking import judge_resume
-
-ACTIVITY_KEPT_S = 30.0  # how old the stored time of the last activity may become
 
 
 def observed(book: Book, event: Observed, now: float) -> None:
@@ -73,32 +71,6 @@ def found(book: Book, event: Found, now: float) -> None:
         pulses.begin(book, session, now)
     else:
         book.keep(session)
-
-
-def hooked(book: Book, event: Hooked, now: float) -> None:
-    """Take in what the agent said of itself; the newest word counts, whenever it comes, and any word is a sign of life."""
-    session = book.living(event.launch_id)
-    if session is None or not event.hooks:
-        return
-    if any(hook.said for hook in event.hooks):
-        hearing.hooked(book, event, now)
-        return
-    before = session.axes.get(Axis.ACTIVITY)
-    said = sorted((hook for hook in event.hooks if hook.activity), key=lambda hook: hook.at)
-    news = [hook for hook in said if before is None or before.source != "hook" or hook.at >= before.observed_at]
-    facts = tuple(Fact(Axis.ACTIVITY, hook.activity, "hook", hook.at, why=hook.why) for hook in news[-1:])
-    active_at = max(hook.at for hook in event.hooks)
-    heard = is_news(session)
-    session = book.read_axes(session, facts, last_activity_at=max(active_at, session.last_activity_at or 0.0))
-    session = pulses.heard(book, session, max(active_at, book.void_before), now)
-    after = session.axes.get(Axis.ACTIVITY)
-    changed = after is not None and (before is None or before.value != after.value)
-    if heard:
-        well_again(book, session, now)
-        return
-    book.keep(session, durable=changed or active_at - book.activity_stored.get(session.id, 0.0) > ACTIVITY_KEPT_S)
-    if changed:
-        incidents.follow(book, session, now)
 
 
 def runtime_ended(book: Book, event: RuntimeEnded, _now: float) -> None:

@@ -30,6 +30,7 @@ class What(StrEnum):
     COMPACTED = "compacted"
     SUBAGENT_STARTED = "subagent-started"
     SUBAGENT_ENDED = "subagent-ended"
+    DOES = "does"  # it says plainly what it does, and that is all of it: the name is an activity
     ENDED = "ended"  # it says that it goes; that the process ends is for the process axis to say
     ALIVE = "alive"  # a sign of life that says nothing more
     UNKNOWN = "unknown"  # a kind of event that nobody listed: its name is told, and it is a sign of life
@@ -60,3 +61,13 @@ class Said:
     usage: Usage | None = None
     failed: bool = False  # of a tool, a turn, a result
     subagent: str = ""  # whose words these are: they do not say what the agent itself is doing
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One hook event as it was read."""
+
+    launch_id: str
+    name: str  # the event's name; empty if it has none
+    at: float
+    said: tuple[Said, ...] = ()  # nothing: a sign of life

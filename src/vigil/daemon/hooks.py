@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from vigil.core.activity import Hook
 from vigil.core.events import Event, Hooked, Noted
+from vigil.core.said import Hook
 from vigil.daemon.clock import Clock
 from vigil.daemon.log import log
 from vigil.observe.folder import FolderWatch

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vigil.core.activity import Hook, read_payload
-from vigil.core.said import Said
+from vigil.core.said import Hook, Said
 from vigil.redact import Redactor
-from vigil.text import decode
+from vigil.text import decode, one_line
 
 HOOK_BYTES = 1 << 20
 LAUNCH_ID_CHARS = 100
@@ -36,6 +35,9 @@ REDACTOR = Redactor()
 OUR_LACK = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # no fault of the file: it is asked again
 LAUNCH_KEYS = ("VIGIL_LAUNCH", "launch")
 PAYLOAD_KEYS = ("event", "payload")
+NAME_KEYS = ("hook_event_name", "type", "event", "kind")  # where its name may stand; the first that is text counts
+NAME_CHARS = 80
+TIME = "timestamp"
 
 ReadSaid = Callable[[str, Mapping[str, Any]], tuple[Said, ...]]  # a launch, and the payload of one of its hooks
 Version = tuple[int, int]  # inode and time of writing: another file of the same name has another
@@ -175,9 +177,10 @@ class Spool:
         launch_id, payload = _understand(data)
         if isinstance(error := payload.get("error"), str):
             payload = {**payload, "error": REDACTOR.text(error)}  # the one free text of which something is shown
-        at = min(found.st_ctime, time.time()) + offset_s  # of the file system's clock, which may differ from the caller's
-        said = self._read_said(launch_id, payload)
-        return Hook(launch_id, *read_payload(payload), at=at, said=said), _version(found)
+        written_at = min(found.st_ctime, time.time())  # of the file system's clock, which may differ from the caller's
+        # What has no time of its own was said when it was written: "in two hours" is not counted from when it is read.
+        said = self._read_said(launch_id, {TIME: written_at, **payload})
+        return Hook(launch_id, _name_of(payload), written_at + offset_s, said), _version(found)
 
     def _put_aside(self, new: int, name: str) -> None:
         """Move what is no hook to where a person may look at it."""
@@ -291,3 +294,8 @@ def _payload_of(value: dict[str, Any]) -> Mapping[str, Any]:
     if "hook_event_name" in value:
         return value
     return next((value[key] for key in PAYLOAD_KEYS if isinstance(value.get(key), dict)), value)
+
+
+def _name_of(payload: Mapping[str, Any]) -> str:
+    name = next((value for key in NAME_KEYS if isinstance(value := payload.get(key), str) and value), "")
+    return one_line(name[:NAME_CHARS])

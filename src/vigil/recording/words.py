@@ -57,7 +57,7 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     Swept: lambda e: f"a sweep found {len(e.observed)} of {e.looked_at} in doubt",
     Found: lambda e: f"its agent was found as pid {e.process.pid}",
     RuntimeEnded: lambda _: "the pane its dead agent left has closed",
-    Hooked: lambda e: f"said: {e.hooks[-1].why if e.hooks else 'nothing'}",
+    Hooked: lambda e: f"said: {e.hooks[-1].name if e.hooks else 'nothing'}",
     Heard: lambda e: f"said ({e.source}): {', '.join(dict.fromkeys(said.what for said in e.said)) or 'nothing'}",
     Gap: lambda e: f"nobody looked for {e.lasted_s:.1f} s",
     Noted: lambda e: f"noted {e.kind}",

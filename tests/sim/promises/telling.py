@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tests.sim.promises.base import Broken, Promise
-from vigil.core.activity import Hook
 from vigil.core.effects import Effect, Persist, Tell
 from vigil.core.escalate import Due
 from vigil.core.events import Event, Hooked
 from vigil.core.model import Axis, Cause, DoubtKind, Incident, IncidentKind, Session, State
+from vigil.core.said import Hook
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -199,29 +199,65 @@ class OneIncident(Promise):
                 self._matches(session, IncidentKind.SERVER_DIED, down)
 
 
+class Work:
+    """What an agent is about, by what it said in its own words: what is open stays so until it is closed."""
+
+    MODES: ClassVar = {"thinks": "thinking", "retries": "throttled", "waits": "waiting-timer"}
+    RANKS = ("waiting-human", "throttled", "waiting-timer", "tool", "thinking", "working", "idle")
+
+    def __init__(self) -> None:
+        self._turn = False
+        self._mode = ""
+        self._tools: set[str] = set()
+        self._asked: set[str] = set()
+
+    def hear(self, meant: str) -> None:
+        for part in meant.split(", "):
+            verb, _, what = part.partition(" ")
+            self._mode = self.MODES.get(verb, "")
+            if verb in ("rests", "plainly"):
+                self._turn, self._tools, self._asked = False, set(), set()
+            elif verb == "prompt":
+                self._asked = set()
+            self._turn |= verb in ("turn", "prompt", "thinks", "tool")
+            if verb in ("tool", "asks"):
+                (self._tools if verb == "tool" else self._asked).add(what)
+            elif verb == "ended":
+                self._tools.discard(what)
+            if verb in ("answered", "ended"):
+                self._asked.discard(what)
+
+    @property
+    def shown(self) -> str:
+        found = {"idle", self._mode}
+        found |= {"waiting-human"} if self._asked else set()
+        found |= {"tool"} if self._tools else set()
+        found |= {"working"} if self._turn else set()
+        return next(rank for rank in self.RANKS if rank in found)
+
+
 class Activity(Promise):
-    """What an agent said of itself last is what is shown (DESIGN 4.1)."""
+    """What an agent said of itself is what is shown (DESIGN 4.1)."""
 
     name = "activity"
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._said: dict[str, tuple[float, str]] = {}
+        self._work: dict[str, Work] = {}
 
     def hears(self, launch_id: str, said: list[tuple[Hook, str]]) -> None:
-        for hook, meant in said:
-            if meant and hook.at >= self._said.get(launch_id, (0.0, ""))[0]:
-                self._said[launch_id] = (hook.at, meant)
+        for _, meant in sorted(((hook, meant) for hook, meant in said if meant), key=lambda one: one[0].at):
+            self._work.setdefault(launch_id, Work()).hear(meant)
 
     def decided(self, event: Event, effects: list[Effect]) -> None:
         if not isinstance(event, Hooked):
             return
         self._check_unmoved(event.launch_id)
         session = self.world.daemon.machine.of_launch(event.launch_id)
-        meant = self._said.get(event.launch_id)
-        if session is not None and session.launch is not None and session.launch.ended_at is None and meant is not None:
+        work = self._work.get(event.launch_id)
+        if session is not None and session.launch is not None and session.launch.ended_at is None and work is not None:
             shown = session.axes[Axis.ACTIVITY].value
-            self.demand(shown == meant[1], f"{session.name} shows {shown}, its agent said {meant[1]}")
+            self.demand(shown == work.shown, f"{session.name} shows {shown}, its agent said {work.shown}")
 
     def _check_unmoved(self, launch_id: str) -> None:
         """What an agent says brings back neither its pane nor a server that hangs (DESIGN 4.2)."""
