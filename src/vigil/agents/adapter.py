@@ -86,3 +86,4 @@ class Adapter:
     resumes: bool = False
     terminal: bool = False  # a headless run ends with RESULT: without it exit 0 is not finished
     has_hooks: bool = False
+    identity: tuple[str, ...] = ()  # variables that say who it is to the model: keys, addresses, its folder of settings

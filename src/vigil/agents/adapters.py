@@ -15,3 +15,8 @@ ADAPTERS: dict[str, Adapter] = {
         qwen.ADAPTER,
     )
 }
+
+
+def adapter_of(agent: str) -> Adapter:
+    """Return the adapter of a kind of agent; one that the configuration added is a plain command."""
+    return ADAPTERS.get(agent, ADAPTERS["generic"])

@@ -204,4 +204,17 @@ ADAPTER = Adapter(
     resumes=True,
     terminal=True,
     has_hooks=True,
+    identity=(
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CONFIG_DIR",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+        "AWS_PROFILE",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_REGION",
+        "ANTHROPIC_VERTEX_PROJECT_ID",
+    ),
 )

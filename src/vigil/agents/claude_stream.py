@@ -109,7 +109,7 @@ def _result(event: Json) -> Iterable[Said]:
     )
     if not failed:
         return (result,)
-    ended_by = wall(word(event, "error"), number(event, "api_error_status"), why, None)
+    ended_by = wall(word(event, "error"), number(event, "api_error_status"), why, moment(event, "timestamp"))
     return (result, ended_by) if ended_by.what is not What.ERROR else (result,)
 
 

@@ -149,4 +149,5 @@ ADAPTER = Adapter(
     resumes=True,
     terminal=True,
     has_hooks=True,
+    identity=("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME"),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from vigil.agents.shapes import Json, count, table, text, word, words
+from vigil.agents.shapes import Json, count, moment, table, text, word, words
 from vigil.agents.walls import wall
 from vigil.core.said import Said, Usage, What
 
@@ -55,14 +55,14 @@ def usage_of(tokens: Json) -> Usage:
 
 def _turn_failed(event: Json) -> Iterable[Said]:
     said = text(table(event, "error"), "message")
-    return (Said(What.RESULT, text=words(said), failed=True), *walls(said, None))
+    return (Said(What.RESULT, text=words(said), failed=True), *walls(said, moment(event, "timestamp")))
 
 
 def _error(event: Json) -> Iterable[Said]:
     said = text(event, "message")
     if RETRIES.match(said):
         return (Said(What.RETRIES, text=words(said)),)
-    return walls(said, None) or (Said(What.ERROR, text=words(said)),)
+    return walls(said, moment(event, "timestamp")) or (Said(What.ERROR, text=words(said)),)
 
 
 def walls(said: str, at: float | None, status: float | None = None, kind: str = "") -> tuple[Said, ...]:

@@ -86,4 +86,12 @@ ADAPTER = Adapter(
     resumes=True,
     terminal=True,
     has_hooks=True,
+    identity=(
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "GOOGLE_CLOUD_PROJECT",
+        "GOOGLE_GEMINI_BASE_URL",
+        "GEMINI_CLI_HOME",
+        "GOOGLE_GENAI_USE_VERTEXAI",
+    ),
 )

@@ -11,15 +11,19 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from vigil.agents.adapter import Adapter
+from vigil.agents.walls import resets_at
 from vigil.core.model import Cause, Words
+from vigil.core.said import What
 from vigil.text import one_line
 
 CAUSES = {401: Cause.AUTH, 403: Cause.AUTH, 429: Cause.LIMIT}
 LIMITED = 429
-RESETS = re.compile(r"limit reached\|(\d{10})\b")  # the moment it ends, in seconds since 1970
+RESETS = re.compile(r"limit reached\|(\d{10})\b")
 STATUS = re.compile(r"(?:status:? |API Error: |^)(\d{3})\b")
 QWEN = re.compile(r"\[API Error: (\d{3})\b")  # it calls its errors results, and success
 LAST_EVENTS = 5
+RESULT_EVENTS = 200  # hooks that run at the end are told of after a result
 
 Event = dict[str, Any]
 Said = tuple[int | None, str]  # the status of the answer, and the words
@@ -89,28 +93,47 @@ SPEAKERS: dict[str, Callable[[Event], Said | None]] = {
 EXIT_STATUS = {"gemini": {145: 401, 147: 403, 173: 429}}  # it exits with the status of the answer, of which 8 bits are left
 
 SPEAKING = frozenset({*SPEAKERS, *EXIT_STATUS})
+OPENS = frozenset({What.PROMPT, What.TURN_STARTED, What.THINKS, What.TOOL_STARTED})
 
 
-def read_last_words(agent: str, lines: Iterable[str], exit_code: int | None) -> Words | None:
-    """Return what an agent's last lines, or its exit code, say of why it ended; None if they say nothing of it."""
+def read_last_words(agent: str, lines: Iterable[str], exit_code: int | None, at: float | None = None) -> Words | None:
+    """Return what an agent's last lines, or its exit code, say of why it ended; None if they say nothing of it.
+
+    `at` is when they were printed: "in two hours" is counted from there.
+    """
     status = EXIT_STATUS.get(agent, {}).get(exit_code or 0)
     if status is not None:
         return Words(CAUSES[status], f"{agent} exited with {exit_code}: the answer was {status}")
     speaks = SPEAKERS.get(agent)
     if speaks is None:
         return None
-    for event in _events(lines):
+    for event in _events(lines, LAST_EVENTS):
         said = speaks(event)
         if said is not None:
             status, text = said
             if status not in CAUSES:
                 return None
-            resets = RESETS.search(text)
-            return Words(CAUSES[status], one_line(text) or f"status {status}", float(resets[1]) if resets else None)
+            return Words(CAUSES[status], one_line(text) or f"status {status}", resets_at(text[:1000], at))
     return None
 
 
-def _events(lines: Iterable[str]) -> Iterable[Event]:
+def has_result(adapter: Adapter, lines: Iterable[str]) -> bool | None:
+    """Say whether a stream ended with a result and nothing was begun after it; None where that cannot be told.
+
+    Of a kind that has none, of one that printed no event (it was not asked for any), and where the last events are too long.
+    """
+    if not adapter.terminal:
+        return None
+    for event in _events(lines, RESULT_EVENTS):
+        said = [one.what for one in adapter.read_stream(event) if not one.subagent]
+        if What.RESULT in said:
+            return True
+        if not OPENS.isdisjoint(said):
+            return False
+    return None
+
+
+def _events(lines: Iterable[str], most: int) -> Iterable[Event]:
     """Return the last events of a stream, newest first; what is no event is passed over."""
     seen = 0
     for line in reversed(list(lines)):
@@ -121,5 +144,5 @@ def _events(lines: Iterable[str]) -> Iterable[Event]:
         if isinstance(event, dict):
             yield event
             seen += 1
-            if seen == LAST_EVENTS:
+            if seen == most:
                 return

@@ -97,4 +97,13 @@ ADAPTER = Adapter(
     submits=True,
     resumes=True,
     has_hooks=True,
+    identity=(
+        "XDG_DATA_HOME",
+        "XDG_CONFIG_HOME",
+        "OPENCODE_CONFIG",
+        "OPENCODE_CONFIG_CONTENT",
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "OPENROUTER_API_KEY",
+    ),
 )

@@ -62,4 +62,11 @@ ADAPTER = Adapter(
     resumes=True,
     terminal=True,
     has_hooks=True,
+    identity=(
+        "PI_CODING_AGENT_DIR",
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+        "OPENROUTER_API_KEY",
+    ),
 )

@@ -96,7 +96,7 @@ def _agent_end(event: Json) -> Iterable[Said]:
 
 
 def _retry_start(event: Json) -> Iterable[Said]:
-    until = later(number(event, "delayMs"), None)
+    until = later(number(event, "delayMs"), moment(event, "timestamp"))
     return (Said(What.RETRIES, text=words(text(event, "errorMessage")), until=until),)
 
 
@@ -104,7 +104,7 @@ def _retry_end(event: Json) -> Iterable[Said]:
     if flag(event, "success"):
         return ALIVE
     said = text(event, "finalError")
-    return (wall("", _status(said), said, None),)
+    return (wall("", _status(said), said, moment(event, "timestamp")),)
 
 
 def _compacted(_event: Json) -> Iterable[Said]:

@@ -62,7 +62,7 @@ def _result(event: Json) -> Iterable[Said]:
     why = words(error or said) if failed else ""
     conversation, usage = word(event, "session_id"), _usage(table(event, "usage"))
     result = Said(What.RESULT, text=why, conversation=conversation, usage=usage, failed=failed)
-    ended_by = wall("", _status(error), error, None)
+    ended_by = wall("", _status(error), error, moment(event, "timestamp"))
     return (result, ended_by) if ended_by.what is not What.ERROR else (result,)
 
 
@@ -273,4 +273,10 @@ ADAPTER = Adapter(
     resumes=True,
     terminal=True,
     has_hooks=True,
+    identity=(
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "DASHSCOPE_API_KEY",
+        "QWEN_HOME",
+    ),
 )

@@ -29,11 +29,25 @@ BY_WORDS: tuple[tuple[re.Pattern[str], What], ...] = (  # where neither is said;
 )
 
 EPOCH = re.compile(r"limit reached\|(\d{10})\b")
-# "resets 3pm (Europe/Berlin)", "resets Nov 17, 3:30pm (UTC)", "resets Jan 2, 2027, 3pm (UTC)"
-RESETS = re.compile(
-    r"resets (?:(?P<day>[A-Z][a-z]{2} \d{1,2})(?:, (?P<year>\d{4}))?(?:,| at) )?"
-    r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?(?P<half>[ap]m) \((?P<zone>[\w/+-]{1,64})\)"
+WHEN = r"(?:resets?|reset at|try again at|available at)"
+# "2026-11-17T15:00:00Z", with its offset
+EXACT = re.compile(WHEN + r"(?: at)? (\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d))", re.IGNORECASE)
+# "resets 3pm (Europe/Berlin)", "resets Nov 17, 3:30pm (UTC)", "try again at Nov 17th, 2026 3:45 PM", "try again at 15:45"
+CLOCK = re.compile(
+    WHEN + r"(?: at)? (?:(?P<day>[A-Z][a-z]{2} \d{1,2})(?:st|nd|rd|th)?(?:,? (?P<year>\d{4}))?(?:,| at)? )?"
+    r"(?:(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))? ?(?P<half>[aApP][mM])|(?P<hour24>\d{1,2}):(?P<minute24>\d{2}))\b"
+    r"(?: \((?P<zone>[\w/+-]{1,64})\))?",
+    re.IGNORECASE,
 )
+# "try again in 3 days 4 hours 5 minutes", "reset after 18h23m9s", "Please try again in 6m0s", "retry after 30 seconds"
+RELATIVE = re.compile(
+    r"(?:try again|retry|resets?|available)(?: again)? (?:in|after):? (?P<parts>(?:\d{1,6}(?:\.\d+)? ?[a-z]+[, ]*(?:and )?)+)",
+    re.IGNORECASE,
+)
+PART = re.compile(r"(\d{1,6}(?:\.\d+)?) ?([a-z]+)")
+UNITS_S = {"ms": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hr": 3600.0}
+UNITS_S |= {"hour": 3600.0, "d": 86400.0, "day": 86400.0, "week": 7 * 86400.0}
+JUST_PASSED_S = 300.0  # a time of day that passed just now is that one, and not tomorrow's
 
 
 def wall(kind: str, status: float | None, said: str, at: float | None, subagent: str = "") -> Said:
@@ -49,24 +63,40 @@ def _by_words(said: str) -> What:
 
 
 def resets_at(said: str, at: float | None) -> float | None:
-    """Return the moment when a limit ends, if the words say it; a time of day is the next one after they were said."""
+    """Return the moment when a limit ends, if the words say it; all is counted from when they were said.
+
+    A time of day is the next one; without a zone it is of the host, as agents show it.
+    """
+    at = time.time() if at is None else at
     if found := EPOCH.search(said):
         return float(found[1])
-    found = RESETS.search(said)
-    if not found:
-        return None
     try:
-        return _next(found, time.time() if at is None else at)
+        if found := EXACT.search(said):
+            return datetime.fromisoformat(found[1]).timestamp()
+        if found := CLOCK.search(said):
+            return _next(found, at)
+        if found := RELATIVE.search(said):
+            return _later(found["parts"], at)
     except (KeyError, ValueError, OSError, OverflowError):  # no such day, no such zone
         return None
+    return None
+
+
+def _later(parts: str, at: float) -> float | None:
+    found = [(float(many), unit if unit in UNITS_S else unit.rstrip("s")) for many, unit in PART.findall(parts)]
+    known = [many * UNITS_S[unit] for many, unit in found if unit in UNITS_S]
+    return at + sum(known) if known else None
 
 
 def _next(found: re.Match[str], at: float) -> float:
-    now = datetime.fromtimestamp(at, ZoneInfo(found["zone"]))
-    hour = int(found["hour"]) % 12 + (12 if found["half"] == "pm" else 0)
-    moment = now.replace(hour=hour, minute=int(found["minute"] or 0), second=0, microsecond=0)
+    now = datetime.fromtimestamp(at, ZoneInfo(found["zone"])) if found["zone"] else datetime.fromtimestamp(at).astimezone()
+    hour = int(found["hour24"] or found["hour"]) % (24 if found["hour24"] else 12)
+    hour += 12 if (found["half"] or "").lower() == "pm" else 0
+    minute = int(found["minute24"] or found["minute"] or 0)
+    moment = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
     if not found["day"]:
-        return (moment if moment > now else moment + timedelta(days=1)).timestamp()
+        passed_s = (now - moment).total_seconds()
+        return (moment if passed_s < JUST_PASSED_S else moment + timedelta(days=1)).timestamp()
     day = datetime.strptime(f"{found['day']} {found['year'] or now.year}", "%b %d %Y")
     moment = moment.replace(year=day.year, month=day.month, day=day.day)
     passed = not found["year"] and moment < now - timedelta(days=1)

@@ -15,13 +15,14 @@ from vigil.core.launching import launch_when_paced, relaunch
 from vigil.core.model import ALIVE, After, Mode, Session, State
 from vigil.core.waking import decide_wake, log_wake
 
+TRIES = ("start", "restart", "reset")  # after these its next launch waits for no wall that was met before
 ENDED_BY_RESET = ("backoff", "limit", "auth", "cold-start", "saturated")
 
 
 def declared(book: Book, event: Declared, now: float) -> None:
     """A session is born; it launches when its turn comes."""
     assert event.name not in book.by_name, "checked at the door"
-    session = Session(event.session_id, event.name, event.spec, now, State.PENDING, now, "declared")
+    session = Session(event.session_id, event.name, event.spec, now, State.PENDING, now, "declared", account=event.account)
     book.keep(session)
     book.log(now, session, "session.declared", actor=event.actor, agent=event.spec.agent, runtime=event.spec.runtime.value)
     launch_when_paced(book, session, now)
@@ -40,6 +41,8 @@ def asked(book: Book, event: Asked, now: float) -> None:
     if session is None:
         return
     book.log(now, session, f"session.asked-{event.verb}", actor=event.actor, reason=event.reason)
+    if event.verb in TRIES:
+        session = book.keep(replace(session, asked_at=now))
     VERBS[event.verb](book, session, event, now)
 
 
@@ -128,7 +131,7 @@ def _end_wait(book: Book, session: Session, event: Asked, now: float) -> None:
     waiting = session.state is State.FAILED or (session.hold is not None and session.hold.reason in ENDED_BY_RESET)
     if waiting and session.state not in ALIVE:
         book.log(now, session, "session.reset", actor=event.actor)
-        relaunch(book, session, now)
+        relaunch(book, replace(session, asked_at=now), now)
 
 
 VERBS: dict[str, Callable[[Book, Session, Asked, float], None]] = {

@@ -38,6 +38,7 @@ class Book:
         self.deaths_at: deque[float] = deque(maxlen=DEATHS_KEPT)
         self.last_deaths: deque[tuple[float, str]] = deque(maxlen=DEATHS_TOGETHER)  # when, and whose
         self.activity_stored: dict[str, float] = {}  # when each session was active last, as far as that is durable
+        self.walled: set[str] = set()  # sessions that have met a wall nobody has got past yet
         self.booted = False  # the host was booted anew since these sessions were stored
         self.void_before = 0.0  # what was read earlier says nothing, unless it is conclusive
         self.by_name: dict[str, str] = {}
@@ -138,6 +139,7 @@ class Book:
             self.touched.add(session.role)
         if session.launch is not None:
             self.by_launch[session.launch.id] = session.id
+        (self.walled.discard if session.wall is None else self.walled.add)(session.id)
         if durable:
             self.change.sessions[session.id] = session
             self.activity_stored[session.id] = session.last_activity_at or 0.0
@@ -178,6 +180,7 @@ class Book:
             self.touched.add(session.role)
             self.vacated.append((session.role, session.index))
         self.wedged.discard(session.id)
+        self.walled.discard(session.id)
         self.activity_stored.pop(session.id, None)
         for launch_id in [key for key, owner in self.by_launch.items() if owner == session.id]:
             del self.by_launch[launch_id]

@@ -56,6 +56,11 @@ class Case:
         return self.uptime_s is not None and self.uptime_s < EARLY_S
 
     @property
+    def unfinished(self) -> bool:
+        """It did not say that its work is done; of a kind that never says so, this is assumed where it is to run always."""
+        return self.exit.result is False or (self.exit.result is None and self.when is RestartWhen.ALWAYS)
+
+    @property
     def out_of_memory(self) -> bool:
         """The kernel ended it for want of memory: its log decides; unread, the counter nearest to the agent does."""
         oom = self.exit.oom
@@ -91,8 +96,8 @@ RULES = (
     Rule(Cause.KILLED_BY_UNKNOWN, lambda c: c.signal is not None),
     Rule(Cause.LIMIT, lambda c: c.said(Cause.LIMIT)),
     Rule(Cause.AUTH, lambda c: c.said(Cause.AUTH)),
-    Rule(Cause.EARLY_EXIT, lambda c: c.exit.exit_code == 0 and c.early and c.when is RestartWhen.ALWAYS),
-    Rule(Cause.FINISHED, lambda c: c.exit.exit_code == 0),
+    Rule(Cause.EARLY_EXIT, lambda c: c.exit.exit_code == 0 and c.early and c.unfinished),
+    Rule(Cause.FINISHED, lambda c: c.exit.exit_code == 0 and c.exit.result is not False),
     Rule(Cause.CRASH, lambda c: c.exit.exit_code is not None),
     Rule(Cause.UNOBSERVED, lambda _: True),
 )
@@ -164,6 +169,8 @@ def _circumstances(case: Case) -> Iterator[Evidence]:
     yield from _memory(case)
     if found.words is not None:
         yield Evidence("last words", found.words.text)
+    if found.result is False and found.exit_code == 0:
+        yield Evidence("stream", "it ended in the middle of its work: its stream has no result")
     if found.full_disk:
         yield Evidence("disk", f"nothing more can be written to {found.full_disk}: it is full")
     if case.intent is not None:

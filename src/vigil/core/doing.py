@@ -32,7 +32,8 @@ class Doing:
     tools: tuple[Open, ...] = ()
     asked: tuple[Open, ...] = ()
     waits: bool = False  # it declared a wait
-    retries: bool = False  # the model does not answer, or a limit holds it
+    retries: bool = False  # the model does not answer, or a wall holds it
+    held: str = ""  # by which wall: limit, auth
     until: float | None = None  # when it goes on, if it said so
     started: bool = False  # it has said what it does
 
@@ -98,6 +99,10 @@ def _retries(doing: Doing, said: Said, _at: float) -> Doing:
     return replace(doing, started=True, retries=True, until=said.until)
 
 
+def _is_held(doing: Doing, said: Said, at: float) -> Doing:
+    return replace(_retries(doing, said, at), held=said.what.value)
+
+
 def _does(doing: Doing, said: Said, at: float) -> Doing:
     """What is said plainly is all there is: nothing else is open."""
     said_so = tuple(one for one in (*doing.tools, *doing.asked) if (one.id, one.name) == (PLAINLY, said.name))
@@ -113,7 +118,7 @@ def _signs(doing: Doing, _said: Said, _at: float) -> Doing:
 
 def _goes_on(doing: Doing) -> Doing:
     """Whoever works again neither waits nor tries again."""
-    return replace(doing, started=True, thinks=False, waits=False, retries=False, until=None)
+    return replace(doing, started=True, thinks=False, waits=False, retries=False, held="", until=None)
 
 
 RULES: dict[What, Callable[[Doing, Said, float], Doing]] = {
@@ -128,8 +133,8 @@ RULES: dict[What, Callable[[Doing, Said, float], Doing]] = {
     What.ASKED: _asks,
     What.ANSWERED: _answered,
     What.RETRIES: _retries,
-    What.LIMIT: _retries,
-    What.AUTH: _retries,
+    What.LIMIT: _is_held,
+    What.AUTH: _is_held,
     What.ERROR: _signs,
     What.RESULT: _ends,
     What.COMPACTED: _signs,
@@ -150,10 +155,15 @@ def take_in(doing: Doing, said: Said, at: float) -> Doing:
     return RULES[said.what](doing, said, at)
 
 
+HELD = {What.LIMIT.value: "its account is at its limit", What.AUTH.value: "nobody lets it in: it needs a login"}
+
+
 def activity_of(doing: Doing) -> tuple[str, str]:
     """Return what to show: a question outranks what waits, which outranks what runs; and that in words."""
     if doing.asked:
         return Activity.WAITING_HUMAN, f"asked: {_names(doing.asked)}"
+    if doing.held:
+        return Activity.THROTTLED, HELD[doing.held]
     if doing.retries:
         return Activity.THROTTLED, "the model does not answer, and it tries again"
     if doing.waits:

@@ -13,9 +13,24 @@ from vigil.core.effects import CloseLaunch, Examine, SetTimer
 from vigil.core.events import Exited, LaunchFailed, Orphaned
 from vigil.core.intents import intend, spares_people
 from vigil.core.launching import COLD_START, leaves_its_pane, spawn_over
+from vigil.core.limits import meet, read_wall, stands
 from vigil.core.liveness import Sign, runtime_sign
-from vigil.core.model import Axis, Cause, Death, Doubt, DoubtKind, Evidence, Exit, Fact, Hold, Session, State
-from vigil.core.restart import COMES_BACK, COUNTED
+from vigil.core.model import (
+    Axis,
+    Cause,
+    Death,
+    Doubt,
+    DoubtKind,
+    Evidence,
+    Exit,
+    Fact,
+    Hold,
+    RuntimeKind,
+    Session,
+    State,
+    Words,
+)
+from vigil.core.restart import COMES_BACK, COUNTED, HELD
 from vigil.core.waking import strike
 
 LOOK_S = 5.0  # an orphan is looked at so often
@@ -45,6 +60,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     """Write the one record of a launch's death, with its cause and evidence, and charge it; return what a restart waits for."""
     assert session.launch is not None
     launch = session.launch
+    session, found = _with_words(book, session, found)
     uptime_s = None if launch.started_at is None else max(0.0, found.at - launch.started_at)
     when, beside = session.spec.restart.when, book.died_with(session, found.at)
     case = deaths.Case(found, session.intent, uptime_s, when, beside, launch.server_told)
@@ -74,7 +90,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     )
     if death.charged:
         incidents.count_death(book, found.at)
-    resets_at = found.words.resets_at if found.words is not None else None
+    resets_at = session.wall.until if session.wall is not None and cause in HELD else None
     count, hold = charge_death(book, session, launch, death, resets_at)
     if death.charged:
         session = replace(session, deaths=(*session.deaths, death.id)[-DEATHS_KEPT:])
@@ -90,6 +106,22 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     book.log(found.at, session, "session.died", **_told_of(death))
     book.do(Examine(death, launch))
     return session, death, hold
+
+
+def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exit]:
+    """Return a session with the wall that its last words tell of, and an exit with the words that it said before it ended.
+
+    In a terminal an agent goes on at a wall until a person leaves it: if it ends well there, that is why.
+    """
+    wall, words, launch = session.wall, found.words, session.launch
+    assert launch is not None
+    if words is not None:
+        met = read_wall(wall, launch.id, words.cause, words.text, words.resets_at, found.at)
+        return meet(book, session, met, found.at), found
+    headless = session.spec.runtime is RuntimeKind.HEADLESS
+    if wall is None or wall.launch_id != launch.id or not stands(wall, found.at) or not (headless or found.exit_code):
+        return session, found
+    return session, replace(found, words=Words(wall.cause, wall.text, wall.until))
 
 
 def _doing(session: Session) -> str:

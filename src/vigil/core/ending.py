@@ -10,7 +10,8 @@ from vigil.core.dying import bury
 from vigil.core.effects import Purge
 from vigil.core.events import Asked, Ended
 from vigil.core.intents import intend, spares_people
-from vigil.core.launching import launch_when_paced
+from vigil.core.launching import launch_when_paced, relaunch
+from vigil.core.limits import forgotten
 from vigil.core.model import After, Axis, Cause, Fact, Session, State
 from vigil.core.wake import Found
 from vigil.core.waking import HIBERNATE, find_conversation, judge_resume
@@ -87,6 +88,11 @@ def remove(book: Book, session: Session, now: float) -> None:
     book.log(now, session, "session.removed")
     incidents.forget(book, session, now)
     book.forget(session)
+    for other in forgotten(book, session):
+        book.log(
+            now, other, "session.hold-over", hold=other.hold.reason if other.hold else "", why=f"{session.name} is no more"
+        )
+        relaunch(book, other, now, by_policy=True)
     book.change.sessions.pop(session.id, None)
     book.change.removed.append(session.id)
     book.do(Purge(session))

@@ -17,6 +17,7 @@ class Declared:
     name: str
     spec: Spec
     actor: str
+    account: str = ""  # whose limits it meets
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Applied:
     actor: str
     at_once: bool = False  # what runs an old command is restarted
     only: tuple[str, ...] | None = None  # keys of roles
+    accounts: tuple[tuple[str, str], ...] = ()  # whose limits the agents of each role meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Launched:
     adopted: bool = False
     names: tuple[str, ...] = ()  # the agent is still to be found, by one of these names
     conversation: str = ""  # that it was given
+    account: str = ""  # whose limits it meets, where that was found out
     without: tuple[str, ...] = ()  # what could not be set up for it, a line each
 
 

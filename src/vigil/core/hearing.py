@@ -12,13 +12,19 @@ from vigil.core import incidents, pulses
 from vigil.core.book import Book
 from vigil.core.doing import IDLE, Doing, activity_of, take_in
 from vigil.core.doubting import is_news, well_again
+from vigil.core.effects import SetTimer
 from vigil.core.events import Heard, Hooked
-from vigil.core.model import Axis, Fact, Session, Spent
+from vigil.core.launching import relaunch
+from vigil.core.limits import meet, read_wall, works
+from vigil.core.model import Axis, Cause, Fact, Session, Spent
 from vigil.core.said import Said, Usage, What
 
 SOURCES = ("hook", "stream", "transcript", "screen")  # the best first
 MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
 CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it comes
+WALLS = {What.LIMIT: Cause.LIMIT, What.AUTH: Cause.AUTH}
+TRIES = frozenset({What.PROMPT, What.TURN_STARTED})
+WRITTEN = ("doing", "conversation", "spent", "wall")  # what is worth a write at once
 SAME_S = 0.05  # so far moments of hooks are compared
 LATER_S = 0.2  # a worse source that says so is believed if it is so much newer: two clocks are compared
 KEPT_S = 30.0  # how old the stored time of the last activity may become
@@ -42,19 +48,26 @@ def heard(book: Book, event: Heard, now: float) -> None:
         session = _count(session, said)
     if session.launch is not None and session.launch.ended_at is not None:
         over = session.doing.turn and any(said.what in MISSED and not said.subagent for said in event.said)
+        for said in event.said:
+            session = _at_wall(book, session, said, now if said.at is None else min(said.at, now), now)
         book.keep(_end_turn(session) if over else session)
+        if session.wall != before.wall:
+            incidents.follow(book, book.sessions[session.id], now)
         return
     _follow(book, before, session, event, now)
 
 
 def _follow(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
     active_at = session.last_activity_at or 0.0
-    doing, changed_at = session.doing, None
+    doing, changed_at, worked_at = session.doing, None, None
     for said in event.said:
         at = now if said.at is None else min(said.at, now)
         active_at = max(active_at, at)
         if said.what is What.PROMPT and not said.subagent:
             session = replace(session, prompted_at=max(at, session.prompted_at or 0.0))
+        if proves_work(session, doing, said, at):
+            worked_at = at
+        session = _at_wall(book, session, said, at, now)
         if _counts(session, event.source, said, at):
             after = take_in(doing, said, at)
             if doing.turn and not after.turn:
@@ -64,13 +77,65 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
     news = is_news(session)
     session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at)
     session = pulses.heard(book, session, max(active_at, book.void_before), now)
-    changed = session.doing != before.doing or session.conversation != before.conversation or session.spent != before.spent
+    changed = any(getattr(session, name) != getattr(before, name) for name in WRITTEN)
     if news:
         well_again(book, session, now)
+    else:
+        book.keep(session, durable=changed or active_at - book.activity_stored.get(session.id, 0.0) > KEPT_S)
+    if worked_at is not None and book.walled:
+        _get_past(book, session, worked_at, now)
+    if facts or session.wall != before.wall or worked_at is not None:
+        incidents.follow(book, book.sessions[session.id], now)
+
+
+def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:
+    """Say whether a word proves that the model answers: a tool that starts, or a turn that began since and ended well."""
+    if said.subagent or (session.wall is not None and at <= session.wall.at):
+        return False
+    if said.what in MISSED:
+        return doing.turn and not said.failed and (session.wall is None or session.wall.tried)
+    return said.what is What.TOOL_STARTED
+
+
+def _at_wall(book: Book, session: Session, said: Said, at: float, now: float) -> Session:
+    """Take in that an agent met a wall, or that it tries to get past one."""
+    wall, launch = session.wall, session.launch
+    if said.subagent or launch is None:
+        return session
+    if said.what in TRIES and wall is not None and at > wall.at:
+        return replace(session, wall=replace(wall, tried=True))
+    if said.what not in WALLS:
+        return session
+    met = read_wall(wall, launch.id, WALLS[said.what], said.text, said.until, at)
+    return meet(book, session, met, now)
+
+
+def wall_over(book: Book, session: Session, now: float) -> None:
+    """The moment that a wall was to end at has come; that it is gone is proved by whoever gets past it."""
+    wall = session.wall
+    if wall is None or wall.over or wall.until is None:
         return
-    book.keep(session, durable=changed or active_at - book.activity_stored.get(session.id, 0.0) > KEPT_S)
-    if facts:
-        incidents.follow(book, session, now)
+    if now < wall.until:
+        book.do(SetTimer(session.id, "wall", wall.until))
+        return
+    doing, reading = session.doing, session.axes.get(Axis.ACTIVITY)
+    session = replace(session, wall=replace(wall, over=True))
+    if doing.held and reading is not None and session.launch is not None and session.launch.ended_at is None:
+        doing = replace(doing, retries=False, held="", until=None)
+        session = book.read_axes(session, _facts(session, doing, reading.source, now), doing=doing)
+    book.keep(session)
+    incidents.follow(book, session, now)
+
+
+def _get_past(book: Book, session: Session, at: float, now: float) -> None:
+    """An agent works: whoever waited for the same wall comes back."""
+    met = [book.sessions[session_id] for session_id in sorted(book.walled)]
+    for other in works(book, book.sessions[session.id], at):
+        book.log(now, other, "session.hold-over", hold=other.hold.reason if other.hold else "", why=f"{session.name} works")
+        relaunch(book, other, now, by_policy=True)
+    for other in met:
+        if other.id not in book.walled:
+            incidents.follow(book, book.sessions[other.id], now)
 
 
 def _counts(session: Session, source: str, said: Said, at: float) -> bool:
@@ -78,6 +143,8 @@ def _counts(session: Session, source: str, said: Said, at: float) -> bool:
     reading = session.axes.get(Axis.ACTIVITY)
     if reading is None or reading.source not in SOURCES or SOURCES.index(source) < SOURCES.index(reading.source):
         return True
+    if said.what in WALLS:
+        return at > reading.observed_at - LATER_S  # hooks may not tell of it, and of the end of its turn they do
     if source == reading.source:
         return at >= reading.observed_at - SAME_S or said.what in CLOSING
     return said.what in MISSED and at > reading.observed_at + LATER_S

@@ -35,7 +35,7 @@ class Rule:
     holds: Callable[[Session], bool]
     why: Callable[[Session], str] = lambda session: session.why
     folded_into: IncidentKind | None = None
-    of_role: bool = False  # one for all replicas of a role
+    of: Callable[[Session], str | None] = lambda _: None  # one for all that have this in common; None: each its own
 
 
 def _is_wedged(session: Session) -> bool:
@@ -58,11 +58,25 @@ def _waits_for_a_human(session: Session) -> bool:
     return session.state in ALIVE and activity is not None and activity.value == "waiting-human"
 
 
+def _is_at(session: Session, cause: Cause) -> bool:
+    """Say whether a session waits for a wall, or its living agent stands before one."""
+    if session.hold is not None and session.hold.reason == cause:
+        return True
+    wall = session.wall
+    met = wall is not None and wall.cause is cause and not wall.over and wall.at > (session.asked_at or 0.0)
+    return met and session.state in ALIVE
+
+
+def _wall_of(session: Session) -> str:
+    wall = session.wall
+    return session.why if wall is None else f"{wall.cause}: {wall.text}" + (f" ({wall.note})" if wall.note else "")
+
+
 RULES = (
     Rule(IncidentKind.STUCK, lambda s: s.state is State.STUCK, folded_into=IncidentKind.STUCK),
-    Rule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated", of_role=True),
-    Rule(IncidentKind.LIMIT, lambda s: s.hold is not None and s.hold.reason == "limit"),
-    Rule(IncidentKind.AUTH, lambda s: s.hold is not None and s.hold.reason == "auth"),
+    Rule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated", of=lambda s: s.role),
+    Rule(IncidentKind.LIMIT, lambda s: _is_at(s, Cause.LIMIT), _wall_of, of=lambda s: s.account or None),
+    Rule(IncidentKind.AUTH, lambda s: _is_at(s, Cause.AUTH), _wall_of, of=lambda s: s.account or None),
     Rule(
         IncidentKind.TAINTED,
         lambda s: bool(s.conversation) and s.conversation in s.quarantined,
@@ -90,14 +104,16 @@ def follow(book: Book, session: Session, now: float) -> None:
 
 def subject_of(rule: Rule, session: Session) -> str:
     """Return whose incident it is: the session's, or its role's."""
-    return session.role if rule.of_role and session.role is not None else session.id
+    return rule.of(session) or session.id
 
 
 def _holds_of_sibling(book: Book, rule: Rule, session: Session) -> bool:
-    """Say whether another replica of the same role keeps the role's incident open."""
-    if not rule.of_role or session.role is None:
+    """Say whether another one keeps an incident open that they have in common."""
+    common = rule.of(session)
+    if common is None:
         return False
-    return any(rule.holds(other) for other in book.replicas(session.role) if other.id != session.id)
+    others = (other for other in book.sessions.values() if other.id != session.id and rule.of(other) == common)
+    return any(map(rule.holds, others))
 
 
 def _settles_at(book: Book, session: Session) -> float:
@@ -117,7 +133,9 @@ def _is_folded(book: Book, rule: Rule, session: Session) -> bool:
 def forget(book: Book, session: Session, now: float) -> None:
     """Resolve what is open of a session that is removed."""
     for key, incident in list(book.incidents.items()):
-        kept = any(_holds_of_sibling(book, rule, session) for rule in RULES if key == key_of(rule.kind, session.role or ""))
+        kept = any(
+            _holds_of_sibling(book, rule, session) for rule in RULES if key == key_of(rule.kind, subject_of(rule, session))
+        )
         if incident.session_id == session.id and not kept:
             resolve(book, key, f"{session.name} was removed", now)
 

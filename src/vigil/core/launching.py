@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vigil.core import incidents, pulses
+from vigil.core import incidents, limits, pulses
 from vigil.core.book import GRACE_S, Book
 from vigil.core.charging import comes_back_by_itself
 from vigil.core.doing import UNHEARD
@@ -42,7 +42,12 @@ def leaves_its_pane(session: Session) -> bool:
 
 
 def launch_when_paced(book: Book, session: Session, now: float) -> None:
-    """Launch now, or when one of those that are starting has started and the host has memory for one more."""
+    """Launch now, or when one of those that are starting has started and the host has memory for one more.
+
+    Who would only meet a wall that somebody of its account met waits for that first, and for nothing else.
+    """
+    if _waits_for_wall(book, session, now):
+        return
     if book.room is not None and book.room <= 0:
         _wait_for_memory(book, session, now)
         book.waiting.append(session.id)
@@ -52,6 +57,21 @@ def launch_when_paced(book: Book, session: Session, now: float) -> None:
         words = f"waits its turn: {PACE} launches start at once"
         book.become(session, now, State.PENDING, words, hold=Hold("pace", None), after=None)
         book.waiting.append(session.id)
+
+
+def _waits_for_wall(book: Book, session: Session, now: float) -> bool:
+    """Let a launch wait for a wall to be gone; say whether there is one."""
+    found = limits.met_by(book, session, now)
+    if found is None:
+        return False
+    other, until = found
+    assert other.wall is not None
+    met = f"{other.wall.cause}: {other.wall.text}" + (f" (met by {other.name})" if other.id != session.id else "")
+    hold = Hold(other.wall.cause.value, until)
+    book.become(session, now, State.PENDING, f"{met}; vigil start {session.name} does not wait", hold=hold, after=None)
+    if until is not None:
+        book.do(SetTimer(session.id, "hold", until))
+    return True
 
 
 def _wait_for_memory(book: Book, session: Session, now: float) -> None:
@@ -120,7 +140,7 @@ def start_next(book: Book, now: float) -> None:
     """Launch those whose turn it is, as far as pace and memory allow."""
     while book.waiting and len(book.spawning) < PACE and (book.room is None or book.room > 0):
         session = book.sessions.get(book.waiting.popleft())
-        if session is not None and _waits_its_turn(session):
+        if session is not None and _waits_its_turn(session) and not _waits_for_wall(book, session, now):
             begin_launch(book, session, now)
     key = incidents.key_of(IncidentKind.LOW_MEMORY)
     if key in book.incidents and not any(map(_waits_for_memory, book.sessions.values())):
@@ -186,6 +206,8 @@ def launched(book: Book, event: Launched, now: float) -> None:
     session = book.read_axes(replace(session, launch=launch), event.facts)
     if event.conversation and event.conversation != session.conversation:
         session = replace(session, conversation=event.conversation, counted=NOTHING_SPENT)
+    if event.account and event.account != session.account:
+        session = replace(session, account=event.account)
     if launch != before:
         book.change.launches.append(launch)
     if session.state is State.ENDING:

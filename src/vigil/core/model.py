@@ -237,6 +237,21 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
+class Wall:
+    """What an agent met that no launch gets past: a limit of its account, or that nobody let it in."""
+
+    cause: Cause
+    text: str
+    at: float  # it was said last
+    launch_id: str
+    until: float | None  # None: until somebody gets past it
+    tries: int = 1  # so often in a row it was met
+    note: str = ""  # what is wrong with what was said of its end
+    over: bool = False  # its moment has come, and nobody has got past it yet
+    tried: bool = False  # somebody has given its agent something to do since
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     """All that is known of how one launch ended, gathered before anything is concluded from it."""
 
@@ -256,6 +271,7 @@ class Exit:
     core: bool = False  # the kernel dumped its memory
     oom: Oom | None = None  # asked for only where a SIGKILL ended it
     words: Words | None = None
+    result: bool | None = None  # its stream ended with a result; None: its kind has none, or nobody can tell
     full_disk: str = ""  # a place where nothing can be written any more
 
 
@@ -456,6 +472,9 @@ class Session:
     spent: Spent = NOTHING_SPENT
     spent_before: Spent = NOTHING_SPENT  # by launches before this one
     counted: Spent = NOTHING_SPENT  # of this conversation, by agents that say only how much it was so far
+    account: str = ""  # whose limits it meets; empty: nobody else's
+    wall: Wall | None = None  # that it met
+    asked_at: float | None = None  # a person wanted it launched then, whatever stood before it
     read_to: Mapping[str, str] = field(default_factory=dict)  # files of its agent, and how far each was read
     transcript: Transcript | None = None  # what was found of its conversation last
     waking: Wake | None = None  # how its next launch is made, where that was decided already

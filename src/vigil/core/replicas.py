@@ -14,7 +14,7 @@ def create(book: Book, role: Role, index: int, actor: str, now: float) -> Sessio
     """Make the session of a slot, born clean; it launches when its turn comes."""
     spec = role.spec.spec
     session = Session(role.session_id(), role.spec.slot(index), spec, now, State.PENDING, now, "declared")
-    session = book.keep(replace(session, role=role.key, index=index))
+    session = book.keep(replace(session, role=role.key, index=index, account=role.account))
     book.keep_role(replace(role, born=role.born + 1))
     book.log(now, session, "session.declared", actor=actor, agent=spec.agent, runtime=spec.runtime.value)
     launch_when_paced(book, session, now)

@@ -113,6 +113,7 @@ class Role:
     slots: tuple[int, ...] = ()  # the indexes that are its own: a shift replaces them by others
     born: int = 0  # how many sessions it has made
     deaths: tuple[str, ...] = ()  # the last ones that were charged, the newest last
+    account: str = ""  # whose limits its agents meet
     trial: str | None = None  # the session that is tried since the role was given up
     shift: Shift | None = None
     shifted: Shifted | None = None

@@ -21,8 +21,11 @@ def applied(book: Book, event: Applied, now: float) -> None:
     """Plan, and do what the plan says: all of it is one change, durable as a whole or not at all."""
     plan = make_plan(event.manifest, book.roles, book.sessions.values(), event.at_once, event.only)
     wanted = {role.key: role for role in event.manifest.roles}
+    accounts = dict(event.accounts)
     for step in plan.steps:
         STEPS[step.do](book, step, wanted.get(step.role), event.actor, now)
+        if step.do is Do.DECLARE and step.role in accounts:
+            book.keep_role(replace(book.roles[step.role], account=accounts[step.role]))
 
 
 def _declare(book: Book, step: Step, wanted: RoleSpec | None, actor: str, now: float) -> None:

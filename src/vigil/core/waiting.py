@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigil.core import incidents, pulses, shifts
+from vigil.core import hearing, incidents, pulses, shifts
 from vigil.core.book import DOUBTED, Book
 from vigil.core.charging import comes_back_by_itself, forgive, forgive_role, steady_at
 from vigil.core.doubting import look_again
@@ -13,6 +13,7 @@ from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed, TimerFired
 from vigil.core.intents import spares_people
 from vigil.core.launching import COLD_START, leaves_its_pane, relaunch, still_short
+from vigil.core.limits import LONGEST_S, REASONS
 from vigil.core.liveness import rested
 from vigil.core.model import ALIVE, Hold, Session, State
 from vigil.core.roles import Role
@@ -20,7 +21,6 @@ from vigil.core.roles import Role
 AGAIN_S = 60.0
 UNDECIDED = ALIVE | {State.CRASHED, State.PENDING}
 WAITING = frozenset({State.CRASHED, State.PENDING, State.FAILED})  # one that failed waits only for its trial
-UNBOUNDED = frozenset({"limit", "auth"})  # these wait for a moment of somebody else's clock
 
 
 def timer_fired(book: Book, event: TimerFired, now: float) -> None:
@@ -143,6 +143,11 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
                 session = book.keep(replace(session, doubt=rested(session.doubt, now)))
                 book.do(SetTimer(session.id, "look", now))
             pulses.rest(book, session, now)
+    for session in [book.sessions[session_id] for session_id in sorted(book.walled)]:
+        if session.wall is not None and session.wall.until is not None and not session.wall.over:
+            until = min(session.wall.until, now + LONGEST_S)
+            book.keep(replace(session, wall=replace(session.wall, until=until)), durable=until < session.wall.until)
+            book.do(SetTimer(session.id, "wall", until))
     for role in book.roles.values():
         if role.shift is not None:
             book.do(SetTimer(role.key, "shift", now))
@@ -156,7 +161,9 @@ def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
     longest_s = max(policy.cap_s, policy.base_s) * (1 + policy.jitter)
     if role is not None and session.state is State.FAILED:
         longest_s = role.spec.retry_saturated_s or longest_s
-    if until - now <= longest_s or session.hold is None or session.hold.reason in UNBOUNDED:
+    if session.hold is not None and session.hold.reason in REASONS:  # a moment of somebody else's clock
+        longest_s = LONGEST_S
+    if until - now <= longest_s or session.hold is None:
         return session
     return book.keep(replace(session, hold=replace(session.hold, until=now + longest_s)))
 
@@ -169,5 +176,6 @@ TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
     "pulse": pulses.check,
     "drain": shifts.drain_timer,
     "memory": still_short,
+    "wall": hearing.wall_over,
 }
 ROLE_TIMERS: dict[str, Callable[[Book, Role, float], None]] = {"shift": shifts.shift_timer, "steady": steady}

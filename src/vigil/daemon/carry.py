@@ -16,6 +16,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from vigil.agents import Agent
+from vigil.agents.accounts import account_of
 from vigil.agents.adapter import Adapter, Beginning, Place, Start
 from vigil.core.effects import CloseLaunch, EndLaunch, Interrupt, Purge, RepairSocket, Spawn
 from vigil.core.events import Attended, Closed, Ended, Event, Found, Launched, LaunchFailed
@@ -127,6 +128,7 @@ class Carrier:
             self._feed(LaunchFailed(launch.id, self._clock.now(), why))
             return
         event = replace(self.born(launch, born, names=agent.process), conversation=start.conversation, without=start.without)
+        event = replace(event, account=account_of(self._adapter_of(session.spec.agent), env))
         exec_seen = session.spec.runtime is not RuntimeKind.TMUX or await self._exec_seen(event.process.pid)
         self._feed(event)
         launch = with_processes(launch, event)

@@ -11,7 +11,7 @@ from typing import Any
 from vigil import __version__
 from vigil.agents import Agent, agent_of
 from vigil.agents.adapter import Adapter
-from vigil.agents.adapters import ADAPTERS
+from vigil.agents.adapters import adapter_of
 from vigil.config.loading import ConfigFile, ConfigRefused
 from vigil.core.events import Gap, Launched, Noted, Resumed
 from vigil.core.machine import Machine
@@ -86,7 +86,7 @@ class Daemon:
         self.runtimes = make_runtimes(home, self._look_at, self._prober_changed)
         environments = Environments(home)
         secrets = Secrets(environments, self.machine.sessions.get)
-        self.witness = Witness(home, secrets, self._agent_of_launch)
+        self.witness = Witness(home, secrets, self._agent_of_launch, self.adapter_of)
         self.watch = DeathWatch(home, self.clock, feed, self.witness)
         self.coroner = Coroner(home, store, self.clock, secrets, self.machine.sessions.get)
         self.outputs = Outputs(home, self.clock, feed)
@@ -234,7 +234,7 @@ class Daemon:
 
     def adapter_of(self, name: str) -> Adapter:
         """Return the adapter of a kind of agent; one that the configuration added is a plain command."""
-        return ADAPTERS.get(name, ADAPTERS["generic"])
+        return adapter_of(name)
 
     def _is_set_up(self, agent: str) -> bool:
         """Say whether launches of an agent get what its adapter adds: flags, hooks, files of their own."""

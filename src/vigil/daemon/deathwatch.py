@@ -274,6 +274,7 @@ class DeathWatch:
             core=status is not None and os.WIFSIGNALED(status) and os.WCOREDUMP(status),
             oom=agent.oom,
             words=self._witness.words_of(launch, code) if code is not None else None,
+            result=self._witness.result_of(launch) if code == 0 else None,
             full_disk=self._witness.full_disk() if code != 0 else "",
         )
 

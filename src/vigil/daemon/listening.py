@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from vigil.agents.adapter import Adapter, Place
@@ -20,10 +22,14 @@ from vigil.core.said import Said, What
 from vigil.daemon.following import Following
 from vigil.home import Home
 from vigil.observe.lines import Position, Taken
+from vigil.observe.spool import TIME
+from vigil.redact import Redactor
 from vigil.text import decode
 
 FINISH_S = 2.0
 UNKNOWN_KEPT = 200
+SHOWN = frozenset({What.LIMIT, What.AUTH, What.RETRIES, What.ERROR})
+REDACTOR = Redactor()
 MAGIC = re.compile(r"[*?[]")
 
 
@@ -85,7 +91,7 @@ class Listening:
 
     def read_hook(self, agent: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
         """Return what one hook says."""
-        said = tuple(self._adapter_of(agent).read_hook(dict(payload)))
+        said = tuple(map(redacted, self._adapter_of(agent).read_hook(dict(payload))))
         self._count_unknown(agent, said)
         return said
 
@@ -103,7 +109,8 @@ class Listening:
         self, agent: str, launch_id: str, read: Callable[[dict[str, Any]], Iterable[Said]], source: str
     ) -> Callable[[str, str, Taken], None]:
         def on_lines(_key: str, path: str, taken: Taken) -> None:
-            said = [one for line in taken.lines for one in _read_line(line, read)]
+            written_at = _written_at(path)
+            said = [redacted(one) for line in taken.lines for one in _read_line(line, read, written_at)]
             self._count_unknown(agent, said)
             if said and taken.position is not None:
                 self._feed(Heard(launch_id, tuple(_folded(said)), source, ((path, json.dumps(taken.position.as_json())),)))
@@ -117,15 +124,29 @@ class Listening:
                 self.unknown[key] += 1
 
 
-def _read_line(line: bytes, read: Callable[[dict[str, Any]], Iterable[Said]]) -> Iterable[Said]:
-    """Return what a line says; what is no event says nothing: agents print other things too."""
+def redacted(said: Said) -> Said:
+    """Return what was said of a wall without secrets: those are the words of somebody's API, and people are shown them."""
+    return replace(said, text=REDACTOR.text(said.text)) if said.what in SHOWN and said.text else said
+
+
+def _written_at(path: str) -> float:
+    """Return when the last line of a file was written, as far as anybody can tell: what it says was said by then."""
+    now = time.time()
+    try:
+        return min(now, os.stat(path).st_mtime)
+    except OSError:
+        return now
+
+
+def _read_line(line: bytes, read: Callable[[dict[str, Any]], Iterable[Said]], at: float) -> Iterable[Said]:
+    """Return what a line says, one without a time of its own as of then; what is no event says nothing: agents print much."""
     if not line.lstrip().startswith(b"{"):
         return ()
     try:
         event = json.loads(decode(line))
     except (ValueError, RecursionError):
         return ()
-    return read(event) if isinstance(event, dict) else ()
+    return read({TIME: at, **event}) if isinstance(event, dict) else ()
 
 
 def _folded(said: Iterable[Said]) -> Iterable[Said]:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vigil.agents import KINDS, agent_of, names_of
+from vigil.agents.accounts import account_of
+from vigil.agents.adapters import adapter_of
 from vigil.config.loading import ConfigFile
 from vigil.core.asked import why_not_parked
 from vigil.core.events import Asked, Declared
@@ -73,7 +75,12 @@ class Operations:
 
     def incidents_of(self, session: Session) -> list[Incident]:
         """Return the open incidents of a session, as far as they are durable."""
-        return [incident for incident in self._supervisor.incidents.values() if incident.session_id == session.id]
+        found = self._supervisor.incidents.values()
+        return [
+            one
+            for one in found
+            if one.session_id == session.id or (session.account and one.key.startswith(f"{session.account}/"))
+        ]
 
     def find(self, name: str) -> Session:
         """Return the session of exactly this name, as far as it is durable."""
@@ -109,7 +116,7 @@ class Operations:
         self._declaring.add(name)  # until it is declared nobody else may have it
         try:
             await asyncio.to_thread(self._environments.record, session_id, env)
-            await self._supervisor.done(Declared(session_id, name, spec, actor))
+            await self._supervisor.done(Declared(session_id, name, spec, actor, account_of(adapter_of(wanted.agent), env)))
         except (OSError, VigilError) as error:
             self._environments.forget(session_id)
             if isinstance(error, OSError):

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from vigil.agents.accounts import account_of
+from vigil.agents.adapters import adapter_of
 from vigil.config.durations import DAY_S, Range
 from vigil.config.loading import ConfigFile
 from vigil.core.events import Applied, ShiftAborted, ShiftAsked
@@ -66,7 +68,8 @@ class Teams:
             self._check(plan, {role.key: role for role in manifest.roles}, envs)
             new = {step.role for step in plan.steps if step.do is Do.DECLARE}
             await asyncio.to_thread(self._record_envs, declared, caller, new)
-            return await self._make_so(Applied(manifest, actor, at_once))
+            accounts = tuple((role.key, account_of(adapter_of(role.spec.agent), envs[role.key])) for role in manifest.roles)
+            return await self._make_so(Applied(manifest, actor, at_once, accounts=accounts))
 
     async def scale(self, name: str, replicas: int, actor: str) -> Plan:
         """Change how many replicas a role has."""

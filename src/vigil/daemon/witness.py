@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigil.agents.last_words import SPEAKING, read_last_words
+from vigil.agents.adapter import Adapter
+from vigil.agents.last_words import SPEAKING, has_result, read_last_words
 from vigil.core.model import Launch, Words
 from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
@@ -28,10 +29,13 @@ SETTLED_S = 10.0
 class Witness:
     """Reads what may explain a death; what cannot be read explains nothing."""
 
-    def __init__(self, home: Home, secrets: Secrets, agent_of_launch: Callable[[str], str]) -> None:
+    def __init__(
+        self, home: Home, secrets: Secrets, agent_of_launch: Callable[[str], str], adapter_of: Callable[[str], Adapter]
+    ) -> None:
         self._home = home
         self._secrets = secrets
         self._agent_of_launch = agent_of_launch
+        self._adapter_of = adapter_of
         self._oom_kills = read_oom_kills()
         self._grown, self._grew_at = 0, -SETTLED_S
         self._full = ""
@@ -68,13 +72,27 @@ class Witness:
         agent = self._agent_of_launch(launch.id)
         if agent not in SPEAKING:
             return None
-        try:
-            lines = read_end(self._home.launch(launch.id) / "stdout.jsonl", TAIL_BYTES).data
-        except OSError:
-            lines = b""
-        words = read_last_words(agent, decode(lines).split("\n"), exit_code)
+        lines, printed_at = self._read_lines(launch)
+        words = read_last_words(agent, lines, exit_code, printed_at)
         redact = self._secrets.redactor(launch.session_id).text
         return words and replace(words, text=redact(words.text[:REDACTED_CHARS])[:WORDS_CHARS])
+
+    def result_of(self, launch: Launch) -> bool | None:
+        """Say whether a headless agent that is gone said that its work was done; None if that cannot be told."""
+        try:
+            adapter = self._adapter_of(self._agent_of_launch(launch.id))
+            return has_result(adapter, self._read_lines(launch)[0]) if launch.pane is None else None
+        except Exception:  # as above
+            log.exception("last words not read", launch=launch.id)
+            return None
+
+    def _read_lines(self, launch: Launch) -> tuple[list[str], float]:
+        """Read the last lines that an agent printed, and when the very last one was."""
+        path = self._home.launch(launch.id) / "stdout.jsonl"
+        try:
+            return decode(read_end(path, TAIL_BYTES).data).split("\n"), path.stat().st_mtime
+        except OSError:
+            return [], time.time()
 
     def full_disk(self) -> str:
         """Return where nothing could be written a moment ago, of the places we write to ourselves; else nothing."""
