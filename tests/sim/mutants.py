@@ -23,6 +23,7 @@ from vigil.core import (
     escalate,
     incidents,
     intents,
+    limits,
     liveness,
     machine,
     pulses,
@@ -64,6 +65,7 @@ HEARD_IN = {
 }
 # No simulated agent says these: streams and transcripts do; what a sub-agent does is a sign of life before the table is asked.
 UNSAID = {What.RESULT, What.WAITS, What.RETRIES, What.SUBAGENT_STARTED, What.SUBAGENT_ENDED}
+NO_HARM = {"TRIAL_S"}  # how many are tried at once is no promise
 PLAINLY_SAID = {"waiting-timer", "throttled", "idle"}  # the others are told apart by what is open
 # What cannot be read is in doubt from the first such reading on, and that keeps it already.
 SECOND_LOCKS = {"its process cannot be read", "its tmux server does not answer"}
@@ -171,8 +173,10 @@ def _charges() -> Iterator[Mutant]:
                 continue  # under the others it is called finished
             row = f"{when} after {cause} is {'no' if cause in back else 'yes'}"
             yield Mutant("comes back", row, _set(restart.COMES_BACK, when, back ^ {cause}), _scenario(cause))
-    bounded = waiting.UNBOUNDED - {Cause.LIMIT.value}
-    yield Mutant("waits", "limit is no longer than a backoff", _swap(waiting, "UNBOUNDED", bounded), "walls")
+    for name, value in (("LIMIT_CAP_S", 3600.0), ("PASSED_S", 5.0), ("LONGEST_S", 60.0), ("TRIAL_S", 0.0)):
+        if name not in NO_HARM:
+            yield Mutant("walls", f"{name} is {value:g}", _swap(limits, name, value), "walls")
+    yield Mutant("walls", "nobody waits for others'", _swap(limits, "_of_account", lambda _book, session: [session]), "walls")
 
 
 def _charge_of(cause: Cause) -> str:

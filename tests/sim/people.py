@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from tests.sim.manifests import WORKSPACE
 from vigil.core.events import Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
@@ -47,7 +48,12 @@ class People:
         policy = RestartPolicy(when, max_restarts=chances.choice((0, 0, 3, 6)))
         agent = "claude" if chances.random() < 0.25 else "generic"
         spec = Spec(("agent",), "/work", agent, kind, policy)
-        world.daemon.feed(Declared(f"s{self._declared}", name, spec, "alice"))
+        world.daemon.feed(Declared(f"s{self._declared}", name, spec, "alice", self.account_of(name)))
+
+    def account_of(self, name: str) -> str:
+        """Return whose limits the agents of a session or role meet: most are of one of two accounts."""
+        known = ("claude-a", "claude-a", "claude-b", "")
+        return known[crc32(f"{self._world.plan.seed} {name}".encode()) % len(known)]
 
     def refused(self, name: str) -> None:
         """A declaration could not be kept: whoever made it tries again."""
@@ -64,7 +70,8 @@ class People:
         """Somebody applies the manifest."""
         self._world.daemon.start()
         if self.manifest.roles:
-            self._world.daemon.feed(Applied(self.manifest, "alice", at_once))
+            accounts = tuple((role.key, self.account_of(role.key)) for role in self.manifest.roles)
+            self._world.daemon.feed(Applied(self.manifest, "alice", at_once, accounts=accounts))
 
     def scale(self, key: str, replicas: int) -> bool:
         """Somebody changes the number of replicas; refused while the role is shifted."""

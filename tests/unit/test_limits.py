@@ -368,7 +368,7 @@ def test_a_fleet_whose_limited_one_is_removed_does_not_wait_for_it() -> None:
 
     stage.ask("rm", "s1")
     stage.tell(Ended("s1-1", True))
-    stage.tell(Ended("s2-1", True))
+    come_back(stage, "s2")
 
     assert stage.state("s2") == "starting"
     assert told(stage) == []

@@ -43,6 +43,7 @@ def asked(book: Book, event: Asked, now: float) -> None:
     book.log(now, session, f"session.asked-{event.verb}", actor=event.actor, reason=event.reason)
     if event.verb in TRIES:
         session = book.keep(replace(session, asked_at=now))
+        incidents.follow(book, session, now)
     VERBS[event.verb](book, session, event, now)
 
 

@@ -118,8 +118,9 @@ def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exi
     if words is not None:
         met = read_wall(wall, launch.id, words.cause, words.text, words.resets_at, found.at)
         return meet(book, session, met, found.at), found
-    headless = session.spec.runtime is RuntimeKind.HEADLESS
-    if wall is None or wall.launch_id != launch.id or not stands(wall, found.at) or not (headless or found.exit_code):
+    left = found.exit_code == 0 and session.spec.runtime is not RuntimeKind.HEADLESS
+    known = found.exit_code is not None and not found.ambiguous
+    if wall is None or wall.launch_id != launch.id or not stands(wall, found.at) or not known or left:
         return session, found
     return session, replace(found, words=Words(wall.cause, wall.text, wall.until))
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from vigil.core import incidents
 from vigil.core.book import Book
 from vigil.core.dying import bury
-from vigil.core.effects import Purge
+from vigil.core.effects import Purge, SetTimer
 from vigil.core.events import Asked, Ended
 from vigil.core.intents import intend, spares_people
-from vigil.core.launching import launch_when_paced, relaunch
+from vigil.core.launching import launch_when_paced
 from vigil.core.limits import forgotten
 from vigil.core.model import After, Axis, Cause, Fact, Session, State
 from vigil.core.wake import Found
@@ -88,11 +88,10 @@ def remove(book: Book, session: Session, now: float) -> None:
     book.log(now, session, "session.removed")
     incidents.forget(book, session, now)
     book.forget(session)
-    for other in forgotten(book, session):
-        book.log(
-            now, other, "session.hold-over", hold=other.hold.reason if other.hold else "", why=f"{session.name} is no more"
-        )
-        relaunch(book, other, now, by_policy=True)
+    for other in forgotten(book, session):  # not at once: they may be removed with it
+        assert other.hold is not None
+        book.keep(replace(other, hold=replace(other.hold, until=now)))
+        book.do(SetTimer(other.id, "hold", now))
     book.change.sessions.pop(session.id, None)
     book.change.removed.append(session.id)
     book.do(Purge(session))

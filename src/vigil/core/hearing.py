@@ -113,14 +113,14 @@ def _at_wall(book: Book, session: Session, said: Said, at: float, now: float) ->
 def wall_over(book: Book, session: Session, now: float) -> None:
     """The moment that a wall was to end at has come; that it is gone is proved by whoever gets past it."""
     wall = session.wall
-    if wall is None or wall.over or wall.until is None:
+    if wall is not None and (wall.over or wall.until is None):
         return
-    if now < wall.until:
+    if wall is not None and wall.until is not None and now < wall.until:
         book.do(SetTimer(session.id, "wall", wall.until))
         return
     doing, reading = session.doing, session.axes.get(Axis.ACTIVITY)
-    session = replace(session, wall=replace(wall, over=True))
-    if doing.held and reading is not None and session.launch is not None and session.launch.ended_at is None:
+    session = replace(session, wall=None if wall is None else replace(wall, over=True))
+    if doing.held == What.LIMIT and reading is not None and session.launch is not None and session.launch.ended_at is None:
         doing = replace(doing, retries=False, held="", until=None)
         session = book.read_axes(session, _facts(session, doing, reading.source, now), doing=doing)
     book.keep(session)

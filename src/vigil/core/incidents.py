@@ -131,12 +131,11 @@ def _is_folded(book: Book, rule: Rule, session: Session) -> bool:
 
 
 def forget(book: Book, session: Session, now: float) -> None:
-    """Resolve what is open of a session that is removed."""
+    """Resolve what is open of a session that is removed; what it has in common with others, once none of them keeps it open."""
+    common = {key_of(rule.kind, subject_of(rule, session)): rule for rule in RULES}
     for key, incident in list(book.incidents.items()):
-        kept = any(
-            _holds_of_sibling(book, rule, session) for rule in RULES if key == key_of(rule.kind, subject_of(rule, session))
-        )
-        if incident.session_id == session.id and not kept:
+        kept = key in common and _holds_of_sibling(book, common[key], session)
+        if (incident.session_id == session.id or key in common) and not kept:
             resolve(book, key, f"{session.name} was removed", now)
 
 

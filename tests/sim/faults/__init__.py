@@ -61,7 +61,7 @@ from tests.sim.faults.vigil import (
     store_is_full,
     store_is_slow,
 )
-from tests.sim.faults.walls import is_locked_out, meets_its_limit
+from tests.sim.faults.walls import is_locked_out, meets_its_limit, says_it_is_locked_out, says_it_met_its_limit
 
 __all__ = ["FAULTS", "TEAMS", "Strike"]
 
@@ -79,6 +79,8 @@ FAULTS: dict[str, Strike] = {
     "stopped agent loses its pane": loses_its_pane_while_stopped,
     "agent meets its limit": meets_its_limit,
     "agent is locked out": is_locked_out,
+    "agent meets its limit and lives on": says_it_met_its_limit,
+    "agent is locked out and lives on": says_it_is_locked_out,
     "memory runs out": memory_runs_out,
     "server is killed": server_is_killed,
     "all servers are killed": all_servers_are_killed,

@@ -16,6 +16,7 @@ from tests.sim.promises.replicas import Exact
 from tests.sim.promises.restarting import Backoff, Marker
 from tests.sim.promises.shifting import Rolling, ShiftEnds
 from tests.sim.promises.telling import Activity, OneIncident, OnTime
+from tests.sim.promises.walls import OncePerAccount
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -31,6 +32,7 @@ PROMISES: tuple[type[Promise], ...] = (
     ServerDied,
     Backoff,
     Marker,
+    OncePerAccount,
     Exact,
     Rolling,
     ShiftEnds,

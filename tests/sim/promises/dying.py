@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tests.sim.host import Body
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Persist
-from vigil.core.model import Cause, Death, Intent, RestartWhen
+from vigil.core.model import Cause, Death, Intent, RestartWhen, RuntimeKind
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -126,14 +126,16 @@ class OneDeath(Promise):
             return {Cause.KILLED_BY_UNKNOWN}
         if body.words is not None:
             return {body.words.cause}
+        # What it said in a hook counts, if it was heard and it has not worked since.
+        said = {body.met.cause} if body.met is not None and (code != 0 or body.kind is RuntimeKind.HEADLESS) else set()
         if code != 0:
-            return {Cause.CRASH}
+            return {Cause.CRASH} | said
         session = self.world.store.sessions.get(body.session_id)
         always = session is not None and session.spec.restart.when is RestartWhen.ALWAYS
         uptime_s = agent.ended_at - body.born_at
         if always and uptime_s < 9:
-            return {Cause.EARLY_EXIT}
-        return {Cause.FINISHED, Cause.EARLY_EXIT} if always and uptime_s < 11 else {Cause.FINISHED}
+            return {Cause.EARLY_EXIT} | said
+        return said | ({Cause.FINISHED, Cause.EARLY_EXIT} if always and uptime_s < 11 else {Cause.FINISHED})
 
     def calm(self) -> None:
         for body in self.world.host.bodies.values():

@@ -149,8 +149,8 @@ class Backoff(Promise):
                 self._count[session.id] = session.charges
             self._why_not.pop(session.id, None)
             death, hold = session.last_death, session.hold
-            if death is not None and hold is not None and hold.reason in ("limit", "auth"):
-                self._forbid_at_wall(death, session)
+            if hold is not None and hold.reason in ("limit", "auth"):
+                self._not_before.pop(session.id, None)  # see `walls.py`
             elif hold is not None and hold.reason == "backoff" and session.id in self._not_before:
                 self._not_before[session.id] = min(hold.until or 0.0, self._not_before[session.id])
             elif death is not None and session.state in self.OVER:
@@ -189,7 +189,6 @@ class Backoff(Promise):
             over = self._forbid(death, session, began)
             self.demand((session.state in self.OVER) == over, f"{session.name} is {session.state} after {death.cause}")
             if not over and death.cause in (Cause.LIMIT, Cause.AUTH):
-                self._forbid_at_wall(death, session)
                 self._check_wall(death, session)
             elif not over:
                 self._check_wait(death, session, began)
@@ -258,14 +257,6 @@ class Backoff(Promise):
         right = hold is not None and hold.until is not None and least - 0.01 <= hold.until <= most + 0.01
         self.demand(right, f"{session.name} waits for {hold} after {death.cause}, and not from {least} to {most}")
 
-    def _forbid_at_wall(self, death: Death, session: Session) -> None:
-        """Nobody is launched before a wall is gone; who was locked out waits for a person."""
-        ends_at = self._wall_ends_at(death, session)
-        if ends_at is None:
-            self._why_not[session.id] = "and nobody let it in"
-        elif session.id not in self._cleared:
-            self._not_before[session.id] = ends_at
-
     def _check_wall(self, death: Death, session: Session) -> None:
         """A wall is waited for as such, and no longer than it stands."""
         hold, ends_at = session.hold, self._wall_ends_at(death, session)
@@ -273,14 +264,25 @@ class Backoff(Promise):
         self.demand(hold is not None and (hold.reason, hold.until) == (death.cause.value, ends_at), told)
 
     def _wall_ends_at(self, death: Death, session: Session) -> float | None:
-        """Return when a wall is gone, by what the agent really said; None if that needs a person."""
-        body = self.world.host.bodies.get(death.launch_id)
-        words = body.words if body is not None else None
-        if words is None or words.cause is Cause.AUTH:
+        """Return when a wall is gone, by what the agent really said; None if that needs a person.
+
+        What it says of its end counts within reason: else the wait grows each time it is met again in a row.
+        """
+        body, before = self.world.host.bodies.get(death.launch_id), self.world.daemon.was(session.id)
+        wall = before.wall if before is not None else None
+        same = wall is not None and wall.launch_id == death.launch_id and not wall.over
+        same = same and wall is not None and (wall.until is None or death.at < wall.until) and wall.cause is death.cause
+        words = body.words if body is not None and body.words is not None else None
+        least_at = death.at + session.spec.restart.base_s
+        if death.cause is Cause.AUTH:
             return None
-        if words.resets_at is None:
-            return death.at + self.LIMIT_S
-        return max(words.resets_at, death.at + session.spec.restart.base_s)
+        resets_at = words.resets_at if words is not None else None
+        if same and wall is not None and wall.until is not None and (resets_at is None or resets_at <= death.at):
+            return max(wall.until, least_at)
+        again: int = 0 if wall is None or wall.cause is not death.cause or same else wall.tries
+        if resets_at is None:
+            return max(death.at + min(self.LIMIT_S * (1 << again), 6 * self.LIMIT_S), least_at)
+        return max(resets_at if resets_at > death.at else death.at + min(60.0 * (1 << again), self.LIMIT_S), least_at)
 
     @staticmethod
     def _delay_s(policy: RestartPolicy, count: int) -> float:

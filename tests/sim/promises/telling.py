@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from tests.sim.promises.base import Broken, Promise
 from vigil.core.effects import Effect, Persist, Tell
 from vigil.core.escalate import Due
 from vigil.core.events import Event, Hooked
-from vigil.core.model import Axis, Cause, DoubtKind, Incident, IncidentKind, Session, State
+from vigil.core.model import ALIVE, Axis, Cause, DoubtKind, Incident, IncidentKind, Session, State
 from vigil.core.said import Hook
 
 if TYPE_CHECKING:
     from tests.sim.world import World
+
+
+FOR_EVER_S = 1e12
 
 
 class OnTime(Promise):
@@ -135,12 +139,16 @@ class OneIncident(Promise):
         activity = session.axes.get(Axis.ACTIVITY)
         asks = activity is not None and activity.value == "waiting-human"
         alive = session.state in (State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING)
-        waits_for = session.hold.reason if session.hold is not None else ""
         self._matches(session, IncidentKind.STUCK, session.state is State.STUCK, folded=True)
         self._matches(session, IncidentKind.SATURATED, self._is_saturated(session), of=session.role)
-        self._matches(session, IncidentKind.LIMIT, waits_for == "limit")
-        self._matches(session, IncidentKind.AUTH, waits_for == "auth")
+        for kind in (IncidentKind.LIMIT, IncidentKind.AUTH):
+            self._matches(session, kind, self._is_at(session, kind), of=session.account or None)
         self._matches(session, IncidentKind.NEEDS_INPUT, alive and asks)
+
+    def _is_at(self, session: Session, kind: IncidentKind) -> bool:
+        """Say whether one of an account waits for such a wall, or has an agent that met one and lives."""
+        others = self.world.store.sessions.values() if session.account else ()
+        return any(map(partial(_is_before, kind), (session, *(one for one in others if one.account == session.account))))
 
     def _is_saturated(self, session: Session) -> bool:
         """Say whether a session was given up, or another replica of its role."""
@@ -199,21 +207,36 @@ class OneIncident(Promise):
                 self._matches(session, IncidentKind.SERVER_DIED, down)
 
 
+def _is_before(kind: IncidentKind, session: Session) -> bool:
+    wall, hold = session.wall, session.hold
+    met = wall is not None and wall.cause.value == kind.value and not wall.over and wall.at > (session.asked_at or 0.0)
+    return (hold is not None and hold.reason == kind.value) or (met and session.state in ALIVE)
+
+
 class Work:
     """What an agent is about, by what it said in its own words: what is open stays so until it is closed."""
 
-    MODES: ClassVar = {"thinks": "thinking", "retries": "throttled", "waits": "waiting-timer"}
+    MODES: ClassVar = {
+        "thinks": "thinking",
+        "retries": "throttled",
+        "waits": "waiting-timer",
+        "limit": "throttled",
+        "auth": "throttled",
+    }
     RANKS = ("waiting-human", "throttled", "waiting-timer", "tool", "thinking", "working", "idle")
 
     def __init__(self) -> None:
         self._turn = False
         self._mode = ""
+        self._may_pass_at = 0.0  # a wall that was met is not there any more then, or soon after
         self._tools: set[str] = set()
         self._asked: set[str] = set()
 
-    def hear(self, meant: str) -> None:
+    def hear(self, meant: str, at: float) -> None:
         for part in meant.split(", "):
             verb, _, what = part.partition(" ")
+            if verb in ("limit", "auth"):
+                self._may_pass_at = at + 60.0 if verb == "limit" and float(what or 0.0) <= at else float(what or FOR_EVER_S)
             self._mode = self.MODES.get(verb, "")
             if verb in ("rests", "plainly"):
                 self._turn, self._tools, self._asked = False, set(), set()
@@ -227,9 +250,15 @@ class Work:
             if verb in ("answered", "ended"):
                 self._asked.discard(what)
 
-    @property
-    def shown(self) -> str:
-        found = {"idle", self._mode}
+    def shown(self, now: float) -> set[str]:
+        """Return what may be shown now."""
+        passed = {self._shown("")} if self._may_pass_at <= now else set()
+        return (
+            passed | {self._shown(self._mode)} if self._mode == "throttled" and self._may_pass_at else {self._shown(self._mode)}
+        )
+
+    def _shown(self, mode: str) -> str:
+        found = {"idle", mode}
         found |= {"waiting-human"} if self._asked else set()
         found |= {"tool"} if self._tools else set()
         found |= {"working"} if self._turn else set()
@@ -246,8 +275,8 @@ class Activity(Promise):
         self._work: dict[str, Work] = {}
 
     def hears(self, launch_id: str, said: list[tuple[Hook, str]]) -> None:
-        for _, meant in sorted(((hook, meant) for hook, meant in said if meant), key=lambda one: one[0].at):
-            self._work.setdefault(launch_id, Work()).hear(meant)
+        for hook, meant in sorted(((hook, meant) for hook, meant in said if meant), key=lambda one: one[0].at):
+            self._work.setdefault(launch_id, Work()).hear(meant, hook.at)
 
     def decided(self, event: Event, effects: list[Effect]) -> None:
         if not isinstance(event, Hooked):
@@ -256,8 +285,8 @@ class Activity(Promise):
         session = self.world.daemon.machine.of_launch(event.launch_id)
         work = self._work.get(event.launch_id)
         if session is not None and session.launch is not None and session.launch.ended_at is None and work is not None:
-            shown = session.axes[Axis.ACTIVITY].value
-            self.demand(shown == work.shown, f"{session.name} shows {shown}, its agent said {work.shown}")
+            shown, meant = session.axes[Axis.ACTIVITY].value, work.shown(self.world.daemon.clock())
+            self.demand(shown in meant, f"{session.name} shows {shown}, its agent said {sorted(meant)}")
 
     def _check_unmoved(self, launch_id: str) -> None:
         """What an agent says brings back neither its pane nor a server that hangs (DESIGN 4.2)."""
