@@ -37,6 +37,11 @@ class Home:
         return self.path / "environments"
 
     @property
+    def messages(self) -> Path:
+        """One folder a session: the texts of messages that wait for it, 0600."""
+        return self.path / "messages"
+
+    @property
     def spool(self) -> Path:
         """Hook events, one file each, written by rename."""
         return self.path / "spool"
@@ -122,7 +127,7 @@ def make_home(home: Home) -> None:
     """Create what is missing of a home, every folder 0700; refuse what somebody else could have put there."""
     try:
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (home.run, home.launches, home.environments, home.spool, home.deaths, home.log):
+        for folder in (home.run, home.launches, home.environments, home.messages, home.spool, home.deaths, home.log):
             folder.mkdir(mode=0o700, exist_ok=True)
         for folder in (home.spool / "new", home.spool / "tmp"):
             folder.mkdir(mode=0o700, exist_ok=True)

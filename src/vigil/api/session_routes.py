@@ -52,7 +52,8 @@ async def sessions(daemon: TheDaemon, all: bool = False) -> Response:
     """Every session; without `all`, those that have been over for a day are left out."""
     found = [session for session in daemon.operations.sessions() if all or not daemon.is_old(session)]
     found.sort(key=lambda session: session.name)
-    shown = [_view(daemon, session) for session in found]
+    kept = await daemon.conversations.peek(found)
+    shown = [_view(daemon, replace(session, transcript=kept.get(session.id))) for session in found]
     trouble = daemon.supervisor.store_trouble
     headers = {"x-vigil-trouble": plain(trouble)[:200].encode("ascii", "replace").decode()} if trouble else None
     return Response(json.dumps(shown), media_type="application/json", headers=headers)
@@ -124,6 +125,7 @@ async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """All there is about one session."""
     await daemon.look(daemon.operations.find(name))
     session = daemon.operations.find(name)
+    session = replace(session, transcript=await daemon.conversations.read(session))
     detail = session_detail(session, daemon.operations.incidents_of(session), daemon.machine.roles.get(session.role or ""))
     return detail | {"survivors": await _survivors(daemon, session)}
 
@@ -156,14 +158,14 @@ class SendRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: str
-    wait_s: Annotated[float, Field(ge=0, le=600)] = 20.0
+    wait_s: Annotated[float, Field(ge=0, le=600)] | None = None  # for a composer; of what sleeps, for what became of it
 
 
 @router.post("/v1/sessions/{name:path}:send")
 async def send(daemon: TheDaemon, name: str, wanted: SendRequest, request: Request) -> dict[str, Any]:
-    """Type a prompt into a session's terminal, once, and say what became of it."""
+    """Type a prompt into a session's terminal, once, and say what became of it; for what sleeps it is queued."""
     actor = may_change(daemon, request, name)
-    sent = await daemon.sending.send(daemon.operations.find(name).id, wanted.text, wanted.wait_s, actor)
+    sent = await daemon.delivery.send(daemon.operations.find(name), wanted.text, wanted.wait_s, actor)
     return {"name": name, "outcome": sent.outcome, "why": sent.why}
 
 

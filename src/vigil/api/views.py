@@ -10,6 +10,8 @@ from vigil.core.explain import Explanation, why_of
 from vigil.core.health import health_of
 from vigil.core.model import ALIVE, NOTHING_SPENT, Axis, Death, Incident, Reading, Session, Spent
 from vigil.core.roles import Role
+from vigil.core.wake import Found
+from vigil.core.waking import look_at_conversation
 from vigil.moments import rfc3339
 from vigil.redact import redact_command
 from vigil.store.store import StoredEvent
@@ -54,12 +56,13 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
 
 
 def conversation_view(session: Session) -> dict[str, Any] | None:
-    """Return the conversation of a session; it can be taken up again where its kind can, and a turn of it was seen."""
+    """Return the conversation of a session, and whether it can be taken up again by what was read of it last."""
     if not session.conversation:
         return None
     adapter = ADAPTERS.get(session.spec.agent)
-    seen = session.spent.turns > 0 or session.prompted_at is not None
-    return {"id": session.conversation, "resumable": adapter is not None and adapter.resumes and seen}
+    found, why = look_at_conversation(session)
+    resumable = adapter is not None and adapter.resumes and found is Found.RESUMABLE
+    return {"id": session.conversation, "resumable": resumable, "why": "" if resumable else why}
 
 
 def usage_view(session: Session) -> dict[str, Any] | None:
@@ -107,6 +110,11 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
         },
         "command": redact_command(session.spec.command),
         "launches": session.launches,
+        "mode": None if launch is None else {"mode": launch.mode.value, "cause": launch.woken_for},
+        "queue": [
+            {"id": one.id, "at": rfc3339(one.at), "characters": one.characters, "typed_at": rfc3339(one.typed_at)}
+            for one in session.queue
+        ],
         "started_at": rfc3339(launch.started_at) if launch else None,
         "pane": launch.pane if launch else None,
         "doubt": None

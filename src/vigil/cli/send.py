@@ -17,12 +17,16 @@ MOST_BYTES = 4 << 20
 @click.command()
 @name_argument
 @click.argument("text")
-@click.option("--wait", "wait_s", default=20.0, show_default=True, help="Seconds to wait for a composer that can take it.")
+@click.option(
+    "--wait", "wait_s", type=float, help="Seconds to wait for a composer that can take it (20), or for one that sleeps (0)."
+)
 @output_option
-def send(name: str, text: str, wait_s: float, output: str) -> None:
+def send(name: str, text: str, wait_s: float | None, output: str) -> None:
     """Type TEXT as a prompt into NAME's terminal; TEXT of - is read from standard input.
 
     Prints submitted, unsubmitted or unknown; a refusal ends with 4. Nothing is typed twice, nor into a dialog or a shell.
+
+    One that was put to sleep is woken: that prints queued, unless --wait says how long to wait for what becomes of it.
 
     Example: vigil send backend "run the tests again"
     """

@@ -94,8 +94,8 @@ class Client:
         """Take down a team, or all of them."""
         return self._ask("POST", f"/v1/teams:down{_query(team=team)}")
 
-    def send(self, name: str, text: str, wait_s: float = 20.0) -> Json:
-        """Type a prompt into a session's terminal."""
+    def send(self, name: str, text: str, wait_s: float | None = None) -> Json:
+        """Type a prompt into a session's terminal; one that sleeps is woken for it."""
         return self._ask("POST", f"{self._path(name)}:send", {"text": text, "wait_s": wait_s})
 
     def why(self, name: str) -> Json:

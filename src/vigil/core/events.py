@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vigil.core.model import Exit, Fact, IncidentKind, Notice, ProcessId, Spec, Transcript
+from vigil.core.model import Exit, Fact, IncidentKind, Message, Notice, ProcessId, Spec, Transcript
 from vigil.core.roles import Manifest
 from vigil.core.said import Hook, Said
 
@@ -67,6 +67,35 @@ class Asked:
     mode: str = ""  # of a wake: fresh, resume, or as the table says
     transcript: Transcript | None = None  # what there is of its conversation, read just before
     ticket: str = ""  # whoever waits for the answer has the other half
+
+
+@dataclass(frozen=True, slots=True)
+class MessageQueued:
+    """Somebody has a prompt for a session that cannot take it yet; its text is on disk."""
+
+    session_id: str
+    message: Message
+    transcript: Transcript | None = None  # what there is of its conversation, read just before
+    ticket: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTyped:
+    """A message is about to be typed into a launch; without one, nothing of it was typed after all."""
+
+    session_id: str
+    message_id: str
+    launch_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSent:
+    """What became of a message: submitted, unsubmitted, refused or unknown."""
+
+    session_id: str
+    message_id: str
+    outcome: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +293,9 @@ Event = (
     | ShiftAborted
     | MemoryRead
     | Asked
+    | MessageQueued
+    | MessageTyped
+    | MessageSent
     | Launched
     | LaunchFailed
     | Interrupted

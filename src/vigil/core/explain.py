@@ -62,7 +62,7 @@ def explain(session: Session) -> Explanation:
         reasons=tuple(dict.fromkeys(reasons)),
         evidence=tuple(_proofs(session)),
         ruled_out=tuple(_ruled_out(session)),
-        next=tuple(_next(session)),
+        next=(*_next(session), *_waiting(session)),
     )
 
 
@@ -163,6 +163,12 @@ def _next(session: Session) -> list[Next]:
     if session.state is State.ENDING:
         return [Next("its processes are ended and verified gone", None)]
     return [Next(f"vigil stop {session.name} ends it", None)]
+
+
+def _waiting(session: Session) -> list[Next]:
+    """Return what becomes of messages that wait."""
+    number = len(session.queue)
+    return [Next(f"{number} messages are typed, in order, when it can take them", None)] if number else []
 
 
 def _after_doubt(session: Session, doubt: Doubt) -> list[Next]:

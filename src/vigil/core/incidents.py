@@ -24,6 +24,7 @@ MASS_WINDOW_S = 1.0
 SETTLE_S = 0.5
 BREAKER_S = 60.0
 DOWN = frozenset({State.CRASHED, State.FAILED, State.PENDING})
+GIVEN_UP = frozenset({State.FAILED, State.STOPPED, State.SUCCEEDED})  # nothing brings these back by itself
 NOTICES_KEPT = 100
 
 
@@ -81,6 +82,11 @@ RULES = (
         IncidentKind.TAINTED,
         lambda s: bool(s.conversation) and s.conversation in s.quarantined,
         lambda s: f"conversation {s.conversation} did nothing when it was resumed: its next launch begins a new one",
+    ),
+    Rule(
+        IncidentKind.UNDELIVERED,
+        lambda s: bool(s.queue) and s.state in GIVEN_UP,
+        lambda s: f"{len(s.queue)} messages wait for it, and it is {s.state}: vigil start {s.name} delivers them",
     ),
     Rule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
     Rule(IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.axes[Axis.ACTIVITY].why}"),

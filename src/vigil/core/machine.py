@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vigil.core import asked, dying, ending, hearing, incidents, launching, observing, shifts, teams, waiting
+from vigil.core import asked, dying, ending, hearing, incidents, launching, messages, observing, shifts, teams, waiting, waking
 from vigil.core.book import GRACE_S, Book, Change
 from vigil.core.effects import Effect
 from vigil.core.events import (
@@ -30,6 +30,9 @@ from vigil.core.events import (
     Launched,
     LaunchFailed,
     MemoryRead,
+    MessageQueued,
+    MessageSent,
+    MessageTyped,
     Noted,
     Notified,
     Observed,
@@ -55,6 +58,9 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     MemoryRead: launching.memory_read,
     Withdrawn: asked.withdrawn,
     Asked: asked.asked,
+    MessageQueued: messages.queued,
+    MessageTyped: messages.typed,
+    MessageSent: messages.sent,
     Launched: launching.launched,
     Interrupted: launching.interrupted,
     LaunchFailed: dying.launch_failed,
@@ -117,6 +123,10 @@ class Machine:
         """Return the session of exactly this name."""
         session_id = self.by_name.get(name)
         return None if session_id is None else self.sessions[session_id]
+
+    def owner_of(self, agent: str, conversation: str, but: str = "") -> Session | None:
+        """Return the session that is in an agent's conversation now; but one."""
+        return waking.owner_of(self._book, agent, conversation, but)
 
     def of_launch(self, launch_id: str) -> Session | None:
         """Return the session whose current launch this is; an old launch has none (fencing)."""

@@ -318,6 +318,18 @@ class Transcript:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A prompt that waits to be typed; its text lies in a file of its own, and goes with it."""
+
+    id: str
+    at: float
+    actor: str
+    characters: int
+    launch_id: str = ""  # it is being typed into this launch
+    typed_at: float | None = None  # since then
+
+
 class After(StrEnum):
     """What follows once a session that is ending is verified gone."""
 
@@ -480,3 +492,4 @@ class Session:
     waking: Wake | None = None  # how its next launch is made, where that was decided already
     quarantined: tuple[str, ...] = ()  # conversations that are not resumed any more, the newest last
     strikes: int = 0  # stalls of its conversation in a row
+    queue: tuple[Message, ...] = ()  # what waits to be typed, the oldest first

@@ -95,6 +95,13 @@ def ended_of(session: Session) -> str:
 
 def find_conversation(book: Book, session: Session) -> tuple[Found, str]:
     """Say whether a session's conversation can be gone on with, and if not, what is missing."""
+    found, words = look_at_conversation(session)
+    owner = owner_of(book, session.spec.agent, session.conversation, session.id) if found is Found.RESUMABLE else None
+    return (found, words) if owner is None else (Found.IN_USE, f"conversation {session.conversation} is open in {owner.name}")
+
+
+def look_at_conversation(session: Session) -> tuple[Found, str]:
+    """Say the same, whoever else may be in that conversation."""
     conversation = session.conversation
     if not conversation:
         return Found.NOTHING, "it has no conversation that could be resumed"
@@ -105,15 +112,7 @@ def find_conversation(book: Book, session: Session) -> tuple[Found, str]:
         transcript = Transcript(conversation, Kept.UNKNOWN, 0.0)
     if transcript.kept is not Kept.THERE and (transcript.kept is not Kept.UNKNOWN or not _has_spoken(session)):
         return Found.NOTHING, transcript.why or f"no turn of conversation {conversation} was seen"
-    owner = owner_of(book, session, conversation)
-    if owner is not None:
-        return Found.IN_USE, f"conversation {conversation} is open in {owner.name}"
     return Found.RESUMABLE, ""
-
-
-def is_resumable(book: Book, session: Session) -> bool:
-    """Say whether a session's conversation could be gone on with, as far as is known; it may be in it."""
-    return find_conversation(book, session)[0] is Found.RESUMABLE
 
 
 def _has_spoken(session: Session) -> bool:
@@ -122,15 +121,19 @@ def _has_spoken(session: Session) -> bool:
     return resumed or session.spent.turns > session.spent_before.turns or session.prompted_at is not None
 
 
-def owner_of(book: Book, session: Session, conversation: str) -> Session | None:
-    """Return another session that is in a conversation now, or about to be: two in one would write into each other."""
-    for other in book.sessions.values():
-        if other.id != session.id and other.spec.agent == session.spec.agent and is_in(other, conversation):
-            return other
-    return None
+def owner_of(book: Book, agent: str, conversation: str, but: str = "") -> Session | None:
+    """Return the session that is in an agent's conversation now, or about to be; but one."""
+    return next(
+        (
+            other
+            for other in book.sessions.values()
+            if other.id != but and other.spec.agent == agent and _is_in(other, conversation)
+        ),
+        None,
+    )
 
 
-def is_in(session: Session, conversation: str) -> bool:
+def _is_in(session: Session, conversation: str) -> bool:
     """Say whether a living launch of a session is in a conversation."""
     launch = session.launch
     living = session.state in ALIVE and launch is not None and launch.ended_at is None
@@ -172,6 +175,10 @@ def judge_resume(book: Book, session: Session, now: float) -> Session:
 def _returned_nothing(session: Session, death: Death) -> bool:
     """A person who looked and left is no proof, nor is an end that was not the agent's own."""
     if death.intent is not None or death.cause not in BY_ITSELF or session.attached:
+        return False
+    launch = session.launch
+    prompted = launch is not None and (session.prompted_at or 0.0) >= (launch.started_at or launch.created_at)
+    if death.cause is Cause.CRASH and prompted:  # it was at work
         return False
     said = session.spent.turns > session.spent_before.turns or session.spent.output_tokens > session.spent_before.output_tokens
     return not said and (death.uptime_s or 0.0) < QUICK_S

@@ -70,10 +70,12 @@ class Carrier:
         is_set_up: Callable[[str], bool],
         conversations: Conversations,
         session_of: Callable[[str], Session | None],
+        owner_of: Callable[[str, str, str], Session | None],
         listening: Listening,
         secrets: Secrets,
         environments: Environments,
         purge_bundles: Callable[[Session], Awaitable[list[str]]],
+        purge_messages: Callable[[Session], list[str]],
         feed: Callable[[Event], None],
     ) -> None:
         self._home = home
@@ -88,10 +90,13 @@ class Carrier:
         self._is_set_up = is_set_up
         self._conversations = conversations
         self._session_of = session_of
+        self._owner_of = owner_of
+        self._claims: dict[tuple[str, str], str] = {}  # which launch was last made into which agent's conversation
         self.listening = listening
         self._secrets = secrets
         self._environments = environments
         self._purge_bundles = purge_bundles
+        self._purge_messages = purge_messages
         self._feed = feed
         self._boot = kernel.read_boot()
         self._census = Census(self._boot)
@@ -117,6 +122,7 @@ class Carrier:
             agent = self._agent_of(session.spec.agent)
             folder = str(self._home.launch(launch.id))
             start = await asyncio.to_thread(self._begin, session, launch, env, folder)
+            self._claim(session, launch, start.conversation)
             order = Order(session, launch, {**env, **start.env}, start.command, start.files, agent.converses)
             await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
             born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
@@ -149,6 +155,22 @@ class Carrier:
         if resumes and start.conversation != launch.conversation:
             raise ValueError(f"it cannot go on with conversation {launch.conversation}: {'; '.join(start.without)}")
         return start
+
+    def _claim(self, session: Session, launch: Launch, conversation: str) -> None:
+        """Refuse a launch into a conversation that another one is in: two agents would write into each other.
+
+        Its command may name one itself, and two may be launched at once: whoever comes first has it while its launch lives.
+        """
+        if not conversation:
+            return
+        key = (session.spec.agent, conversation)
+        other = self._session_of(self._claims.get(key, ""))
+        lives = other is not None and other.launch is not None and other.launch.ended_at is None and other.id != session.id
+        owner = other if lives else self._owner_of(session.spec.agent, conversation, session.id)
+        if owner is not None:
+            raise ValueError(f"conversation {conversation} is open in {owner.name}: two agents in one would mix it up")
+        self._claims = {known: who for known, who in self._claims.items() if self._session_of(who) is not None}
+        self._claims[key] = launch.id
 
     def follow(self, launch: Launch, exec_seen: bool = True) -> None:
         """Watch a launch that has come to life, and what it prints."""
@@ -280,6 +302,7 @@ class Carrier:
             if await self._remove_launch(launch_id):
                 gone.append(f"launch {launch_id}")
         gone += [f"bundle {death_id}" for death_id in await self._purge_bundles(session)]
+        gone += await asyncio.to_thread(self._purge_messages, session)
         if self._environments.forget(session.id):
             gone.append("environment")
         self.purged[session.id] = gone

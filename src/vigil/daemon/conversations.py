@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from vigil.agents.adapter import Adapter, Beginning, Place
 from vigil.core.model import Kept, RuntimeKind, Session, Spec, Transcript
@@ -12,6 +13,27 @@ from vigil.daemon.clock import Clock
 from vigil.observe.transcripts import read_transcript
 
 READ_S = 2.0  # a folder on a network that hangs delays nobody longer
+MOST_KNOWN = 10_000
+AGAIN_S = 2.0  # what was not there is looked for again after so long
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found of a conversation, and where."""
+
+    conversation: str
+    kept: Kept
+    why: str  # or the file
+    at: float
+
+
+def _is_still_so(known: _Known, now: float) -> bool:
+    if known.kept is not Kept.THERE:
+        return now - known.at < AGAIN_S
+    try:
+        return os.stat(known.why).st_size > 0
+    except OSError:
+        return False
 
 
 class Conversations:
@@ -28,6 +50,32 @@ class Conversations:
         self._adapter_of = adapter_of
         self._is_set_up = is_set_up
         self._environment_of = environment_of
+        self._known: dict[str, _Known] = {}  # of each session, what was found when a list was asked for
+
+    async def peek(self, sessions: Iterable[Session]) -> dict[str, Transcript]:
+        """Return what there is of many conversations: a file that was there is only asked for, one that was not again later."""
+        wanted = [session for session in sessions if session.conversation]
+        if not wanted:
+            return {}
+        try:
+            async with asyncio.timeout(READ_S):
+                found = await asyncio.to_thread(lambda: [(one.id, self._peek(one)) for one in wanted])
+        except TimeoutError:
+            return {one.id: one.transcript for one in wanted if one.transcript is not None}
+        now = self._clock.now()
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()  # most are of sessions that are gone
+        return {
+            session.id: Transcript(session.conversation, kept, now, "" if kept is Kept.THERE else why)
+            for session, (_, (kept, why)) in zip(wanted, found, strict=True)
+        }
+
+    def _peek(self, session: Session) -> tuple[Kept, str]:
+        known = self._known.get(session.id)
+        if known is None or known.conversation != session.conversation or not _is_still_so(known, self._clock.now()):
+            kept, why = self._read(session)
+            known = self._known[session.id] = _Known(session.conversation, kept, why, self._clock.now())
+        return known.kept, known.why
 
     async def read(self, session: Session) -> Transcript | None:
         """Return what there is of a session's conversation; None if it has none. Ends in time, whatever the disk does."""
@@ -38,7 +86,7 @@ class Conversations:
                 kept, why = await asyncio.to_thread(self._read, session)
         except TimeoutError:
             kept, why = Kept.UNKNOWN, f"its transcript could not be read within {READ_S:g} s"
-        return Transcript(session.conversation, kept, self._clock.now(), why)
+        return Transcript(session.conversation, kept, self._clock.now(), "" if kept is Kept.THERE else why)
 
     def _read(self, session: Session) -> tuple[Kept, str]:
         spec, conversation = session.spec, session.conversation

@@ -25,6 +25,7 @@ from vigil.daemon.clock import Clock
 from vigil.daemon.conversations import Conversations
 from vigil.daemon.coroner import Coroner
 from vigil.daemon.deathwatch import DeathWatch, roles_of
+from vigil.daemon.delivery import Delivery, Texts
 from vigil.daemon.dialogs import Dialogs
 from vigil.daemon.environments import Environments
 from vigil.daemon.feed import Feed
@@ -93,6 +94,7 @@ class Daemon:
         self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._rewatch, nofile)
         self.listening = Listening(home, self.adapter_of, environments.read, feed)
         self.conversations = Conversations(self.clock, self.adapter_of, self._is_set_up, environments.read)
+        self.texts = Texts(home.messages)
         self.finder = Finder(self.clock, self.machine, feed)
         self.supervisor.carrier = Carrier(
             home,
@@ -107,15 +109,18 @@ class Daemon:
             self._is_set_up,
             self.conversations,
             self.machine.of_launch,
+            self.machine.owner_of,
             self.listening,
             secrets,
             environments,
             self.coroner.purge,
+            self.texts.purge,
             feed,
         )
         self.operations = Operations(environments, self.supervisor, self.runtimes, self.config, secrets, self.conversations)
         self.teams = Teams(environments, self.supervisor, self.runtimes, self.config)
         self.sending = Sending(self.supervisor, self.runtimes[RuntimeKind.TMUX], self.adapter_of)
+        self.delivery = Delivery(self.texts, self.supervisor, self.sending, self.conversations)
         tmux = self.runtimes[RuntimeKind.TMUX]
         self.dialogs = Dialogs(self.machine.sessions.values, tmux, self.adapter_of, secrets, self.clock.now, feed)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, lambda: self.keeper.pid)
@@ -169,6 +174,7 @@ class Daemon:
         started: dict[str, str | int | float | None] = {"pid": self.pid, "version": __version__, "sessions": len(stored)}
         self._remembering = asyncio.create_task(self._remember_boot(Noted("daemon.started", tuple(started.items()))))
         self._gaps.beat()
+        self.delivery.start()
         self._catching_up = asyncio.create_task(self.coroner.catch_up())
         loops = (
             self.supervisor,
@@ -202,6 +208,7 @@ class Daemon:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.delivery.close()
         self.finder.close()
         self._sockets.close()
         self.hooks.close()

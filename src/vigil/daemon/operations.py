@@ -113,6 +113,7 @@ class Operations:
         env |= {key: value for key, value in wanted.own_env.items() if not key.startswith(OURS)}
         self._check(wanted, command, env)
         spec = Spec(command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart)
+        await self._check_conversation(spec, env)
         self._declaring.add(name)  # until it is declared nobody else may have it
         try:
             await asyncio.to_thread(self._environments.record, session_id, env)
@@ -212,6 +213,13 @@ class Operations:
         if problem is not None:
             raise VigilError(problem)
         check_command(command, wanted.cwd, env)
+
+    async def _check_conversation(self, spec: Spec, env: Mapping[str, str]) -> None:
+        """Refuse a command that names a conversation another session is in."""
+        named = await asyncio.to_thread(self._conversations.named_by, spec, env)
+        owner = self._machine.owner_of(spec.agent, named) if named else None
+        if owner is not None:
+            raise Refused(f"conversation {named} is open in {owner.name}: two agents in one would mix it up")
 
     def _check_again(self, session: Session) -> None:
         problem = self._runtimes[session.spec.runtime].why_unusable()

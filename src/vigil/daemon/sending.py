@@ -32,7 +32,7 @@ MOST_CHARS = 1_000_000
 class Sent:
     """What became of a prompt."""
 
-    outcome: str  # submitted, unsubmitted, refused, unknown
+    outcome: str  # submitted, unsubmitted, refused, unknown; queued, where it waits
     why: str
 
 
@@ -47,21 +47,21 @@ class Sending:
 
     async def send(self, session_id: str, text: str, wait_s: float, actor: str) -> Sent:
         """Wait for a composer that can take it, type it, and find out what became of it."""
-        prompt = plain(text)  # nothing a terminal would obey, nor what would end the paste early
-        if not prompt.strip():
-            raise UsageError("there is nothing to send: the text is empty")
-        if len(prompt) > MOST_CHARS:
-            raise UsageError(f"{len(prompt)} characters are too many: at most {MOST_CHARS}")
-        lock = self._locks.setdefault(session_id, asyncio.Lock())
-        async with lock:
-            sent = await self._send(session_id, prompt, wait_s)
+        prompt = checked(text)
+        async with self.lock(session_id):
+            sent = await self.type(session_id, prompt, wait_s)
         session = self._supervisor.shown.get(session_id)
         words = {"session": session.name if session else session_id, "characters": len(prompt), "actor": actor}
         self._supervisor.note("session.sent", words | {"outcome": sent.outcome, "why": sent.why})
         return sent
 
-    async def _send(self, session_id: str, prompt: str, wait_s: float) -> Sent:
-        refusal = await self._wait_until_fit(session_id, wait_s)
+    def lock(self, session_id: str) -> asyncio.Lock:
+        """Return the lock of a session's keyboard: whoever types has it."""
+        return self._locks.setdefault(session_id, asyncio.Lock())
+
+    async def type(self, session_id: str, prompt: str, wait_s: float) -> Sent:
+        """Type a prompt when it can be taken; whoever calls has the lock. `refused` means that nothing was typed."""
+        refusal = await self.wait_until_fit(session_id, wait_s)
         session = self._supervisor.shown.get(session_id)
         if refusal is not None or session is None or session.launch is None or session.launch.pane is None:
             return Sent("refused", refusal or "it is gone")
@@ -76,6 +76,26 @@ class Sending:
         await asyncio.sleep(PAUSE_S)
         if (found := await self._look(session_id)) is not None and found.foreground == "other":
             return Sent("unsubmitted", "its agent lost the terminal before Enter: the prompt was pasted, and not sent")
+        return await self._press(session_id, launch, typed_at)
+
+    async def finish(self, session_id: str, launch_id: str, typed_at: float, wait_s: float) -> Sent:
+        """Send what may stand in a composer since then, and not twice: Enter alone, and only where a composer shows."""
+        session = self._supervisor.shown.get(session_id)
+        launch = session.launch if session is not None else None
+        if session is None or launch is None or launch.id != launch_id or launch.ended_at is not None:
+            return Sent("unknown", "it was typed, and its agent ended before it said that it took it")
+        if await self._was_taken(session_id, launch, typed_at):
+            return Sent("submitted", "its agent says that it took it")
+        if not self._adapter_of(session.spec.agent).composer or session.attached:
+            return Sent("unknown", "it was typed, and may stand in its composer; vigil attach shows it")
+        refusal = await self.wait_until_fit(session_id, wait_s)
+        if refusal is not None:
+            return Sent("unknown", f"it was typed, and may stand in its composer: {refusal}")
+        return await self._press(session_id, launch, typed_at)
+
+    async def _press(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
+        call = self._runtime.commands_to(launch)
+        assert launch.pane is not None and call is not None
         entered = await keyboard.enter(call, launch.pane)
         if entered == keyboard.REFUSED:
             return Sent("unsubmitted", "its pane died, or somebody began to read there, before Enter")
@@ -83,7 +103,7 @@ class Sending:
             return Sent("unknown", "its tmux server gave no answer to Enter")
         return await self._confirm(session_id, launch, typed_at)
 
-    async def _wait_until_fit(self, session_id: str, wait_s: float) -> str | None:
+    async def wait_until_fit(self, session_id: str, wait_s: float) -> str | None:
         """Wait while waiting may help; return why nothing is typed, or None."""
         deadline = asyncio.get_running_loop().time() + wait_s
         while True:
@@ -141,15 +161,29 @@ class Sending:
         session = self._supervisor.shown.get(session_id)
         if session is None or not self._adapter_of(session.spec.agent).submits:
             return Sent("unknown", "it was typed; this kind of agent does not say whether it took it")
+        if await self._was_taken(session_id, launch, typed_at):
+            return Sent("submitted", "its agent says that it took it")
+        return Sent("unknown", f"it was typed, and its agent has said nothing of it for {CONFIRM_S:g} s; vigil attach shows it")
+
+    async def _was_taken(self, session_id: str, launch: Launch, typed_at: float) -> bool:
+        """Wait for the agent to say that it took a prompt; say whether it did."""
 
         def taken() -> bool:
             found = self._supervisor.machine.sessions.get(session_id)
             same = found is not None and found.launch is not None and found.launch.id == launch.id
             return same and found is not None and (found.prompted_at or 0.0) >= typed_at
 
-        if await self._supervisor.until(taken, CONFIRM_S):
-            return Sent("submitted", "its agent says that it took it")
-        return Sent("unknown", f"it was typed, and its agent has said nothing of it for {CONFIRM_S:g} s; vigil attach shows it")
+        return await self._supervisor.until(taken, CONFIRM_S)
+
+
+def checked(text: str) -> str:
+    """Return a prompt that can be typed: nothing a terminal would obey, nor what would end the paste early."""
+    prompt = plain(text)
+    if not prompt.strip():
+        raise UsageError("there is nothing to send: the text is empty")
+    if len(prompt) > MOST_CHARS:
+        raise UsageError(f"{len(prompt)} characters are too many: at most {MOST_CHARS}")
+    return prompt
 
 
 def foreground_of(launch: Launch) -> str:

@@ -26,7 +26,7 @@ SAYS_NOTHING = frozenset({What.STARTED, What.ENDED, What.ALIVE, What.UNKNOWN})
 
 
 def read_transcript(pattern: str, conversation: str, read: Callable[[dict[str, Any]], Iterable[Said]]) -> tuple[Kept, str]:
-    """Return what there is of a conversation, and why it is not there; `read` says what an entry means."""
+    """Return what there is of a conversation, and in which file, or why it is not there; `read` says what an entry means."""
     found, words = Kept.MISSING, f"there is no transcript {pattern}"
     roots = resolve([_literal(pattern)])
     for path in islice(glob.iglob(pattern), MOST_FILES):
@@ -36,7 +36,7 @@ def read_transcript(pattern: str, conversation: str, read: Callable[[dict[str, A
         if taken.outcome is not Outcome.READ:
             found, words = Kept.UNKNOWN, f"{path} cannot be read: {taken.why}"
         elif taken.more or _speaks(taken.lines, conversation, read):
-            return Kept.THERE, ""
+            return Kept.THERE, path
         elif found is Kept.MISSING:
             found, words = Kept.EMPTY, f"{path} holds no word of a conversation"
     return found, words
