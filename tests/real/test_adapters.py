@@ -6,8 +6,6 @@ import json
 import signal
 from collections.abc import Iterable
 
-import pytest
-
 from tests.live.instance import Instance, Json, command_of, kill, wait_for
 from tests.real.clients import Client
 from tests.real.model_api.dialect import INPUT_TOKENS
@@ -71,7 +69,6 @@ def test_the_turn_that_a_stall_leaves_open_is_known(stage: Stage, claude: Client
     assert played.session["restarts"]["count"] == 0
 
 
-@pytest.mark.xfail(strict=True, reason="there is no `vigil wake` yet")
 def test_a_client_that_was_killed_is_woken_in_the_same_conversation(stage: Stage, claude: Client) -> None:
     played = stage.run(claude, "answer", "--runtime", "tmux", command=[str(claude.path), PROMPT])
     wait_for(lambda: "All done." in screen(stage.vigil, played.name), READY_S, "its answer")
@@ -86,6 +83,35 @@ def test_a_client_that_was_killed_is_woken_in_the_same_conversation(stage: Stage
     assert after["conversation"]["id"] == before["conversation"]["id"]
     assert str(before["conversation"]["id"]).encode() in command_of(after["pid"])
     wait_for(lambda: "All done." in screen(stage.vigil, played.name), READY_S, "what was said before on the screen")
+
+
+def test_a_headless_client_that_is_woken_goes_on_with_its_conversation(stage: Stage, client: Client) -> None:
+    played = finished(stage, client)
+    before = wait_for(lambda: (c := played.session["conversation"]) and c["resumable"] and c, SAID_S, "it to be resumable")
+
+    woken = stage.vigil.json("wake", played.name)
+
+    assert (woken["mode"], woken["cause"]) == ("resume", "finished")
+    wait_for(lambda: played.session["state"] == "succeeded" and played.session["launches"] == 2, READY_S, "it to finish again")
+    events = stage.vigil.client.events(played.name)
+    assert not [event for event in events if event["kind"] == "session.quarantined"]
+    assert played.session["conversation"]["id"] == before["id"]
+
+
+def test_a_message_wakes_a_client_that_sleeps_and_is_taken_in_its_conversation(stage: Stage, claude: Client) -> None:
+    played = stage.run(claude, "answer", "--runtime", "tmux", command=[str(claude.path)])
+    assert stage.vigil.json("send", played.name, PROMPT, "--wait", str(READY_S))["outcome"] == "submitted"
+    wait_for(lambda: "All done." in screen(stage.vigil, played.name), READY_S, "its answer")
+    wait_for(lambda: activity(played) == "idle", READY_S, "it to be idle")
+    before = played.session["conversation"]["id"]
+    asleep = stage.vigil.json("hibernate", played.name)
+    assert (asleep["state"], asleep["conversation"]["resumable"]) == ("parked", True)
+
+    told = stage.vigil.json("send", played.name, "and once more", "--wait", str(READY_S))
+
+    assert told["outcome"] == "submitted", told
+    assert played.session["conversation"]["id"] == before
+    assert played.session["mode"] == {"mode": "resume", "cause": "parked"}
 
 
 def test_a_persons_own_hooks_run_and_their_settings_stay_as_they_are(stage: Stage, claude: Client) -> None:
