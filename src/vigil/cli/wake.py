@@ -8,7 +8,7 @@ import click
 
 from vigil.cli.options import name_argument, output_option, reason_option
 from vigil.client import connect
-from vigil.errors import Refused
+from vigil.errors import Refused, UsageError
 
 
 @click.command()
@@ -29,17 +29,19 @@ def hibernate(name: str, reason: str | None, output: str) -> None:
 
 @click.command()
 @name_argument
-@click.option("--fresh", "mode", flag_value="fresh", help="Begin a new conversation.")
-@click.option("--resume", "mode", flag_value="resume", help="Go on with its conversation, or fail.")
+@click.option("--fresh", is_flag=True, help="Begin a new conversation.")
+@click.option("--resume", is_flag=True, help="Go on with its conversation, or fail.")
 @output_option
-def wake(name: str, mode: str | None, output: str) -> None:
+def wake(name: str, fresh: bool, resume: bool, output: str) -> None:
     """Bring NAME back; without an option, how it ended says whether it goes on with its conversation.
 
     What is stopped, in a backoff, or waits for a limit to end is not woken: that ends with 4, and says until when.
 
     Example: vigil wake backend/coder/0
     """
-    found = connect().wake(name, mode)
+    if fresh and resume:
+        raise UsageError("--fresh and --resume are two ways to wake: give one of them, or none")
+    found = connect().wake(name, "fresh" if fresh else "resume" if resume else None)
     if output == "json":
         print(json.dumps(found))
     if found["mode"] == "refused":

@@ -78,8 +78,8 @@ def _asleep(book: Book, session: Session) -> str:
     """Say who put a session to sleep, why, and how it will wake."""
     intent = session.intent
     actor, reason = (intent.actor, intent.reason) if intent is not None else ("operator", "")
-    found, words = find_conversation(book, session)
-    how = "wakes in its conversation" if found is Found.RESUMABLE else f"wakes with a new conversation: {words}"
+    found, _ = find_conversation(book, session)
+    how = "wakes in its conversation" if found is Found.RESUMABLE else f"wakes with a new conversation ({found})"
     return f"put to sleep by {actor}{f' ({reason})' if reason else ''}; {how}"
 
 

@@ -52,7 +52,7 @@ class Explanation:
 def explain(session: Session) -> Explanation:
     """Return why a session is in its state."""
     death = session.last_death
-    over = session.state not in ALIVE and session.state is not State.STOPPED and death is not None
+    over = session.state not in (*ALIVE, State.STOPPED, State.PARKED) and death is not None
     reasons = [why_of(session)]
     if over and death is not None:
         reasons += [f"{line.text} ({line.source})" for line in death.evidence]

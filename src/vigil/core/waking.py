@@ -54,7 +54,7 @@ def log_wake(book: Book, session: Session, wake: Wake, now: float, by: str) -> N
     data = {"mode": wake.mode.value, "cause": wake.cause, "by": by}
     if wake.why:
         data["why"] = wake.why
-    if session.conversation:
+    if session.conversation and wake.mode in (Mode.FRESH, Mode.RESUME):
         data["conversation" if wake.mode is Mode.RESUME else "left"] = session.conversation
     book.log(now, session, "session.wake", **data)
 
