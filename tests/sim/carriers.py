@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import zlib
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from tests.sim.host import Body, Process
 from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Interrupt, Look, Purge, RepairSocket, Spawn
 from vigil.core.events import Attended, Closed, Ended, Launched, LaunchFailed
-from vigil.core.model import Axis, Fact, Launch, Session
+from vigil.core.model import Axis, Fact, Kept, Launch, Session, Transcript
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -148,7 +149,16 @@ class Carriers:
             facts,
             adopted,
             names,
+            "" if adopted or launch is None or session.spec.agent != "claude" else launch.conversation or f"c-{launch.id}",
         )
+
+    def _read_conversation(self, launch: Launch) -> Transcript | None:
+        """Read what is left of a launch's conversation: of some nothing is."""
+        session = self._world.daemon.known.get(launch.session_id)
+        if session is None or not session.conversation:
+            return None
+        kept = Kept.MISSING if zlib.crc32(session.conversation.encode()) % 5 == 0 else Kept.THERE
+        return Transcript(session.conversation, kept, self._world.daemon.clock())
 
     # Ends
 
@@ -230,7 +240,7 @@ class Carriers:
         """The agent's end is told before its end is verified; then its children and its server go."""
         world = self._world
         if body is None:
-            self._finish(launch.id, Ended(launch.id, ok=True))
+            self._finish(launch.id, Ended(launch.id, ok=True, transcript=self._read_conversation(launch)))
             return
         if launch.process is not None and not body.lives:
             world.senses.when_reported(launch.id, REPORT_S, lambda: self._end_children(launch, body))
@@ -262,7 +272,7 @@ class Carriers:
             self._finish(launch.id, Ended(launch.id, ok=False, why=f"{len(left)} of its processes live on after KILL"))
         else:
             self._world.senses.forget(launch.id)
-            self._finish(launch.id, Ended(launch.id, ok=True))
+            self._finish(launch.id, Ended(launch.id, ok=True, transcript=self._read_conversation(launch)))
 
     def _finish(self, launch_id: str, outcome: Ended | Attended | Closed) -> None:
         self._world.daemon.feed(outcome)

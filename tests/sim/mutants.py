@@ -31,6 +31,7 @@ from vigil.core import (
     shifts,
     teams,
     waiting,
+    wake,
 )
 from vigil.core.events import (
     Applied,
@@ -38,6 +39,9 @@ from vigil.core.events import (
     Heard,
     Interrupted,
     MemoryRead,
+    MessageQueued,
+    MessageSent,
+    MessageTyped,
     Noted,
     RuntimeEnded,
     ShiftAborted,
@@ -52,7 +56,8 @@ SEEDS = 60  # a mutant that none of them notices has survived
 
 # Nothing produces these yet: the issues that bring them bring their mutants to life.
 NOT_YET = {Cause.STALLED}
-UNTOLD = {Noted, Heard}  # a line in the log, for people; transcripts, which no simulated agent writes yet
+# A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there.
+UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent}
 HEARD_IN = {
     Condition: "killed",
     Interrupted: "killed",
@@ -114,6 +119,7 @@ def mutants() -> Iterator[Mutant]:
     yield from _teams()
     yield from _shifts()
     yield from _words()
+    yield from _wakes()
 
 
 def _cells() -> Iterator[Mutant]:
@@ -200,6 +206,8 @@ def _scenario(cause: Cause) -> str:
 
 def _incidents() -> Iterator[Mutant]:
     for number, rule in enumerate(incidents.RULES):
+        if rule.kind in QUIET_KINDS:
+            continue
         rest = incidents.RULES[:number] + incidents.RULES[number + 1 :]
         scenario = "walls" if rule.kind in (IncidentKind.LIMIT, IncidentKind.AUTH) else "tmux"
         yield Mutant("incidents", f"{rule.kind} is dropped", _swap(incidents, "RULES", rest), scenario)
@@ -273,6 +281,25 @@ def _words() -> Iterator[Mutant]:
             yield Mutant("plain words", f"{activity} is another", _set(doing.PLAIN, activity, instead_of), "people")
     for what in sorted(doing.OF_SUBAGENTS):
         yield Mutant("sub-agents", f"{what} is theirs", _swap(doing, "OF_SUBAGENTS", doing.OF_SUBAGENTS - {what}), "people")
+
+
+def _wakes() -> Iterator[Mutant]:
+    """DESIGN 4.6: who is to blame, and who is not woken."""
+    for ended in (wake.PARKED, Cause.OPERATOR, Cause.KILLED_BY_UNKNOWN):
+        blamed = _both(
+            _swap(wake, "BLAMELESS", wake.BLAMELESS - {ended}),
+            _swap(wake, "BROKEN", wake.BROKEN | {ended}),
+        )
+        yield Mutant("wake", f"{ended} is to blame", blamed, "people")
+    for cause in (Cause.CRASH, Cause.UNOBSERVED):
+        trusted = _both(
+            _swap(wake, "BLAMELESS", wake.BLAMELESS | {cause}),
+            _swap(wake, "BROKEN", wake.BROKEN - {cause}),
+        )
+        yield Mutant("wake", f"{cause} is not to blame", trusted, "people")
+    for number, row in ((1, "what is stopped"), (2, "a crash loop")):
+        left = wake.ROWS[:number] + wake.ROWS[number + 1 :]
+        yield Mutant("wake", f"{row} is woken", _swap(wake, "ROWS", left), "people")
 
 
 def _nothing(*_: object) -> None:

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from tests.sim.manifests import WORKSPACE
 from vigil.core.events import Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
-from vigil.core.model import DoubtKind, RestartPolicy, RestartWhen, RuntimeKind, Session, Spec, State
+from vigil.core.model import After, DoubtKind, RestartPolicy, RestartWhen, RuntimeKind, Session, Spec, State
 from vigil.core.roles import Manifest, Role, RoleSpec
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ class People:
         session = self._world.store.sessions.get(session_id)
         if session is not None and session.state in OVER:
             self.ask("start", session_id)
+        elif session is not None and session.state is State.PARKED:
+            self.ask("wake", session_id)
         elif session is not None and session.state is State.STUCK:
             self.look_after(session)
         elif session is not None and is_locked_out(session):
@@ -134,7 +136,8 @@ class People:
         unfound = session.launch is not None and bool(session.launch.names) and session.launch.found is None
         orphaned = kind is DoubtKind.ORPHANED or "orphaned" in session.why
         if kind is None or orphaned or unfound:
-            self.ask("stop" if self.stopped(session.id) else "restart", session.id)
+            asked = "stop" if self.stopped(session.id) else "hibernate" if self.sleeps(session.id) else "restart"
+            self.ask(asked, session.id)
 
     def let_in(self, session: Session) -> None:
         """Somebody has logged in anew, and says so in one way or the other."""
@@ -161,6 +164,9 @@ class People:
 
     def _note(self, event: Asked) -> None:
         now = self._world.engine.now
+        if event.verb in ("hibernate", "wake"):
+            self._note_sleep(event, now)
+            return
         if event.verb == "rm":
             self.removing.add(event.session_id)
         elif event.verb != "reset":
@@ -172,9 +178,26 @@ class People:
                 if event.verb == "start" or not self._stays_stopped(session_id):
                     self._verb[session_id] = (event.verb, now)
 
+    def _note_sleep(self, event: Asked, now: float) -> None:
+        """What cannot sleep, or is not to be woken, stays as it is: that was refused."""
+        session = self._world.store.sessions.get(event.session_id)
+        if session is None or session.after is After.REMOVE:
+            return
+        sleeps = session.state is State.PARKED or session.after is After.PARK
+        if event.verb == "hibernate" and sleeps:
+            self._verb[session.id] = ("hibernate", now)
+        elif event.verb == "wake" and not sleeps and not self.stopped(session.id) and session.state is not State.STOPPED:
+            self._verb[session.id] = ("wake", now)
+
+    def sleeps(self, session_id: str) -> bool:
+        """Say whether the last thing anybody asked of a session was to sleep."""
+        return self._verb.get(session_id, ("", 0.0))[0] == "hibernate"
+
     def _stays_stopped(self, session_id: str) -> bool:
-        """Say whether a session is stopped, or was asked to: no reset starts it."""
+        """Say whether a session is stopped or sleeps, or was asked to: no reset starts it."""
         session = self._world.store.sessions.get(session_id)
+        if self.sleeps(session_id):
+            return True
         return self.stopped(session_id) or (session is not None and session.state is State.STOPPED)
 
     def _meant(self, event: Asked) -> list[str]:

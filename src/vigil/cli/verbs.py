@@ -34,7 +34,7 @@ def stop(name: str, reason: str | None, output: str) -> None:
 @name_argument
 @output_option
 def start(name: str, output: str) -> None:
-    """Launch NAME again, whatever ended it; its crash count starts anew.
+    """Launch NAME again, whatever ended it; its crash count starts anew. It goes on with its conversation if it can.
 
     Example: vigil start fix-tests
     """
@@ -46,7 +46,7 @@ def start(name: str, output: str) -> None:
 @reason_option
 @output_option
 def restart(name: str, reason: str | None, output: str) -> None:
-    """End NAME, verified, and launch it anew. Never charged as a crash.
+    """End NAME, verified, and launch it again, in its conversation if it can. Never charged as a crash.
 
     Example: vigil restart fix-tests
     """
@@ -57,7 +57,7 @@ def restart(name: str, reason: str | None, output: str) -> None:
 @name_argument
 @output_option
 def reset(name: str, output: str) -> None:
-    """Forget NAME's crashes and end its wait: it is launched now.
+    """Forget NAME's crashes and quarantined conversations, and end its wait: it is launched now.
 
     Example: vigil reset fix-tests
     """

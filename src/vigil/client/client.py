@@ -96,7 +96,9 @@ class Client:
 
     def send(self, name: str, text: str, wait_s: float | None = None) -> Json:
         """Type a prompt into a session's terminal; one that sleeps is woken for it."""
-        return self._ask("POST", f"{self._path(name)}:send", {"text": text, "wait_s": wait_s})
+        body = {"text": text, "wait_s": wait_s}
+        with self._open("POST", f"{self._path(name)}:send", body, ACT_S + (wait_s or 0.0)) as response:
+            return json.loads(response.read())
 
     def why(self, name: str) -> Json:
         """Return why a session is as it is."""

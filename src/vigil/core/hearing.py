@@ -163,7 +163,7 @@ def _facts(session: Session, doing: Doing, source: str, at: float | None) -> tup
 def _count(session: Session, said: Said) -> Session:
     """Take in the conversation and what was spent."""
     if said.conversation and said.conversation != session.conversation and not said.subagent:
-        session = replace(session, conversation=said.conversation, counted=Spent())
+        session = replace(session, conversation=said.conversation, counted=Spent(), strikes=0)
     if said.usage is not None:
         session = _spend(session, said.usage)
     return session

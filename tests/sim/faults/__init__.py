@@ -119,6 +119,8 @@ FAULTS: dict[str, Strike] = {
     "somebody starts it": somebody_types("start"),
     "somebody restarts it": somebody_types("restart"),
     "somebody resets it": somebody_types("reset"),
+    "somebody puts it to sleep": somebody_types("hibernate"),
+    "somebody wakes it": somebody_types("wake"),
     "somebody removes it": somebody_types("rm"),
     "somebody changes a manifest": changes_a_manifest,
     "somebody applies a manifest again": applies_it_again,

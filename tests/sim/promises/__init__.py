@@ -16,6 +16,7 @@ from tests.sim.promises.replicas import Exact
 from tests.sim.promises.restarting import Backoff, Marker
 from tests.sim.promises.shifting import Rolling, ShiftEnds
 from tests.sim.promises.telling import Activity, OneIncident, OnTime
+from tests.sim.promises.waking import Conversations
 from tests.sim.promises.walls import OncePerAccount
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ PROMISES: tuple[type[Promise], ...] = (
     Shown,
     Activity,
     Obeys,
+    Conversations,
     Converges,
 )
 

@@ -13,7 +13,7 @@ class Converges(Promise):
     """When faults stop, the fleet becomes what was declared, within a bound."""
 
     name = "liveness"
-    SETTLED = (State.RUNNING, State.STOPPED, State.FAILED, State.SUCCEEDED)
+    SETTLED = (State.RUNNING, State.PARKED, State.STOPPED, State.FAILED, State.SUCCEEDED)
 
     def calm(self) -> None:
         for session in self.world.store.sessions.values():
@@ -40,7 +40,12 @@ class Converges(Promise):
         policy, death = session.spec.restart, session.last_death
         if death is not None and self.world.people.changed(session, death.at):
             return  # what it was under when it died was another policy
-        if session.state is State.STOPPED:
+        if session.state is State.PARKED or self.world.people.sleeps(session.id):
+            asleep = session.state is State.PARKED and self.world.people.sleeps(session.id)
+            self.demand(
+                asleep, f"{told}, and {'somebody' if self.world.people.sleeps(session.id) else 'nobody'} put it to sleep"
+            )
+        elif session.state is State.STOPPED:
             self.demand(self.world.people.stopped(session.id), f"{told}, and nobody stopped it")
         elif self.world.people.stopped(session.id):
             self.demand(False, f"{told}, and somebody stopped it")
@@ -102,6 +107,12 @@ class Obeys(Promise):
     def _check(self, verb: str, session: Session) -> None:
         if verb in ("start", "restart"):
             self.demand(session.state not in self.OVER, f"{session.name} is {session.state} after `vigil {verb}`")
+        elif verb == "wake":
+            self.demand(session.state is not State.PARKED, f"{session.name} is {session.state} after `vigil {verb}`")
+        elif verb == "hibernate":
+            ends = session.after in (After.STOP, After.REMOVE) and session.state is State.ENDING
+            asleep = session.state is State.PARKED or session.after is After.PARK
+            self.demand(asleep or ends or session.state not in ALIVE, f"{session.name} is {session.state} after `vigil {verb}`")
         elif verb == "reset":
             role = self.world.daemon.roles.get(session.role or "")
             charges = session.charges if role is None else role.charges

@@ -164,7 +164,8 @@ class Backoff(Promise):
 
     def _asked(self, verb: str, session_id: str) -> None:
         session, before = self.world.daemon.known.get(session_id), self.world.daemon.was(session_id)
-        if verb not in ("start", "restart", "reset") or session is None or before is None:
+        woken = verb == "wake" and before is not None and before.state is not State.STOPPED and _may_wake(before)
+        if not (woken or verb in ("start", "restart", "reset")) or session is None or before is None:
             return
         role = self._role_of(session)
         meant = [session.id] if verb != "reset" or role is None else [one.id for one in self.world.daemon.replicas(role.key)]
@@ -405,3 +406,8 @@ class Marker(Promise):
         """Say whether a replica waits since its last death."""
         hold, waits = session.hold, session.state in (State.CRASHED, State.PENDING)
         return waits and hold is not None and hold.reason == "backoff"
+
+
+def _may_wake(session: Session) -> bool:
+    """Say whether nothing stands against a wake: no backoff, and no wall."""
+    return session.hold is None or session.hold.reason == "cold-start"
