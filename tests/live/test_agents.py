@@ -6,6 +6,9 @@ import json
 import os
 import signal
 import stat
+import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +184,61 @@ def test_a_transcript_tells_what_hooks_do_not_and_only_of_this_launch(vigil: Ins
     wait_activity(vigil, "idle")
 
 
+def entry(text: str, **more: Any) -> str:
+    """Return a line of a transcript: the model was given something to do."""
+    return json.dumps({"type": "user", "sessionId": CONVERSATION, "message": {"role": "user", "content": text}, **more}) + "\n"
+
+
+def test_a_transcript_that_is_replaced_cut_removed_or_leads_elsewhere_is_read_on_or_left_alone(
+    vigil: Instance, tmp_path: Path
+) -> None:
+    project = tmp_path / ".claude" / "projects" / "-"
+    project.mkdir(parents=True)
+    path, elsewhere = project / f"{CONVERSATION}.jsonl", tmp_path / "somebody-elses.jsonl"
+    path.touch()
+    session = vigil.run("a", script(tmp_path, "exec sleep 1000"), agent="claude", env=vigil.env | {"HOME": str(tmp_path)})
+    hook(vigil, session, hook_event_name="SessionStart", source="startup")
+    wait_activity(vigil, "idle")
+
+    def tells(write: Callable[[str], object], number: int) -> None:
+        """Let the transcript say that something was spent, and wait until that was heard."""
+        usage = {"input_tokens": number, "output_tokens": 1}
+        message = {"id": f"m{number}", "stop_reason": "end_turn", "content": [{"type": "text", "text": "x"}], "usage": usage}
+        before = spent()
+        line = json.dumps({"type": "assistant", "sessionId": CONVERSATION, "apiBlockIndex": 0, "message": message}) + "\n"
+        write(line)
+        wait_for(lambda: spent() == before + number, 20, f"what was spent ({number})", spent)
+
+    def spent() -> int:
+        usage = vigil.get("a")["usage"]
+        return int(usage["input_tokens"]) if usage else 0
+
+    def add(line: str) -> None:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(line)
+
+    def replace_whole(line: str) -> None:
+        (project / "new").write_text(entry("another beginning") + line)
+        (project / "new").rename(path)
+
+    tells(add, 1)
+    tells(lambda line: path.write_text(entry("another beginning, longer than what was read before") * 9 + line), 2)
+    tells(lambda line: path.write_text(line), 4)
+    tells(replace_whole, 8)
+    path.unlink()
+    tells(lambda line: path.write_text(entry("made anew") + line), 16)
+
+    path.unlink()
+    elsewhere.write_text(entry("never to be read") * 3)
+    path.symlink_to(elsewhere)
+    with open(elsewhere, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"type": "a-kind-nobody-knows", "sessionId": CONVERSATION}) + "\n")
+    said = vigil.home.log / "daemon.log"
+    wait_for(lambda: "file not read" in said.read_text(), 20, "it to say that it does not read it")
+    assert vigil.client.status()["unknown_events"] == [], "what lies elsewhere is not the agent's"
+    assert (spent(), vigil.get("a")["state"]) == (31, "running")
+
+
 def test_an_agent_can_be_left_alone(vigil: Instance, tmp_path: Path) -> None:
     words = tmp_path / "words"
     program = script(tmp_path, f'printf "%s\\n" "$@" > {words}; exec sleep 1000')
@@ -235,6 +293,58 @@ def test_a_prompt_is_refused_where_it_would_do_harm(vigil: Instance, tmp_path: P
     assert not typed.exists()
     if way == "stopped":
         os.kill(session["pid"], signal.SIGCONT)
+
+
+COMPOSER = "printf '\\n────────────────────\\n❯ %s'"
+
+
+def test_what_somebody_has_begun_to_type_is_not_sent_with_ours_also_while_they_look(vigil: Instance, tmp_path: Path) -> None:
+    got = tmp_path / "got"
+    shows = f"clear; {COMPOSER} ''; stty -echo; exec cat > {got}"
+    session = vigil.run("a", script(tmp_path, shows), agent="claude", env=vigil.env | {"TERM": "screen"})
+    socket = str(vigil.home.server_socket(session["launch"]))
+    person = subprocess.Popen(
+        ["script", "-qec", f"tmux -u -S {socket} attach", "/dev/null"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    try:
+        wait_for(lambda: vigil.get("a")["attached"] == 1, 10, "a person to be attached")
+        pty = vigil.tmux("a", "display-message", "-p", "#{pane_tty}").stdout.strip()
+        Path(pty).write_text("half a draft")
+
+        refused = vigil.run_cli("send", "a", "ours", "--wait", "0.5")
+
+        assert (refused.returncode, "somebody has begun to type there" in refused.stderr) == (4, True), refused.stderr
+        Path(pty).write_text("\b \b" * len("half a draft"))
+        sent = vigil.client.send("a", "ours; whole", wait_s=10)
+        assert sent["outcome"] == "unknown", sent
+        wait_for(lambda: "ours; whole" in got.read_text(), 10, "it to arrive")
+    finally:
+        os.killpg(person.pid, signal.SIGKILL)
+        person.communicate()
+
+
+def test_a_permission_that_is_gone_from_the_screen_was_given(vigil: Instance, tmp_path: Path) -> None:
+    answered = tmp_path / "answered"
+    asks = "printf 'Do you want to proceed?\\n❯ 1. Yes\\n  2. No\\nEsc to cancel\\n'"
+    waits = f"while [ ! -e {answered} ]; do sleep 0.1; done; clear; exec sleep 1000"
+    session = vigil.run("a", script(tmp_path, f"{asks}; {waits}"), agent="claude", env=vigil.env | {"TERM": "screen"})
+    call = {"tool_name": "Bash", "tool_input": {"command": "make"}}
+    hook(vigil, session, hook_event_name="PreToolUse", tool_use_id="t1", **call)
+    hook(vigil, session, hook_event_name="PermissionRequest", **call)
+    wait_activity(vigil, "waiting-human")
+    wait_for(lambda: "Esc to cancel" in vigil.ok("logs", "a"), 10, "its question on the screen")
+    seen_at = time.monotonic()
+    wait_for(lambda: time.monotonic() - seen_at > 3, 10, "its screen to be looked at")
+    assert activity(vigil) == "waiting-human"
+
+    answered.touch()
+
+    wait_activity(vigil, "tool")
+    assert vigil.client.incidents() == []
 
 
 def test_a_dialog_at_the_start_is_told_to_a_person_and_over_when_it_is_gone(vigil: Instance, tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ class Adapter:
     transcripts: Callable[[Place, str], tuple[str, ...]] = _nowhere  # glob patterns of a conversation's files, its own first
     dialogs: tuple[Dialog, ...] = ()
     composer: tuple[str, ...] = ()  # patterns (regular expressions): one on the screen means that a prompt can be typed
+    # A composer that holds text, which was typed if the cursor is behind this column: what is only suggested stands behind it.
+    draft: tuple[str, int] | None = None  # None: such a composer is none by the patterns above
     submits: bool = False  # it says PROMPT when a prompt was taken
     resumes: bool = False
     terminal: bool = False  # a headless run ends with RESULT: without it exit 0 is not finished

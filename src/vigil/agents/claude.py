@@ -200,6 +200,7 @@ ADAPTER = Adapter(
         Dialog("permission", ("Do you want to", "❯ 1. Yes", "Esc to cancel")),
     ),
     composer=(r"(?m)^─{10,}\s*\n❯",),  # the prompts above, and the choices of a dialog, are not below a line
+    draft=(r"^─{10,}\s*\n❯[ \xa0]+\S", 2),
     submits=True,
     resumes=True,
     terminal=True,

@@ -145,6 +145,7 @@ ADAPTER = Adapter(
         Dialog("update", ("Update now", "Skip until next version")),
     ),
     composer=(r"^› (?!\d+\. ).*\n(?:\s*\n)* {2}\S.*(?: · |\? for shortcuts|context left)",),  # older prompts look alike
+    draft=(r"^› +\S", 2),
     submits=True,
     resumes=True,
     terminal=True,

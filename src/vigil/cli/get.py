@@ -28,6 +28,13 @@ def get(name: str, output: str) -> None:
             print(f"{key + ':':<26} {one_line(value)}")
 
 
+def shown(part: Any) -> str:
+    """Return one of several: a process with its pid, what is open with since when."""
+    if not isinstance(part, dict):
+        return str(part)
+    return f"{part['name'] or part.get('id') or 'something'} ({part['pid'] if 'pid' in part else part.get('since')})"
+
+
 def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Return a nested value as lines of key and text."""
     rows: list[tuple[str, str]] = []
@@ -38,8 +45,7 @@ def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
             sure = "conclusive" if item["conclusive"] else "inferred"
             rows.append((f"{prefix}{key}", f"{item['value']}  ({item['source']}, {sure}, since {item['since']})"))
         elif isinstance(item, list):
-            words = [f"{part['name']} ({part['pid']})" if isinstance(part, dict) else str(part) for part in item]
-            rows.append((f"{prefix}{key}", " ".join(words) or "-"))
+            rows.append((f"{prefix}{key}", " ".join(map(shown, item)) or "-"))
         else:
             rows.append((f"{prefix}{key}", "-" if item is None else str(item)))
     return rows

@@ -40,7 +40,17 @@ COLUMNS = (
     Column("AGE"),
     Column("WHY", shrink=True),
 )
-WIDE = (*COLUMNS[:-1], Column("RUNTIME"), Column("PID"), Column("LAUNCH"), Column("CWD"), COLUMNS[-1])
+WIDE = (
+    *COLUMNS[:-1],
+    Column("RUNTIME"),
+    Column("PID"),
+    Column("LAUNCH"),
+    Column("CONVERSATION"),
+    Column("TOKENS"),
+    Column("COST"),
+    Column("CWD"),
+    COLUMNS[-1],
+)
 
 
 @click.command()
@@ -90,8 +100,26 @@ def row_of(session: dict[str, Any], wide: bool, now: float) -> list[str]:
         age(now - datetime.fromisoformat(session["created_at"]).timestamp()),
     ]
     if wide:
-        row += [session["runtime"], str(session["pid"] or "-"), session["launch"] or "-", session["cwd"]]
+        conversation = session["conversation"]
+        row += [session["runtime"], str(session["pid"] or "-"), session["launch"] or "-"]
+        row += [conversation["id"] if conversation else "-", *used(session["usage"]), session["cwd"]]
     return [*row, why_of(session, now)]
+
+
+def used(usage: dict[str, Any] | None) -> tuple[str, str]:
+    """Return the tokens a session has used, in and out, and what they cost; its agent may not say either."""
+    if usage is None:
+        return "-", "-"
+    tokens = f"{amount(usage['input_tokens'])}/{amount(usage['output_tokens'])}"
+    return tokens, f"${usage['cost_usd']:.2f}" if usage["cost_usd"] else "-"
+
+
+def amount(count: float) -> str:
+    """Return a number in at most five characters."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.1f}{unit}" if count < 100 * size else f"{count / size:.0f}{unit}"
+    return str(int(count))
 
 
 def why_of(session: dict[str, Any], now: float) -> str:

@@ -147,6 +147,8 @@ def _counts(session: Session, source: str, said: Said, at: float) -> bool:
         return at > reading.observed_at - LATER_S  # hooks may not tell of it, and of the end of its turn they do
     if source == reading.source:
         return at >= reading.observed_at - SAME_S or said.what in CLOSING
+    if source == "screen" and said.what is What.ANSWERED:
+        return True  # what stood there stands there no more: of that nobody else tells
     return said.what in MISSED and at > reading.observed_at + LATER_S
 
 

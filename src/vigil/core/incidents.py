@@ -15,6 +15,7 @@ from vigil.core.escalate import SEVERITY
 from vigil.core.events import Condition, Notified
 from vigil.core.liveness import EPISODE_S
 from vigil.core.model import ALIVE, Axis, Cause, DoubtKind, Incident, IncidentKind, RuntimeKind, Session, State
+from vigil.core.restart import HELD
 
 if TYPE_CHECKING:
     from vigil.core.book import Book
@@ -44,7 +45,9 @@ def _is_wedged(session: Session) -> bool:
 
 
 def _is_down_by_its_server(session: Session) -> bool:
-    death = session.last_death
+    death, hold = session.last_death, session.hold
+    if hold is not None and hold.reason in HELD:  # that is why it is down by now
+        return False
     return session.state in DOWN and death is not None and death.cause is Cause.SERVER_DIED and _is_last(session)
 
 

@@ -1,7 +1,8 @@
 """Dialogs: questions that an agent puts on its screen before it says anything; a person is told, nobody answers blindly.
 
-Only screens of agents that have not said anything yet, or whose dialog is known to stand there, are looked at: what an agent
-says of itself is always better than its screen.
+Only screens of agents that have not said anything yet, or that wait for an answer, are looked at: what an agent says of itself
+is always better than its screen. But agents that tell of a question do not tell that it was answered before its tool has ended:
+a permission that stood on the screen and stands there no more was answered.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from vigil.daemon.secrets import Secrets
 from vigil.runtimes import Runtime, keyboard
 from vigil.text import decode, one_line, plain
 
+TICK_S = 1.0
 EVERY_S = 5.0
 YOUNG_S = 3.0  # before that a screen is still being drawn
-OLD_S = 600.0  # a look costs a process: who says nothing for so long is not asked for ever
+OLD_S = 600.0  # a look costs a process: who says nothing for so long is not asked for ever, who waits for so long rarely
+SOON_S = 60.0  # most questions are answered within a minute: so long they are looked at with every tick
+RARELY_S = 60.0
+PERMISSION = "permission"
 SHOWN_CHARS = 160
 
 
@@ -42,23 +47,46 @@ class Dialogs:
         self._secrets = secrets
         self._now = now
         self._feed = feed
+        self._looked_at: dict[str, float] = {}  # by launch
+        self._shown: dict[str, frozenset[str]] = {}  # questions of a launch that were asked while its screen showed one
 
     async def run(self) -> None:
         """Look for ever."""
         while True:
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(TICK_S)
+            due = [session for session in list(self._sessions()) if self._is_due(session)]
+            self._forget_but({session.launch.id for session in self._sessions() if session.launch is not None})
             try:
-                await asyncio.gather(*(self._look(session) for session in list(self._sessions()) if self._is_silent(session)))
+                await asyncio.gather(*map(self._look, due))
             except Exception:  # a screen that cannot be read is no reason to stop watching
-                log.exception("dialogs not looked for", next_look_s=EVERY_S)
+                log.exception("dialogs not looked for", next_look_s=TICK_S)
 
-    def _is_silent(self, session: Session) -> bool:
-        launch = session.launch
+    def _forget_but(self, launches: set[str]) -> None:
+        for known in (self._looked_at, self._shown):
+            for launch_id in [one for one in known if one not in launches]:
+                known.pop(launch_id)
+
+    def _is_due(self, session: Session) -> bool:
+        """Say whether the screen of a session is to be looked at now."""
+        launch, now = session.launch, self._now()
         if session.spec.runtime is not RuntimeKind.TMUX or session.state is not State.RUNNING or launch is None:
             return False
-        up_s = self._now() - launch.started_at if launch.started_at is not None else 0.0
-        silent = not session.doing.started and YOUNG_S <= up_s < OLD_S
-        return (silent or bool(_standing(session))) and bool(self._adapter_of(session.spec.agent).dialogs)
+        if not self._adapter_of(session.spec.agent).dialogs:
+            return False
+        every_s = self._every_s(session, launch, now)
+        if every_s is None or now - self._looked_at.get(launch.id, 0.0) < every_s:
+            return False
+        self._looked_at[launch.id] = now
+        return True
+
+    @staticmethod
+    def _every_s(session: Session, launch: Launch, now: float) -> float | None:
+        """Return how often a screen is looked at; None for never."""
+        if session.doing.asked:
+            waits_s = now - max(one.since for one in session.doing.asked)
+            return TICK_S if waits_s < SOON_S else EVERY_S if waits_s < OLD_S else RARELY_S
+        up_s = now - launch.started_at if launch.started_at is not None else 0.0
+        return EVERY_S if not session.doing.started and YOUNG_S <= up_s < OLD_S else None
 
     async def _look(self, session: Session) -> None:
         launch = session.launch
@@ -71,7 +99,13 @@ class Dialogs:
         found = find_dialog(self._adapter_of(session.spec.agent).dialogs, text)
         standing = _standing(session)
         gone = [Said(What.ANSWERED, id=known) for known in standing if found is None or known != _id(found)]
-        new = [] if found is None or _id(found) in standing else [self._asked(launch, found, text)]
+        asked = frozenset(one.id for one in session.doing.asked if one.id) - set(standing)
+        if asked and (found is None or found.name != PERMISSION):
+            gone += [Said(What.ANSWERED, id=known) for known in sorted(asked & self._shown.pop(launch.id, frozenset()))]
+        elif asked:
+            self._shown[launch.id] = self._shown.get(launch.id, frozenset()) | asked
+        silent = not session.doing.started or bool(standing)
+        new = [] if found is None or _id(found) in standing or not silent else [self._asked(launch, found, text)]
         if gone or new:
             self._feed(Heard(launch.id, (*gone, *new), "screen"))
 

@@ -154,6 +154,7 @@ class Sending:
             screen is not None,
             dialog.name if (dialog := find_dialog(adapter.dialogs, shown)) is not None else "",
             any(re.search(pattern, shown, re.MULTILINE) for pattern in adapter.composer) if adapter.composer else None,
+            pane is not None and holds_draft(adapter, shown, pane.cursor_x),
         )
 
     async def _confirm(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
@@ -184,6 +185,14 @@ def checked(text: str) -> str:
     if len(prompt) > MOST_CHARS:
         raise UsageError(f"{len(prompt)} characters are too many: at most {MOST_CHARS}")
     return prompt
+
+
+def holds_draft(adapter: Adapter, shown: str, cursor_x: int) -> bool:
+    """Say whether somebody has begun to type in a composer: Enter would send that too."""
+    if adapter.draft is None:
+        return False
+    pattern, column = adapter.draft
+    return cursor_x > column and re.search(pattern, shown, re.MULTILINE) is not None
 
 
 def foreground_of(launch: Launch) -> str:

@@ -22,15 +22,16 @@ class Pane:
 
     dead: bool
     in_mode: bool
+    cursor_x: int = 0
 
 
 async def read_pane(call: Call, pane: str) -> Pane | None:
     """Read what a pane is like; None if the server gave no answer, or one that is none."""
     found = await call("display-message", "-p", "-t", pane, " ".join(f"#{{{field}}}" for field in FIELDS))
     words = found.decode("ascii", "replace").split() if found is not None else []
-    if len(words) < 3 or words[0] not in ("0", "1") or words[1] not in ("0", "1"):
+    if len(words) < 4 or not words[3].isdecimal() or words[0] not in ("0", "1") or words[1] not in ("0", "1"):
         return None
-    return Pane(words[0] == "1", words[1] == "1")
+    return Pane(words[0] == "1", words[1] == "1", int(words[3]))
 
 
 async def read_visible(call: Call, pane: str) -> bytes | None:
