@@ -309,6 +309,21 @@ def test_one_that_is_tried_and_says_nothing_is_not_waited_for_long() -> None:
     assert stage.state("s2") == "starting"
 
 
+def test_one_that_was_tried_and_has_finished_before_its_words_were_read_proves_it_too() -> None:
+    stage = held_fleet(2)
+    stage.now = 5000.0
+    come_back(stage, "s1")
+    stage.tell(make_launched(stage.launch("s1").id, stage.now))
+    stage.now += 5.0
+    die(stage, "s1", exit_code=0)
+
+    say(stage, "s1", Said(What.RESULT), source="stream")
+    stage.tell(Ended(stage.launch("s2").id, True))
+
+    assert stage.state("s2") == "starting"
+    assert stage.session("s1").wall is None
+
+
 def test_whoever_works_all_along_says_nothing_of_a_limit() -> None:
     """It may be of one model only: then one that uses another would launch the limited one again and again."""
     stage = fleet(2)

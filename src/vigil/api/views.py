@@ -65,6 +65,22 @@ def conversation_view(session: Session) -> dict[str, Any] | None:
     return {"id": session.conversation, "resumable": resumable, "why": "" if resumable else why}
 
 
+def wall_view(session: Session) -> dict[str, Any] | None:
+    """Return the wall that a session met and nobody of its account has got past yet."""
+    wall = session.wall
+    if wall is None:
+        return None
+    return {
+        "cause": wall.cause.value,
+        "text": wall.text,
+        "at": rfc3339(wall.at),
+        "until": rfc3339(wall.until),
+        "tries": wall.tries,
+        "note": wall.note,
+        "over": wall.over,
+    }
+
+
 def usage_view(session: Session) -> dict[str, Any] | None:
     """Return what a session and its launch have used, where the agent says so."""
     total, before = session.spent, session.spent_before
@@ -108,6 +124,8 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
             "tools": [{"id": one.id, "name": one.name, "since": rfc3339(one.since)} for one in session.doing.tools],
             "asked": [{"id": one.id, "name": one.name, "since": rfc3339(one.since)} for one in session.doing.asked],
         },
+        "account": session.account or None,
+        "wall": wall_view(session),
         "command": redact_command(session.spec.command),
         "launches": session.launches,
         "mode": None if launch is None else {"mode": launch.mode.value, "cause": launch.woken_for},

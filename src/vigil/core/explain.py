@@ -77,6 +77,8 @@ def why_of(session: Session) -> str:
         return "its tmux server does not answer at the moment"
     if activity is not None and activity.value == "waiting-human":
         return f"waits for a human: {activity.why}"
+    if activity is not None and activity.value == "throttled" and session.wall is not None and not session.wall.over:
+        return f"{session.wall.cause}: {session.wall.text}"
     return session.why
 
 
@@ -110,6 +112,10 @@ def _proofs(session: Session) -> list[Proof]:
         death = session.last_death
         words = f"{death.cause} ({_status(death)}); vigil death {death.id} tells all of it"
         proofs.append(Proof("last death", words, death.observed_by, death.at))
+    if session.wall is not None:
+        wall = session.wall
+        words = f"{wall.cause}, met {wall.tries} times in a row: {wall.text}" + (f" ({wall.note})" if wall.note else "")
+        proofs.append(Proof("wall", words, "its agent", wall.at))
     if session.pulse is not None:
         pulse = session.pulse
         proofs.append(Proof("heartbeat", f"{pulse.state}, waited for since", "heartbeats", pulse.due_from))
@@ -153,6 +159,10 @@ def _next(session: Session) -> list[Next]:
         return [Next(HOLDS.get(session.hold.reason, what), session.hold.until)]
     if session.doubt is not None and session.state in (*DOUBTFUL, State.RUNNING, State.STARTING):
         return _after_doubt(session, session.doubt)
+    wall = session.wall
+    if session.state is State.RUNNING and wall is not None and not wall.over:
+        what = "whoever gets past it brings back all of its account" if wall.until is None else "its limit should be over"
+        return [Next(what, wall.until)]
     if session.state in (State.RUNNING, State.STARTING):
         back = "comes back after a failure" if Cause.CRASH in COMES_BACK[policy.when] else "stays dead if it dies"
         return [Next(f"{back} (restart is {policy.when})", None)]

@@ -47,14 +47,26 @@ def heard(book: Book, event: Heard, now: float) -> None:
     for said in event.said:
         session = _count(session, said)
     if session.launch is not None and session.launch.ended_at is not None:
-        over = session.doing.turn and any(said.what in MISSED and not said.subagent for said in event.said)
-        for said in event.said:
-            session = _at_wall(book, session, said, now if said.at is None else min(said.at, now), now)
-        book.keep(_end_turn(session) if over else session)
-        if session.wall != before.wall:
-            incidents.follow(book, book.sessions[session.id], now)
+        _leave_behind(book, before, session, event, now)
         return
     _follow(book, before, session, event, now)
+
+
+def _leave_behind(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
+    """Take in the last words of an agent that is gone: that its turn was over, what wall it met, and that it got past one."""
+    worked_at = None
+    own = [said for said in event.said if not said.subagent]
+    for said in own:
+        at = now if said.at is None else min(said.at, now)
+        if said.what is What.RESULT and not said.failed and (session.wall is None or at > session.wall.at):
+            worked_at = at
+        session = _at_wall(book, session, said, at, now)
+    over = session.doing.turn and any(said.what in MISSED for said in own)
+    book.keep(_end_turn(session) if over else session)
+    if worked_at is not None and book.walled:
+        _get_past(book, session, worked_at, now)
+    if session.wall != before.wall or worked_at is not None:
+        incidents.follow(book, book.sessions[session.id], now)
 
 
 def _follow(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
