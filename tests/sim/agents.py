@@ -114,6 +114,13 @@ class Agents:
         if not body.muted:
             world.spool.write(body, payload, meant)
 
+    def is_let_in(self, body: Body | None) -> None:
+        """Somebody has logged a living agent in: its model answers, and it begins with a tool."""
+        if body is None:
+            return
+        payload, meant = next(_tools("1"))
+        self._world.spool.write(body, payload, meant)
+
     def _print(self, body: Body) -> None:
         """It prints, and its output is read."""
         if self._world.daemon.runs:

@@ -28,7 +28,7 @@ from tests.sim.store import Store
 from tests.sim.story import Line
 from vigil.core.effects import Effect, EndLaunch, Interrupt, Persist, Spawn
 from vigil.core.events import Event
-from vigil.core.model import State
+from vigil.core.model import Cause, State
 from vigil.core.roles import Health, Role
 
 CALM_S = 1500.0  # after the last fault: the longest backoff, the longest doubt, and a little
@@ -173,6 +173,8 @@ class World:
                 self.people.look_after(session)
             elif is_locked_out(session):
                 self.people.let_in(session)
+            elif session.wall is not None and session.wall.cause is Cause.AUTH:
+                self.agents.is_let_in(self.living(session.id))
 
     # What happens
 

@@ -411,6 +411,10 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_for_more_than_a_week() -> N
     hold = stage.session("s1").hold
     assert hold is not None and hold.until is not None
     assert hold.until <= stage.now + LONGEST_S
+    stage.now += 1.0
+    stage.ask("reset", "s1")
+    stage.tell(Ended(stage.launch("s1").id, True))
+    assert stage.state("s1") == "starting", "what was met lies in the past, whatever the clock says"
 
 
 def test_those_that_wait_their_turn_wait_for_a_limit_that_is_met_meanwhile() -> None:

@@ -71,7 +71,8 @@ def run(
     else:
         print(session["name"])
     death = session["last_death"]
-    if death is not None and death["cause"] == "launch-failed":
+    at_wall = session["hold"] is not None and session["hold"]["reason"] in ("limit", "auth")
+    if at_wall or (death is not None and death["cause"] == "launch-failed"):
         click.echo(f"vigil: {session['name']} is {session['state']}: {session['why']}", err=True)
     if attach:
         from vigil.cli.attach import become_client

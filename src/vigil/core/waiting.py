@@ -143,16 +143,24 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
                 session = book.keep(replace(session, doubt=rested(session.doubt, now)))
                 book.do(SetTimer(session.id, "look", now))
             pulses.rest(book, session, now)
-    for session in [book.sessions[session_id] for session_id in sorted(book.walled)]:
-        if session.wall is not None and session.wall.until is not None and not session.wall.over:
-            until = min(session.wall.until, now + LONGEST_S)
-            book.keep(replace(session, wall=replace(session.wall, until=until)), durable=until < session.wall.until)
-            book.do(SetTimer(session.id, "wall", until))
+    for session_id in sorted(book.walled):
+        _take_up_wall(book, book.sessions[session_id], now)
     for role in book.roles.values():
         if role.shift is not None:
             book.do(SetTimer(role.key, "shift", now))
         if role.charges:
             book.do(SetTimer(role.key, "steady", now))
+
+
+def _take_up_wall(book: Book, session: Session, now: float) -> None:
+    """Wait for a wall as before; a clock that was set back makes none older, nor let it stand for longer than any does."""
+    wall = session.wall
+    assert wall is not None
+    until = wall.until if wall.until is None else min(wall.until, now + LONGEST_S)
+    taken_up = replace(wall, at=min(wall.at, now), until=until)
+    session = book.keep(replace(session, wall=taken_up), durable=taken_up != wall)
+    if until is not None and not wall.over:
+        book.do(SetTimer(session.id, "wall", until))
 
 
 def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
