@@ -145,14 +145,14 @@ class Delivery:
 
     def _see_to(self, session_id: str) -> None:
         """Deliver what waits for a session, by one at a time."""
-        if session_id not in self._tasks:
-            task = self._tasks[session_id] = asyncio.create_task(self._deliver(session_id))
-            task.add_done_callback(lambda _: self._tasks.pop(session_id, None))
+        before = self._tasks.get(session_id)
+        if before is None or before.done():
+            self._tasks[session_id] = asyncio.create_task(self._deliver(session_id))
 
     async def _deliver(self, session_id: str) -> None:
-        while (session := self._supervisor.machine.sessions.get(session_id)) is not None and session.queue:
-            shown = self._supervisor.shown.get(session_id)
-            if shown is None or shown.state not in TAKES or shown.launch is None or shown.queue[:1] != session.queue[:1]:
+        """Deliver what is durable; whoever queues more sees to it again."""
+        while (session := self._supervisor.shown.get(session_id)) is not None and session.queue:
+            if not self._can_go_on(session_id):
                 await self._supervisor.until(lambda: self._can_go_on(session_id), QUIET_S)
                 continue
             try:

@@ -84,9 +84,10 @@ class Sending:
         launch = session.launch if session is not None else None
         if session is None or launch is None or launch.id != launch_id or launch.ended_at is not None:
             return Sent("unknown", "it was typed, and its agent ended before it said that it took it")
-        if await self._was_taken(session_id, launch, typed_at):
+        adapter = self._adapter_of(session.spec.agent)
+        if adapter.submits and await self._was_taken(session_id, launch, typed_at):
             return Sent("submitted", "its agent says that it took it")
-        if not self._adapter_of(session.spec.agent).composer or session.attached:
+        if not adapter.composer or session.attached:
             return Sent("unknown", "it was typed, and may stand in its composer; vigil attach shows it")
         refusal = await self.wait_until_fit(session_id, wait_s)
         if refusal is not None:
