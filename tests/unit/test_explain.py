@@ -61,7 +61,7 @@ def test_every_situation_says_what_comes_next(situation: str) -> None:
 def test_the_verdict_of_what_is_over_is_its_cause_and_of_what_lives_its_state() -> None:
     for state in State:
         found = explain(make_session(state, last_death=make_death(Cause.OOM)))
-        of_death = state not in ALIVE and state is not State.STOPPED  # what somebody stopped is stopped, whatever it died of
+        of_death = state not in (*ALIVE, State.STOPPED, State.PARKED)  # what somebody ended is as they left it
         assert found.verdict == ("oom" if of_death else state.value)
 
 

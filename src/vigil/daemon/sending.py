@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 from vigil.agents.adapter import Adapter
@@ -89,9 +89,12 @@ class Sending:
             return Sent("submitted", "its agent says that it took it")
         if not adapter.composer or session.attached:
             return Sent("unknown", "it was typed, and may stand in its composer; vigil attach shows it")
-        refusal = await self.wait_until_fit(session_id, wait_s)
+        refusal = await self.wait_until_fit(session_id, wait_s, draft_is_ours=True)
         if refusal is not None:
             return Sent("unknown", f"it was typed, and may stand in its composer: {refusal}")
+        sight = await self._look(session_id)
+        if sight is None or (adapter.draft is not None and not sight.draft):
+            return Sent("unknown", "it does not stand in its composer, and its agent has not said that it took it")
         return await self._press(session_id, launch, typed_at)
 
     async def _press(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
@@ -104,14 +107,14 @@ class Sending:
             return Sent("unknown", "its tmux server gave no answer to Enter")
         return await self._confirm(session_id, launch, typed_at)
 
-    async def wait_until_fit(self, session_id: str, wait_s: float) -> str | None:
+    async def wait_until_fit(self, session_id: str, wait_s: float, draft_is_ours: bool = False) -> str | None:
         """Wait while waiting may help; return why nothing is typed, or None."""
         deadline = asyncio.get_running_loop().time() + wait_s
         while True:
             sight = await self._look(session_id)
             if sight is None:
                 return "it is gone"
-            row: Refusal | None = why_not(sight)
+            row: Refusal | None = why_not(replace(sight, draft=False) if draft_is_ours else sight)
             if row is None:
                 return None
             if not row.passes or asyncio.get_running_loop().time() >= deadline:
