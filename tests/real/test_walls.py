@@ -27,7 +27,8 @@ def test_a_limit_holds_for_an_hour_when_it_does_not_say_how_long(stage: Stage, c
     session = played.session
     assert (death["cause"], death["charged"]) == ("limit", False)
     assert session["hold"]["reason"] == "limit"
-    assert at(session["hold"]["until"]) - at(death["at"]) == pytest.approx(3600, abs=1)
+    # Counted from when it said so: Pi tries on for 21 s after that.
+    assert 3600 - GIVES_UP_S < at(session["hold"]["until"]) - at(death["at"]) <= 3601
     assert session["restarts"]["count"] == 0
     assert [incident["kind"] for incident in stage.vigil.client.incidents()] == ["limit"]
 
