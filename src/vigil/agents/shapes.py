@@ -25,7 +25,7 @@ MILLISECONDS = 1e11  # as seconds this would be the year 5138, as milliseconds i
 LATEST = 253402300800.0  # the year 10000
 
 NAMES = ("hook_event_name", "type", "event", "kind")  # where an event's name may stand; the first that is text counts
-HEARTBEAT = "heartbeat"
+OURS = frozenset({"heartbeat", "too-large"})  # what our own hook says: the second instead of what nobody could take
 ACTIVITIES = frozenset(Activity)
 
 # An agent or its wrapper may say plainly what it is doing; these two say only that it lives.
@@ -127,4 +127,5 @@ def declared(payload: Mapping[str, Any]) -> Said | None:
     if activity in ACTIVITIES:
         what = What.ALIVE if activity in LIFE_ONLY else What.DOES
         return Said(what, name=activity, until=moment(payload, "until"), subagent=word(payload, "agent_id"))
-    return Said(What.ALIVE, name=HEARTBEAT) if event_name(payload) == HEARTBEAT else None
+    name = event_name(payload)
+    return Said(What.ALIVE, name=name) if name in OURS else None

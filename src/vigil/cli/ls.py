@@ -111,7 +111,8 @@ def used(usage: dict[str, Any] | None) -> tuple[str, str]:
     if usage is None:
         return "-", "-"
     tokens = f"{amount(usage['input_tokens'])}/{amount(usage['output_tokens'])}"
-    return tokens, f"${usage['cost_usd']:.2f}" if usage["cost_usd"] else "-"
+    counted = usage["input_tokens"] or usage["output_tokens"]
+    return tokens if counted else "-", f"${usage['cost_usd']:.2f}" if usage["cost_usd"] else "-"
 
 
 def amount(count: float) -> str:

@@ -165,7 +165,7 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
             if launch.process is None or spares_people(session.intent):  # its end was put off: for its birth, or its grace
                 book.end_all(launch, unless_attended=spares_people(session.intent))
         return
-    words = death.evidence[0].text
+    words = session.wall.text if death.cause in HELD and session.wall is not None else death.evidence[0].text
     if death.cause not in COMES_BACK[policy.when]:
         state = State.SUCCEEDED if death.cause is Cause.FINISHED else State.FAILED
         book.become(session, now, state, f"{death.cause}: {words}; restart is {policy.when}", hold=None)

@@ -114,7 +114,8 @@ def _proofs(session: Session) -> list[Proof]:
         proofs.append(Proof("last death", words, death.observed_by, death.at))
     if session.wall is not None:
         wall = session.wall
-        words = f"{wall.cause}, met {wall.tries} times in a row: {wall.text}" + (f" ({wall.note})" if wall.note else "")
+        times = "once" if wall.tries == 1 else f"{wall.tries} times in a row"
+        words = f"{wall.cause}, met {times}: {wall.text}" + (f" ({wall.note})" if wall.note else "")
         proofs.append(Proof("wall", words, "its agent", wall.at))
     if session.pulse is not None:
         pulse = session.pulse
