@@ -258,7 +258,7 @@ def test_an_agent_can_be_left_alone(vigil: Instance, tmp_path: Path) -> None:
 def test_a_prompt_is_typed_once_and_whole(vigil: Instance, tmp_path: Path) -> None:
     got = tmp_path / "got"
     vigil.run("a", "sh", "-c", f"exec cat > {got}")
-    text = "first; $(id) `x` \x1b[201~ ünïcode\nsecond -- 'quoted'\n" + "long " * 20_000
+    text = "first; $(id) `x` \x1b[201~ ünïcode\nsecond -- 'quoted'\n" + "long " * 40_000
 
     sent = vigil.client.send("a", text)
 

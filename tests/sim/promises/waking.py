@@ -38,7 +38,11 @@ class Conversations(Promise):
             self.demand(cause not in TO_BLAME, f"{told} after {cause}")
             self.demand(not self._others_in(before, launch.conversation), f"{told} into a conversation of another")
         elif cause is not None and cause not in TO_BLAME and cause is not Cause.LAUNCH_FAILED:
-            free = there and before.conversation not in before.quarantined and not self._others_in(before, before.conversation)
+            free = (
+                there
+                and before.conversation not in spawn.session.quarantined
+                and not self._others_in(before, before.conversation)
+            )
             self.demand(not free, f"{told} after {cause}, and left its conversation")
 
     def _others_in(self, session: Session, conversation: str) -> list[str]:
