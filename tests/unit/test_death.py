@@ -308,3 +308,30 @@ def test_a_server_that_we_ended_ourselves_is_not_to_blame() -> None:
     assert (ours.server_to_blame, before.server_to_blame) == (False, True)
     assert evidence_of(ours)[0].text == "the agent was ended by SIGKILL (9)"
     assert evidence_of(before)[0].text == "its tmux server was ended by SIGTERM (15)"
+
+
+@pytest.mark.parametrize(
+    ("result", "uptime_s", "when", "cause"),
+    [
+        (True, 3.0, RestartWhen.ALWAYS, Cause.FINISHED),  # it said that its work is done, however soon
+        (True, 300.0, RestartWhen.NEVER, Cause.FINISHED),
+        (False, 3.0, RestartWhen.NEVER, Cause.EARLY_EXIT),
+        (False, 300.0, RestartWhen.NEVER, Cause.CRASH),
+        (None, 3.0, RestartWhen.ALWAYS, Cause.EARLY_EXIT),  # a kind that never says so
+        (None, 3.0, RestartWhen.ON_FAILURE, Cause.FINISHED),
+        (None, 300.0, RestartWhen.ALWAYS, Cause.FINISHED),
+    ],
+)
+def test_exit_0_has_finished_unless_its_stream_says_otherwise(
+    result: bool | None, uptime_s: float, when: RestartWhen, cause: Cause
+) -> None:
+    case = make_case(uptime_s=uptime_s, when=when, exit_code=0, result=result)
+
+    assert classify(case) is cause
+    assert any("no result" in line.text for line in evidence_of(case)) == (result is False)
+
+
+def test_a_result_changes_nothing_about_other_ends() -> None:
+    for result in (True, False, None):
+        assert classify(make_case(exit_code=1, result=result)) is Cause.CRASH
+        assert classify(make_case(signal=9, result=result)) is Cause.KILLED_BY_UNKNOWN

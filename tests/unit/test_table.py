@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.cli.ls import COLUMNS, WIDE
+from vigil.cli.get import flat
+from vigil.cli.ls import COLUMNS, WIDE, used
 from vigil.cli.table import COLOURS, GAP, LEAST, LEAST_FIRST, Column, cut, fit, format_table, text_width
 
 CELLS = st.one_of(
@@ -141,3 +142,24 @@ def test_every_colour_of_the_session_table_exists() -> None:
     for column in WIDE:
         values = getattr(column.colour, "__self__", {})
         assert set(values.values()) <= set(COLOURS)
+
+
+@pytest.mark.parametrize(
+    ("usage", "shown"),
+    [
+        (None, ("-", "-")),
+        ({"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}, ("-", "-")),
+        ({"input_tokens": 999, "output_tokens": 0, "cost_usd": 0.0}, ("999/0", "-")),
+        ({"input_tokens": 12_345, "output_tokens": 1_000, "cost_usd": 0.5}, ("12.3k/1.0k", "$0.50")),
+        ({"input_tokens": 123_456_789, "output_tokens": 2_000_000_000, "cost_usd": 1234.0}, ("123M/2.0G", "$1234.00")),
+    ],
+)
+def test_what_a_session_used_is_short(usage: dict[str, float] | None, shown: tuple[str, str]) -> None:
+    assert used(usage) == shown
+
+
+def test_what_is_open_of_a_session_is_listed_with_since_when() -> None:
+    value = {"open": {"tools": [{"id": "t1", "name": "Bash", "since": "now"}, {"id": "t2", "name": "", "since": "now"}]}}
+
+    assert flat(value) == [("open.tools", "Bash (now) t2 (now)")]
+    assert flat({"survivors": [{"name": "node", "pid": 7}]}) == [("survivors", "node (7)")]
