@@ -36,6 +36,8 @@ def _tools(call: str) -> Iterator[tuple[dict[str, Any], str]]:
     yield _hook("PostToolUseFailure", tool_use_id=call, **_bash(call)), f"answered {call}, ended {call}"
     yield _hook("PermissionDenied", tool_use_id=call, **_bash(call)), f"answered {call}, ended {call}"
     yield _hook("PreToolUse", tool_use_id=call, agent_id="a1", **_bash(call)), LIFE_ONLY  # a sub-agent's
+    yield _hook("PermissionRequest", agent_id="a1", **_bash(f"s{call}")), f"asks s{call}"  # its questions are its parent's
+    yield _hook("PostToolUse", agent_id="a1", tool_use_id=f"s{call}", **_bash(f"s{call}")), f"answered s{call}, ended s{call}"
     yield {"type": "permission.asked", "id": f"p{call}"}, f"asks p{call}"
     yield {"type": "permission.replied", "id": f"p{call}"}, f"answered p{call}"
 

@@ -69,7 +69,7 @@ HEARD_IN = {
     ShiftAborted: "shifts",
 }
 # No simulated agent says these: streams and transcripts do; what a sub-agent does is a sign of life before the table is asked.
-UNSAID = {What.RESULT, What.WAITS, What.RETRIES, What.SUBAGENT_STARTED, What.SUBAGENT_ENDED}
+UNSAID = {What.ERROR, What.RESULT, What.WAITS, What.RETRIES, What.SUBAGENT_STARTED, What.SUBAGENT_ENDED}
 NO_HARM = {"TRIAL_S"}  # how many are tried at once is no promise
 PLAINLY_SAID = {"waiting-timer", "throttled", "idle"}  # the others are told apart by what is open
 # What cannot be read is in doubt from the first such reading on, and that keeps it already.
@@ -279,7 +279,7 @@ def _words() -> Iterator[Mutant]:
         instead_of = doing.IDLE if meant != doing.IDLE else doing.PLAIN["working"]
         if activity in PLAINLY_SAID:
             yield Mutant("plain words", f"{activity} is another", _set(doing.PLAIN, activity, instead_of), "people")
-    for what in sorted(doing.OF_SUBAGENTS):
+    for what in sorted(doing.OF_SUBAGENTS - {What.TOOL_ENDED}):  # its tools are not listed: only its questions are
         yield Mutant("sub-agents", f"{what} is theirs", _swap(doing, "OF_SUBAGENTS", doing.OF_SUBAGENTS - {what}), "people")
 
 
