@@ -50,8 +50,8 @@ class OncePerAccount(Promise):
         stands_s = self.LEAST_S if until is None or until <= at else until - at
         before = self._met.get(session.id)
         ends_at = at + stands_s if cause is Cause.LIMIT else None
-        if before is not None and before[1] is not None and ends_at is not None:
-            ends_at = min(ends_at, max(before[1], at + self.LEAST_S))  # of two words about one, either may count
+        if before is not None and before[1] is not None and ends_at is not None and before[1] > at:
+            ends_at = min(ends_at, before[1])  # of two words about one, either may count
         self._met[session.id] = (at, ends_at)
         self._ever.add(session.id)
 
