@@ -12,8 +12,9 @@ import pytest
 
 from vigil.agents.accounts import account_of
 from vigil.agents.adapters import ADAPTERS
-from vigil.agents.last_words import has_result, read_last_words
+from vigil.agents.last_words import has_result, read_last_words, said_last
 from vigil.agents.walls import resets_at
+from vigil.core.model import Cause, Words
 from vigil.daemon.sending import holds_draft
 
 AT = datetime.fromisoformat("2026-11-16T12:00:00+00:00").timestamp()
@@ -72,6 +73,33 @@ def test_the_last_words_of_a_stream_are_counted_from_when_they_were_printed() ->
     words = read_last_words("codex", [json.dumps(said)], 1, AT)
 
     assert words is not None and words.resets_at == AT + 7200
+
+
+LIMITED = "You've hit your usage limit. Try again at 3:45 PM."
+UNTIL = datetime.fromisoformat("2026-11-16T15:45:00+01:00").timestamp()
+
+
+@pytest.mark.parametrize(
+    ("agent", "events", "expected"),
+    [
+        ("codex", [{"type": "turn.failed", "error": {"message": LIMITED}}], Words(Cause.LIMIT, LIMITED, UNTIL)),
+        ("codex", [{"type": "error", "message": LIMITED}, {"type": "turn.completed"}], None),
+        ("codex", [{"type": "error", "message": LIMITED}, {"type": "turn.started"}], None),
+        ("codex", [{"type": "turn.failed", "error": {"message": "stream disconnected"}}], None),
+        ("claude", [{"type": "result", "is_error": True, "result": LIMITED}], Words(Cause.LIMIT, LIMITED, UNTIL)),
+        (
+            "claude",
+            [{"type": "result", "is_error": True, "result": "Please run /login"}],
+            Words(Cause.AUTH, "Please run /login"),
+        ),
+        ("claude", [{"type": "result", "is_error": False, "result": f"It says: {LIMITED}"}], None),  # it may write about limits
+        ("generic", [{"type": "result", "is_error": True, "result": LIMITED}], None),
+    ],
+)
+def test_a_wall_without_a_status_is_known_by_the_last_words(
+    agent: str, events: list[dict[str, Any]], expected: Words | None
+) -> None:
+    assert said_last(ADAPTERS[agent], [json.dumps(event) for event in events], AT) == expected
 
 
 # Accounts

@@ -93,6 +93,7 @@ SPEAKERS: dict[str, Callable[[Event], Said | None]] = {
 EXIT_STATUS = {"gemini": {145: 401, 147: 403, 173: 429}}  # it exits with the status of the answer, of which 8 bits are left
 
 SPEAKING = frozenset({*SPEAKERS, *EXIT_STATUS})
+WALLS = {What.LIMIT: Cause.LIMIT, What.AUTH: Cause.AUTH}
 OPENS = frozenset({What.PROMPT, What.TURN_STARTED, What.THINKS, What.TOOL_STARTED})
 
 
@@ -114,6 +115,17 @@ def read_last_words(agent: str, lines: Iterable[str], exit_code: int | None, at:
             if status not in CAUSES:
                 return None
             return Words(CAUSES[status], one_line(text) or f"status {status}", resets_at(text[:1000], at))
+    return None
+
+
+def said_last(adapter: Adapter, lines: Iterable[str], at: float) -> Words | None:
+    """Return the wall that an agent's last events tell of in its own words, where none of them has the status of an answer."""
+    for event in _events(lines, LAST_EVENTS):
+        for said in reversed([one for one in adapter.read_stream({"timestamp": at, **event}) if not one.subagent]):
+            if said.what in WALLS:
+                return Words(WALLS[said.what], said.text, said.until)
+            if said.what in OPENS or (said.what is What.RESULT and not said.failed):
+                return None
     return None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vigil.agents.adapter import Adapter
-from vigil.agents.last_words import SPEAKING, has_result, read_last_words
+from vigil.agents.last_words import SPEAKING, has_result, read_last_words, said_last
 from vigil.core.model import Launch, Words
 from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
@@ -73,7 +73,7 @@ class Witness:
         if agent not in SPEAKING:
             return None
         lines, printed_at = self._read_lines(launch)
-        words = read_last_words(agent, lines, exit_code, printed_at)
+        words = read_last_words(agent, lines, exit_code, printed_at) or said_last(self._adapter_of(agent), lines, printed_at)
         redact = self._secrets.redactor(launch.session_id).text
         return words and replace(words, text=redact(words.text[:REDACTED_CHARS])[:WORDS_CHARS])
 
