@@ -1,0 +1,171 @@
+"""Stats: one pass over /proc, what the kernel says of every process in one line each.
+
+One pass answers for the whole fleet. Written by hand: psutil takes ten times as long (docs/performance.md, diagnosis).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from vigil.keeper.kernel import TICKS_A_SECOND
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+LINE_BYTES = 1024
+CHILDREN_BYTES = 64 << 10
+FLAGS = os.O_RDONLY | os.O_CLOEXEC
+
+
+class Stat(NamedTuple):
+    """One process, as /proc/PID/stat has it."""
+
+    pid: int
+    name: str
+    state: str  # R S D T t Z X I; of its first thread
+    ppid: int
+    pgrp: int
+    sid: int
+    tty: int  # 0: it has no terminal
+    tpgid: int  # the group in the foreground of its terminal
+    own_ticks: int  # of CPU, its own threads'
+    reaped_ticks: int  # of children that it has waited for, and of theirs
+    threads: int
+    start_ticks: int
+    rss_bytes: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Pid and start: a recycled pid is another process."""
+        return self.pid, self.start_ticks
+
+    @property
+    def all_ticks(self) -> int:
+        """Its own CPU time with that of the children it has waited for: this much its parent gets when it ends."""
+        return self.own_ticks + self.reaped_ticks
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All processes of one moment; those that ended meanwhile are not there."""
+
+    at_s: float  # since boot, the host's sleep included
+    stats: dict[int, Stat]
+    children: dict[int, list[int]] = field(default_factory=dict)
+    why: str = ""  # nothing could be read
+    hidden: int = 0  # processes of which nothing may be read
+
+    def age_s(self, stat: Stat) -> float:
+        """Return how long a process has been there."""
+        return max(0.0, self.at_s - stat.start_ticks / TICKS_A_SECOND)
+
+
+def read_scan(proc: str = "/proc") -> Scan:
+    """Read the stat of every process; never raises for what /proc is or lacks."""
+    at_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    try:
+        folder = os.open(proc, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        return Scan(at_s, {}, why=f"{proc}: {error.strerror}")
+    try:
+        names = [name for name in os.listdir(folder) if name.isdigit()]
+        found, hidden = _read_all(names, folder)
+    except OSError as error:
+        return Scan(at_s, {}, why=f"{proc}: {error.strerror}")
+    finally:
+        os.close(folder)
+    if not found:
+        return Scan(at_s, {}, why=f"{proc}: no process can be read there", hidden=hidden)
+    children: dict[int, list[int]] = {}
+    for stat in found.values():
+        children.setdefault(stat.ppid, []).append(stat.pid)
+    return Scan(at_s, found, children, hidden=hidden)
+
+
+def _read_all(names: Iterable[str], folder: int) -> tuple[dict[int, Stat], int]:
+    """Read many; flat, because a fleet has thousands."""
+    found: dict[int, Stat] = {}
+    hidden = 0
+    open_, read, close = os.open, os.read, os.close
+    for name in names:
+        try:
+            fd = open_(f"{name}/stat", FLAGS, dir_fd=folder)
+            try:
+                line = read(fd, LINE_BYTES)
+            finally:
+                close(fd)
+        except PermissionError:
+            hidden += 1
+            continue
+        except OSError:
+            continue  # it ended
+        stat = parse_stat(line)
+        if stat is not None:
+            found[stat.pid] = stat
+    return found, hidden
+
+
+def read_one(pid: int, proc: str = "/proc") -> Stat | None:
+    """Read the stat of one process; None if it is not there or nobody may look."""
+    try:
+        fd = os.open(f"{proc}/{pid}/stat", FLAGS)
+        try:
+            return parse_stat(os.read(fd, LINE_BYTES))
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
+
+
+def read_children(pid: int, threads: int, proc: str = "/proc") -> list[int]:
+    """Read the children of all threads of a process; OSError where this kernel does not tell them."""
+    if threads == 1:
+        return _read_children_of(pid, pid, proc)
+    try:
+        names = os.listdir(f"{proc}/{pid}/task")
+    except OSError:
+        return []
+    return [child for name in names for child in _read_children_of(pid, int(name), proc)]
+
+
+def _read_children_of(pid: int, thread: int, proc: str) -> list[int]:
+    task = f"{proc}/{pid}/task/{thread}"
+    try:
+        fd = os.open(f"{task}/children", FLAGS)
+        try:
+            parts = []
+            while part := os.read(fd, CHILDREN_BYTES):
+                parts.append(part)
+        finally:
+            os.close(fd)
+    except (FileNotFoundError, ProcessLookupError):
+        if os.path.exists(task):
+            raise
+        return []  # this thread ended
+    return list(map(int, b"".join(parts).split()))
+
+
+def parse_stat(line: bytes) -> Stat | None:
+    """Return what a line says; None if it is none."""
+    head, _, rest = line.rpartition(b")")  # the name may hold spaces and brackets
+    pid, _, name = head.partition(b" (")
+    field = rest.split(None, 22)
+    if len(field) < 22:
+        return None
+    return Stat(
+        int(pid),
+        name.decode("utf-8", "replace"),
+        field[0].decode(),
+        int(field[1]),
+        int(field[2]),
+        int(field[3]),
+        int(field[4]),
+        int(field[5]),
+        int(field[11]) + int(field[12]),
+        int(field[13]) + int(field[14]),
+        int(field[17]),
+        int(field[19]),
+        int(field[21]) * PAGE_BYTES,
+    )
