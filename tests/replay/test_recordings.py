@@ -24,7 +24,7 @@ from vigil.core.restart import COMES_BACK
 from vigil.recording import Replay, open_recording
 
 FILES = sorted(FOLDER.glob("*.jsonl"))
-MOST_BYTES = 150_000
+MOST_BYTES = 300_000
 
 # Scene: the states its sessions were in, and the causes of their deaths. A recording that shows less proves less.
 SHOWS = {

@@ -46,6 +46,7 @@ from vigil.core.events import (
     RuntimeEnded,
     ShiftAborted,
     ShiftAsked,
+    Weighed,
     Withdrawn,
 )
 from vigil.core.liveness import Cell, Patience, Verdict
@@ -56,8 +57,8 @@ SEEDS = 60  # a mutant that none of them notices has survived
 
 # Nothing produces these yet: the issues that bring them bring their mutants to life.
 NOT_YET = {Cause.STALLED}
-# A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there.
-UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent}
+# A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; memory.
+UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent, Weighed}
 HEARD_IN = {
     Condition: "killed",
     Interrupted: "killed",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vigil.core.model import Death
+from vigil.core.summary import KIND
 from vigil.forensics import Bundle
 from vigil.moments import rfc3339
 from vigil.store.store import StoredEvent
@@ -49,6 +50,7 @@ def death_detail(
     """Return all there is about one death; what its bundle would say is empty where there is none (yet)."""
     return death_view(death) | {
         "beside": beside,
+        "summary": next((_summary(event) for event in later if event.entry.kind == KIND and _is_of(event, death)), None),
         "last_events": bundle.last_events if bundle else [],
         "stderr_tail": bundle.stderr_tail if bundle else [],
         "stdout_tail": bundle.stdout_tail if bundle else [],
@@ -64,6 +66,14 @@ def death_detail(
         "bundle": str(folder) if bundle else None,
         "next": [{"at": rfc3339(event.entry.at), "what": _what(event)} for event in later if event.entry.kind in NEXT],
     }
+
+
+def _is_of(event: StoredEvent, death: Death) -> bool:
+    return event.entry.data.get("death") == death.id
+
+
+def _summary(event: StoredEvent) -> dict[str, Any]:
+    return {key: value for key, value in event.entry.data.items() if key != "death"}
 
 
 def _what(event: StoredEvent) -> str:

@@ -55,6 +55,7 @@ def page(death: Json) -> Iterator[str]:
         yield from _row("was doing", death["activity"])
     if death["beside"]:
         yield from _row("in that second", f"others died too: {_some(death['beside'])}")
+    yield from _section("what it did", _did(death.get("summary") or {}))
     shown = [line for line in death["evidence"] if line["source"] != "others"]  # above, with those that died after it
     yield from _section("evidence", ((line["source"], line["text"]) for line in shown))
     yield from _section("memory", _memory(death["memory"] or {}, death["changes"] or {}))
@@ -69,6 +70,25 @@ def page(death: Json) -> Iterator[str]:
     yield from _section("what Vigil did next", ((step["at"], step["what"]) for step in death["next"][:6]))
     yield ""
     yield from _row("bundle", death["bundle"] or "none: it comes within 2 s, and goes when it is old or its session is removed")
+
+
+def _did(summary: Json) -> Iterator[tuple[str, str]]:
+    """Yield what a launch did all in all, as far as that is known."""
+    counts = (("turns", "turn", "turns"), ("tools", "tool", "tools"), ("failed_tools", "that failed", "that failed"))
+    words = [f"{summary[key]} {one if summary[key] == 1 else many}" for key, one, many in counts if summary.get(key)]
+    if words:
+        yield "work", ", ".join(words)
+    if summary.get("input_tokens") is not None:
+        cost = "" if summary.get("cost_usd") is None else f", {summary['cost_usd']:.4f} USD"
+        yield "tokens", f"{summary['input_tokens']:,} in, {summary['output_tokens']:,} out{cost}"
+    if summary.get("longest_silence_s"):
+        yield "longest silence", length(summary["longest_silence_s"])
+    if summary.get("peak_rss_bytes"):
+        yield "peak memory", f"{size(summary['peak_rss_bytes'] / 1024)}, all its processes together"
+    if summary.get("stalls"):
+        yield "stalls", ", ".join(f"{name} ({count})" for name, count in summary["stalls"].items())
+    if summary.get("ended_by"):
+        yield "ended by", str(summary["ended_by"])
 
 
 def _some(names: list[str]) -> str:

@@ -30,7 +30,9 @@ from vigil.core.model import (
     State,
     Words,
 )
+from vigil.core.recent import KEPT_OF_DEATH
 from vigil.core.restart import COMES_BACK, COUNTED, HELD
+from vigil.core.summary import await_summary
 from vigil.core.waking import strike
 
 LOOK_S = 5.0  # an orphan is looked at so often
@@ -87,6 +89,8 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         activity=_doing(session),
         pid=launch.agent.pid if launch.agent is not None else None,
         server_pid=launch.server.pid if launch.server is not None else None,
+        open_turn=session.doing.turn,
+        said=session.recent[-KEPT_OF_DEATH:],
     )
     if death.charged:
         incidents.count_death(book, found.at)
@@ -185,6 +189,8 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
         book.end_all(launch)  # whatever came of it half-way
     elif not leaves_its_pane(session):
         book.do(CloseLaunch(launch))
+    else:
+        await_summary(book, session, now)
 
 
 def orphaned(book: Book, event: Orphaned, now: float) -> None:

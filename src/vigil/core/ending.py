@@ -13,6 +13,7 @@ from vigil.core.intents import intend, spares_people
 from vigil.core.launching import launch_when_paced
 from vigil.core.limits import forgotten
 from vigil.core.model import After, Axis, Cause, Fact, Session, State
+from vigil.core.summary import summarise
 from vigil.core.wake import Found
 from vigil.core.waking import HIBERNATE, find_conversation, judge_resume
 
@@ -57,6 +58,7 @@ def ended(book: Book, event: Ended, now: float) -> None:
         gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.axes]
         facts = tuple(Fact(axis, "dead", "verified", now, conclusive=True) for axis in gone)
         session = judge_resume(book, book.keep(book.read_axes(book.close(session), facts)), now)
+        session = summarise(book, session, now)
     held = session.hold is not None and session.hold.reason == "survivor"
     if not event.ok:
         if session.state is State.ENDING or held:
@@ -85,6 +87,7 @@ def _asleep(book: Book, session: Session) -> str:
 
 def remove(book: Book, session: Session, now: float) -> None:
     """Forget a session and all that is keyed by it."""
+    session = summarise(book, session, now)
     book.log(now, session, "session.removed")
     incidents.forget(book, session, now)
     book.forget(session)

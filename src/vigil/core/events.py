@@ -204,6 +204,14 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighed:
+    """How much memory the processes of a launch have together."""
+
+    launch_id: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Time passed in which we could not look: the host slept, or we were not run; nothing is concluded from it."""
 
@@ -307,6 +315,7 @@ Event = (
     | RuntimeEnded
     | Hooked
     | Heard
+    | Weighed
     | Gap
     | Condition
     | Notified

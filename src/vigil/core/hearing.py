@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vigil.core import incidents, pulses
+from vigil.core import incidents, pulses, tally
 from vigil.core.book import Book
 from vigil.core.doing import IDLE, Doing, activity_of, take_in
 from vigil.core.doubting import is_news, well_again
@@ -17,6 +17,7 @@ from vigil.core.events import Heard, Hooked
 from vigil.core.launching import relaunch
 from vigil.core.limits import meet, read_wall, works
 from vigil.core.model import Axis, Cause, Fact, Session, Spent
+from vigil.core.recent import remember
 from vigil.core.said import Said, Usage, What
 
 SOURCES = ("hook", "stream", "transcript", "screen")  # the best first
@@ -45,7 +46,7 @@ def heard(book: Book, event: Heard, now: float) -> None:
     before = session
     session = replace(session, read_to={**session.read_to, **dict(event.read_to)})
     for said in event.said:
-        session = _count(session, said)
+        session = _remember(_count(session, said), said, now if said.at is None else min(said.at, now), event.source)
     if session.launch is not None and session.launch.ended_at is not None:
         _leave_behind(book, before, session, event, now)
         return
@@ -61,12 +62,24 @@ def _leave_behind(book: Book, before: Session, session: Session, event: Heard, n
         if said.what is What.RESULT and not said.failed and (session.wall is None or at > session.wall.at):
             worked_at = at
         session = _at_wall(book, session, said, at, now)
-    over = session.doing.turn and any(said.what in MISSED for said in own)
-    book.keep(_end_turn(session) if over else session)
+    book.keep(_end_turns(session, event, now))
     if worked_at is not None and book.walled:
         _get_past(book, session, worked_at, now)
     if session.wall != before.wall or worked_at is not None:
         incidents.follow(book, book.sessions[session.id], now)
+
+
+def _end_turns(session: Session, event: Heard, now: float) -> Session:
+    """Count the turns that ended in words which nobody had read when their agent died; nothing is opened by them."""
+    doing = session.doing
+    for said in event.said:
+        at = now if said.at is None else min(said.at, now)
+        missed = said.what in MISSED and not said.subagent
+        if missed or _counts(session, event.source, said, at):
+            before, doing = doing, take_in(doing, said, at)
+            if before.turn and not doing.turn:
+                session = _end_turn(session)
+    return session
 
 
 def _follow(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
@@ -74,6 +87,8 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
     doing, changed_at, worked_at = session.doing, None, None
     for said in event.said:
         at = now if said.at is None else min(said.at, now)
+        if doing.turn:
+            session = _end_silence(book, session, active_at, at)
         active_at = max(active_at, at)
         if said.what is What.PROMPT and not said.subagent:
             session = replace(session, prompted_at=max(at, session.prompted_at or 0.0))
@@ -181,6 +196,18 @@ def _count(session: Session, said: Said) -> Session:
     if said.usage is not None:
         session = _spend(session, said.usage)
     return session
+
+
+def _remember(session: Session, said: Said, at: float, source: str) -> Session:
+    """Keep a word for whoever asks later, and count it; what two sources tell is one word."""
+    ring = remember(session.recent, said, at, source)
+    counted = tally.heard(session.tally, said, is_new=ring is not session.recent)
+    return replace(session, recent=ring, tally=counted)
+
+
+def _end_silence(book: Book, session: Session, active_at: float, at: float) -> Session:
+    """Take in that an agent was silent until now; while nobody listened nobody knows."""
+    return replace(session, tally=tally.silent(session.tally, max(active_at, book.void_before), at))
 
 
 def _end_turn(session: Session) -> Session:

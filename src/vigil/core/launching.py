@@ -12,6 +12,8 @@ from vigil.core.effects import SetTimer, Spawn
 from vigil.core.events import Attended, Interrupted, Launched, MemoryRead
 from vigil.core.intents import spares_people
 from vigil.core.model import NOTHING_SPENT, Axis, Hold, IncidentKind, Launch, Mode, Reading, Session, State
+from vigil.core.summary import summarise
+from vigil.core.tally import NOTHING
 from vigil.core.waking import next_wake
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
@@ -99,6 +101,7 @@ def still_short(book: Book, session: Session, now: float) -> None:
 
 def begin_launch(book: Book, session: Session, now: float) -> None:
     """Make the next launch, durable before it is spawned; its id is never used twice."""
+    session = summarise(book, session, now)
     number, wake = session.launches + 1, next_wake(book, session, now)
     if wake.mode is Mode.FRESH:  # the conversation of before is not this one's: whatever it says first is
         session = replace(session, conversation="", transcript=None, strikes=0, prompted_at=None)
@@ -113,7 +116,7 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     )
     if session.launch is not None:
         book.by_launch.pop(session.launch.id, None)
-    session = replace(session, doing=UNHEARD, spent_before=session.spent, read_to={})
+    session = replace(session, doing=UNHEARD, spent_before=session.spent, read_to={}, recent=(), tally=NOTHING)
     session = replace(
         session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None, pulse=None
     )

@@ -43,6 +43,7 @@ from vigil.core.events import (
     ShiftAsked,
     Swept,
     TimerFired,
+    Weighed,
     Withdrawn,
 )
 from vigil.core.model import Incident, Session
@@ -75,6 +76,7 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     RuntimeEnded: observing.runtime_ended,
     Hooked: hearing.hooked,
     Heard: hearing.heard,
+    Weighed: observing.weighed,
     Gap: observing.gap,
     Noted: observing.noted,
     Condition: incidents.condition,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from vigil.core.doing import UNHEARD, Doing
+from vigil.core.recent import Recent
+from vigil.core.tally import NOTHING, Tally
 
 
 class State(StrEnum):
@@ -185,6 +187,7 @@ class Launch:
     mode: Mode = Mode.FRESH
     woken_for: str = ""  # the cause of that mode
     conversation: str = ""  # that it goes on with
+    summarised: bool = False  # so is what it did all in all
 
     @property
     def agent(self) -> ProcessId | None:
@@ -296,6 +299,8 @@ class Death:
     activity: str = ""  # what it was doing
     pid: int | None = None  # the agent's; a later process may have the same
     server_pid: int | None = None
+    open_turn: bool = False  # it was in the middle of one
+    said: tuple[Recent, ...] = ()  # its last words by then
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,3 +498,5 @@ class Session:
     quarantined: tuple[str, ...] = ()  # conversations that are not resumed any more, the newest last
     strikes: int = 0  # stalls of its conversation in a row
     queue: tuple[Message, ...] = ()  # what waits to be typed, the oldest first
+    recent: tuple[Recent, ...] = ()  # the last words of its launch
+    tally: Tally = NOTHING  # what was counted of its launch

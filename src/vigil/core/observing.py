@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from vigil.core import incidents, pulses
+from vigil.core import incidents, pulses, tally
 from vigil.core.book import Book
 from vigil.core.doubting import is_news, repair, weigh, well_again
 from vigil.core.effects import CloseLaunch, LogEntry
-from vigil.core.events import Closed, Found, Gap, Noted, Observed, RuntimeEnded, Swept
+from vigil.core.events import Closed, Found, Gap, Noted, Observed, RuntimeEnded, Swept, Weighed
 from vigil.core.model import Axis, Fact, State
+from vigil.core.summary import summarise
 from vigil.core.waking import judge_resume
 
 
@@ -24,7 +25,10 @@ def observed(book: Book, event: Observed, now: float) -> None:
     if event.attached is not None:
         changes["attached"] = event.attached
     if event.active_at is not None:
-        changes["last_activity_at"] = max(event.active_at, session.last_activity_at or 0.0)
+        last_at = session.last_activity_at or 0.0
+        changes["last_activity_at"] = max(event.active_at, last_at)
+        if session.doing.turn:
+            changes["tally"] = tally.silent(session.tally, max(last_at, book.void_before), event.active_at)
     facts = valid(book, event.facts)
     heard = event.active_at is not None and is_news(session)
     session = book.read_axes(session, facts, **changes)
@@ -73,6 +77,13 @@ def found(book: Book, event: Found, now: float) -> None:
         book.keep(session)
 
 
+def weighed(book: Book, event: Weighed, _now: float) -> None:
+    """Remember how much memory the processes of a launch had at most; it is durable with what is written of it next."""
+    session = book.living(event.launch_id)
+    if session is not None:
+        book.keep(replace(session, tally=tally.measured(session.tally, event.memory_bytes)), durable=False)
+
+
 def runtime_ended(book: Book, event: RuntimeEnded, _now: float) -> None:
     """The pane that a dead agent left open has closed: nothing is left to look at."""
     session = book.of_launch(event.launch_id)
@@ -101,7 +112,8 @@ def closed(book: Book, event: Closed, now: float) -> None:
     session = book.of_launch(event.launch_id)
     if session is not None:
         session = book.read_axes(book.close(session) if event.gone else session, event.facts)
-        judge_resume(book, book.keep(replace(session, transcript=event.transcript or session.transcript)), now)
+        session = judge_resume(book, book.keep(replace(session, transcript=event.transcript or session.transcript)), now)
+        summarise(book, session, now)
 
 
 def noted(book: Book, event: Noted, now: float) -> None:

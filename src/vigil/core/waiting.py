@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigil.core import hearing, incidents, pulses, shifts
+from vigil.core import hearing, incidents, pulses, shifts, summary
 from vigil.core.book import DOUBTED, Book
 from vigil.core.charging import comes_back_by_itself, forgive, forgive_role, steady_at
 from vigil.core.doubting import look_again
@@ -136,6 +136,8 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
         else:
             if launch is not None and launch.ended_at is not None and not launch.closed and not leaves_its_pane(session):
                 book.do(CloseLaunch(launch))
+            elif leaves_its_pane(session):
+                summary.await_summary(book, session, now)
             if waits and hold is not None and hold.until is not None:
                 session = _shorten(book, session, hold.until, now)
                 book.do(SetTimer(session.id, "hold", session.hold.until if session.hold and session.hold.until else now))
@@ -185,5 +187,6 @@ TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
     "drain": shifts.drain_timer,
     "memory": still_short,
     "wall": hearing.wall_over,
+    summary.TIMER: summary.timer,
 }
 ROLE_TIMERS: dict[str, Callable[[Book, Role, float], None]] = {"shift": shifts.shift_timer, "steady": steady}

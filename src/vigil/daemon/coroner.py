@@ -14,6 +14,7 @@ from typing import Any
 
 from vigil.core.effects import Examine
 from vigil.core.model import Death, Session
+from vigil.core.recent import Recent
 from vigil.daemon.clock import Clock
 from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
@@ -130,15 +131,33 @@ class Coroner:
         return [self._home.path, *([Path(session.spec.cwd)] if session else [])]
 
     def _events_of(self, death: Death) -> list[dict[str, Any]]:
-        """Return what was logged of a session before its death."""
-        found = []
+        """Return what was logged of a session before its death, and what its agent said, in order."""
+        found: list[tuple[float, dict[str, Any]]] = []
         for event in self._store.read_events(session_id=death.session_id, until=death.at, limit=EVENTS, newest=True):
             entry = event.entry
             if entry.data.get("death") == death.id:
                 break
             data = {key: rfc3339(value) if key == "until" else value for key, value in entry.data.items()}
-            found.append({"seq": event.seq, "at": rfc3339(entry.at), "kind": entry.kind, "data": data})
-        return found
+            found.append((entry.at, {"seq": event.seq, "at": rfc3339(entry.at), "kind": entry.kind, "data": data}))
+        found += [(one.at, _as_event(one)) for one in self._words_of(death)]
+        return [event for _, event in sorted(found, key=lambda pair: pair[0])]
+
+    def _words_of(self, death: Death) -> tuple[Recent, ...]:
+        """Return the last words of an agent, with what was read of it after its death."""
+        session = self._find(death.session_id)
+        is_last = session is not None and session.launch is not None and session.launch.id == death.launch_id
+        return session.recent if session is not None and is_last else death.said
+
+
+def _as_event(one: Recent) -> dict[str, Any]:
+    """Return a word of an agent as a line among those of the event log, of which it is none."""
+    told = {"tool" if one.what.value.startswith("tool") else "name": one.name, "text": one.text, "subagent": one.subagent}
+    data: dict[str, Any] = {key: value for key, value in told.items() if value}
+    if one.failed:
+        data["failed"] = True
+    if one.times > 1:
+        data["times"] = one.times
+    return {"seq": None, "at": rfc3339(one.at), "kind": f"agent.{one.what.value}", "data": data | {"source": one.source}}
 
 
 async def _happens(event: asyncio.Event, within_s: float) -> bool:

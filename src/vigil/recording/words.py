@@ -36,6 +36,7 @@ from vigil.core.events import (
     ShiftAsked,
     Swept,
     TimerFired,
+    Weighed,
     Withdrawn,
 )
 from vigil.core.model import Exit, Fact
@@ -65,6 +66,7 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     RuntimeEnded: lambda _: "the pane its dead agent left has closed",
     Hooked: lambda e: f"said: {e.hooks[-1].name if e.hooks else 'nothing'}",
     Heard: lambda e: f"said ({e.source}): {', '.join(dict.fromkeys(said.what for said in e.said)) or 'nothing'}",
+    Weighed: lambda e: f"its processes have {e.memory_bytes / 1048576:.0f} MiB",
     Gap: lambda e: f"nobody looked for {e.lasted_s:.1f} s",
     Noted: lambda e: f"noted {e.kind}",
     Condition: lambda e: f"{e.kind} {'holds' if e.holds else 'is over'}: {e.why}",

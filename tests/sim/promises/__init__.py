@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.sim.promises.accounting import Examined, ServerDied, Sure
+from tests.sim.promises.accounting import Examined, ServerDied, Summarised, Sure
 from tests.sim.promises.admitting import Admitted
 from tests.sim.promises.base import MOMENTS, Broken, Promise
 from tests.sim.promises.beating import Heartbeats
@@ -30,6 +30,7 @@ PROMISES: tuple[type[Promise], ...] = (
     OneDeath,
     Sure,
     Examined,
+    Summarised,
     ServerDied,
     Backoff,
     Marker,

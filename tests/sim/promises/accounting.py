@@ -11,6 +11,7 @@ from vigil.core.death import CRASH_SIGNALS
 from vigil.core.effects import Effect, Examine, Persist
 from vigil.core.events import Event, Exited, Launched, Observed, Orphaned, Swept
 from vigil.core.model import ALIVE, Axis, Cause, Confidence, Death
+from vigil.core.summary import KIND
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -80,6 +81,39 @@ class Examined(Promise):
         for effect in examined:
             same = effect.launch.id == effect.death.launch_id and effect.launch.ended_at == effect.death.at
             self.demand(same, f"{effect.death.id} is examined with {effect.launch}")
+
+
+class Summarised(Promise):
+    """Every launch that died leaves one line of what it did: never two, and none is owed once nothing of it is left."""
+
+    name = "P3"
+    WITHIN_S = 120.0  # of one that left its pane open
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._told: Counter[str] = Counter()
+        self._died: set[str] = set()
+
+    def written(self, change: Persist) -> None:
+        self._died |= {death.launch_id for death in change.deaths}
+        for entry in change.log:
+            if entry.kind == KIND:
+                launch_id = entry.launch_id or ""
+                self._told[launch_id] += 1
+                self.demand(launch_id in self._died, f"{launch_id} is summed up, and has not died")
+                self.demand(self._told[launch_id] == 1, f"{launch_id} is summed up again")
+        for launch in change.launches:
+            owed = launch.closed and launch.id in self._died and not self._told[launch.id]
+            self.demand(not owed, f"nothing is left of {launch.id}, and it is not summed up")
+
+    def calm(self) -> None:
+        now = self.world.engine.now
+        for session in self.world.store.sessions.values():
+            launch = session.launch
+            if launch is None or launch.id not in self._died or session.state in ALIVE:
+                continue
+            owed = now - (launch.ended_at or now) > self.WITHIN_S and not self._told[launch.id]
+            self.demand(not owed, f"{launch.id} ended long ago, and it is not summed up")
 
 
 class ServerDied(Promise):
