@@ -37,10 +37,25 @@ def spool(tmp_path: Path) -> Path:
     return tmp_path / "spool"
 
 
-@pytest.fixture(params=SHELLS, ids=lambda words: str(words[0]))
-def shell(request: pytest.FixtureRequest) -> list[str]:
-    """Each sh there is."""
-    words: list[str] = request.param
+@pytest.fixture(scope="module")
+def without_perl(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A PATH of all that the hook uses but perl."""
+    folder = tmp_path_factory.mktemp("bin")
+    for name in ("timeout", "cat", "head", "mv", "rm", "date", "dash", "bash", "busybox", "sh"):
+        if (found := shutil.which(name)) is not None:
+            (folder / name).symlink_to(found)
+    return str(folder)
+
+
+@pytest.fixture(params=[(words, perl) for words in SHELLS for perl in (True, False)], ids=lambda p: f"{p[0][0]}-{p[1]}")
+def shell(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, without_perl: str) -> list[str]:
+    """Each sh there is, with perl and without."""
+    words: list[str]
+    words, perl = request.param
+    if not perl:
+        monkeypatch.setenv("PATH", without_perl)
+    elif shutil.which("perl") is None:
+        pytest.skip("there is no perl")
     return words
 
 

@@ -25,6 +25,35 @@ read_input() {
     }
 }
 
+# The same in one process instead of seven, where there is perl: this is what an agent waits for (docs/performance.md, hook).
+IN_PERL='
+    my ($most_bytes, $wait_s) = @ARGV;
+    my $payload = "";
+    eval {
+        local $SIG{ALRM} = sub { die };
+        alarm $wait_s;
+        while (sysread STDIN, my $part, 65536) { $payload .= $part if length $payload <= $most_bytes }
+    };
+    alarm 0;
+    my ($spool, $launch, $session) = @ENV{qw(VIGIL_SPOOL VIGIL_LAUNCH VIGIL_SESSION)};
+    exit 0 unless length $spool && length $launch;
+    $payload = q({"event":"too-large"}) if length $payload > $most_bytes;
+    $payload = "{}" unless $payload =~ /\S/;
+    my $id = open(my $random, "<", "/proc/sys/kernel/random/uuid") ? <$random> : time . rand;
+    $id =~ s/\s//g;
+    my $name = sprintf "%07d-%s.json", $$ % 10_000_000, $id;
+    my $unfinished = "$spool/tmp/$name";
+    my $file;
+    my $whole = open($file, ">", $unfinished)
+        && print($file qq({"session":"$session","launch":"$launch","payload":$payload}\n)) && close($file)
+        && rename($unfinished, "$spool/new/$name");
+    unlink $unfinished unless $whole;
+    exit 0'
+
+if [ -z "${1-}" ] && [ ! -t 0 ] && command -v perl; then
+    PERL5OPT='' PERL5LIB='' exec perl -e "$IN_PERL" "$PAYLOAD_BYTES" "$WAIT_S"
+fi
+
 case ${1-} in
 heartbeat) payload='{"event":"heartbeat"}' ;;
 '{'*) payload=$1 ;;
