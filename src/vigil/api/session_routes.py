@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -12,20 +14,26 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from vigil.api.access import TheDaemon, may_change
+from vigil.api.diag_views import diag_view
 from vigil.api.views import session_detail, session_view, why_view
 from vigil.core.events import Hooked
 from vigil.core.explain import explain
 from vigil.core.launching import leaves_its_pane
 from vigil.core.model import ALIVE, Axis, Mode, RestartPolicy, RestartWhen, RuntimeKind, Session
 from vigil.core.said import Hook
+from vigil.core.summary import summary_of, told
 from vigil.daemon.daemon import Daemon
 from vigil.daemon.operations import Wanted
 from vigil.errors import NoSuchSession, Refused, VigilError
+from vigil.forensics.tails import read_tail
 from vigil.keeper import kernel
 from vigil.moments import rfc3339
 from vigil.text import decode, plain
 
 Verb = Literal["stop", "start", "restart", "reset", "hibernate"]
+
+STDERR_LINES = 50
+WRITTEN_S = 2.0
 
 router = APIRouter()
 
@@ -84,6 +92,19 @@ async def why(daemon: TheDaemon, name: str) -> dict[str, Any]:
     return why_view(name, explain(daemon.operations.find(name)), daemon.clock.now())
 
 
+@router.get("/v1/sessions/{name:path}:diag")
+async def diag(daemon: TheDaemon, name: str, window_s: Annotated[float, Query(ge=0.1, le=10.0)] = 0.5) -> dict[str, Any]:
+    """What the processes of a session do right now, from two looks at them."""
+    session = daemon.operations.find(name)
+    if session.launch is None or session.launch.process is None:
+        raise VigilError(f"{name} is {session.state} and has no processes; vigil why {name} says more")
+    found = await daemon.diagnoser.look(session.launch, window_s)
+    if not found.processes and session.launch.ended_at is not None:
+        raise VigilError(f"{name} is {session.state}: nothing of its last launch runs; vigil death {name} shows how it ended")
+    redactor = await asyncio.to_thread(daemon.secrets.redactor, session.id)
+    return diag_view(session, found, daemon.clock.at, redactor.text)
+
+
 @router.get("/v1/sessions/{name:path}:attach")
 async def attach(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
     """The command that shows a person the terminal."""
@@ -127,7 +148,41 @@ async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
     session = daemon.operations.find(name)
     session = replace(session, transcript=await daemon.conversations.read(session))
     detail = session_detail(session, daemon.operations.incidents_of(session), daemon.machine.roles.get(session.role or ""))
-    return detail | {"survivors": await _survivors(daemon, session)}
+    now = daemon.clock.now()
+    summary = summary_of(session, now)
+    return detail | {
+        "survivors": await _survivors(daemon, session),
+        "summary": None if summary is None else told(summary),
+        **await _read_written(daemon, session),
+    }
+
+
+async def _read_written(daemon: Daemon, session: Session) -> dict[str, Any]:
+    """Return what `_written` does; a file system that hangs costs its deadline and nothing else."""
+    try:
+        async with asyncio.timeout(WRITTEN_S):
+            return await asyncio.to_thread(_written, daemon, session)
+    except TimeoutError:
+        return {"stderr_tail": None, "transcripts": None}
+
+
+def _written(daemon: Daemon, session: Session) -> dict[str, Any]:
+    """Return what an agent has written of itself: the last lines of its stderr, and when its transcripts grew."""
+    stderr: list[str] = []
+    if session.launch is not None and session.spec.runtime is RuntimeKind.HEADLESS:
+        path = daemon.home.launch(session.launch.id) / "stderr.log"
+        with contextlib.suppress(OSError):
+            text = read_tail(path, daemon.secrets.redactor(session.id).text).text
+            stderr = text.split("\n")[-STDERR_LINES:] if text else []
+    off_s = daemon.clock.off_s()  # files have the wall's time
+    growth = daemon.listening.growth(session)
+    return {
+        "stderr_tail": stderr,
+        "transcripts": [
+            {"path": one.path, "subagent": one.subagent, "grown_at": rfc3339(one.at - off_s), "size_bytes": one.size_bytes}
+            for one in growth
+        ],
+    }
 
 
 async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from vigil.agents.adapters import ADAPTERS
+from vigil.core.doing import Doing
 from vigil.core.explain import Explanation, why_of
 from vigil.core.health import health_of
 from vigil.core.model import ALIVE, NOTHING_SPENT, Axis, Death, Incident, Reading, Session, Spent
+from vigil.core.recent import Recent
 from vigil.core.roles import Role
+from vigil.core.said import What
 from vigil.core.wake import Found
 from vigil.core.waking import look_at_conversation
 from vigil.moments import rfc3339
@@ -123,9 +126,11 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
             "turn": session.doing.turn,
             "tools": [{"id": one.id, "name": one.name, "since": rfc3339(one.since)} for one in session.doing.tools],
             "asked": [{"id": one.id, "name": one.name, "since": rfc3339(one.since)} for one in session.doing.asked],
+            "waits": wait_view(session.doing),
         },
         "account": session.account or None,
         "wall": wall_view(session),
+        "recent": [recent_view(one) for one in session.recent],
         "command": redact_command(session.spec.command),
         "launches": session.launches,
         "mode": None if launch is None else {"mode": launch.mode.value, "cause": launch.woken_for},
@@ -147,6 +152,29 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
         "intent": None
         if session.intent is None
         else {"verb": session.intent.verb, "actor": session.intent.actor, "at": rfc3339(session.intent.at)},
+    }
+
+
+def wait_view(doing: Doing) -> dict[str, Any] | None:
+    """Return what an agent waits for by its own words, and until when if it said so."""
+    if not (doing.waits or doing.retries):
+        return None
+    return {"for": "the model" if doing.retries else "a moment it named", "until": rfc3339(doing.until)}
+
+
+def recent_view(one: Recent) -> dict[str, Any]:
+    """Return one of the last words of an agent."""
+    of_tool = one.what in (What.TOOL_STARTED, What.TOOL_ENDED)
+    return {
+        "at": rfc3339(one.at),
+        "what": one.what.value,
+        "tool": one.name if of_tool else None,
+        "text": one.text or (None if of_tool else one.name or None),
+        "id": one.id or None,
+        "failed": one.failed,
+        "subagent": one.subagent or None,
+        "source": one.source,
+        "times": one.times,
     }
 
 

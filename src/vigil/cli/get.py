@@ -11,6 +11,8 @@ from vigil.cli.options import name_argument, output_option
 from vigil.client import connect
 from vigil.text import one_line
 
+SHOWN = 8  # of a list of records, the last ones
+
 
 @click.command()
 @name_argument
@@ -28,11 +30,21 @@ def get(name: str, output: str) -> None:
             print(f"{key + ':':<26} {one_line(value)}")
 
 
-def shown(part: Any) -> str:
-    """Return one of several: a process with its pid, what is open with since when."""
-    if not isinstance(part, dict):
-        return str(part)
-    return f"{part['name'] or part.get('id') or 'something'} ({part['pid'] if 'pid' in part else part.get('since')})"
+def _listed(items: list[Any]) -> str:
+    """Return a list in one line: of records the last ones."""
+    if any(isinstance(item, dict) for item in items):
+        return ", ".join(map(_words, items[-SHOWN:]))
+    return " ".join(map(str, items)) or "-"
+
+
+def _words(part: dict[str, Any]) -> str:
+    """Return what a record is about, and since when."""
+    first = next((part[key] for key in ("name", "what", "path", "id") if part.get(key)), "?")
+    if part.get("pid"):
+        return f"{first} ({part['pid']})"
+    at = str(part.get("at") or part.get("since") or part.get("grown_at") or "")[11:19]
+    more = [str(part[key]) for key in ("tool", "text") if part.get(key)]
+    return " ".join([*([at] if at else []), str(first), *more])
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -45,7 +57,7 @@ def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
             sure = "conclusive" if item["conclusive"] else "inferred"
             rows.append((f"{prefix}{key}", f"{item['value']}  ({item['source']}, {sure}, since {item['since']})"))
         elif isinstance(item, list):
-            rows.append((f"{prefix}{key}", " ".join(map(shown, item)) or "-"))
+            rows.append((f"{prefix}{key}", _listed(item)))
         else:
             rows.append((f"{prefix}{key}", "-" if item is None else str(item)))
     return rows

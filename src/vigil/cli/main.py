@@ -18,6 +18,7 @@ COMMANDS = {
     "ls": ("ls", "List sessions, one a line."),
     "get": ("get", "Show all there is about one session."),
     "why": ("why", "Explain why a session is as it is."),
+    "diag": ("diag", "Show what a session's processes do right now."),
     "events": ("events", "Show the event log."),
     "logs": ("logs", "Show what an agent printed."),
     "send": ("send", "Type a prompt into a session's terminal."),

@@ -18,6 +18,10 @@ LEAST_FIRST = 16
 COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "grey": 90}
 
 
+class Drawn(str):
+    """A cell whose spaces mean something; whoever makes one has made its text plain."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column; one that shrinks gives way when the terminal is narrow."""
@@ -29,13 +33,17 @@ class Column:
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], wide: bool = False) -> None:
     """Print rows under their titles, cut to the terminal's width unless it is to be wide."""
-    width = None if wide or not (sys.stdout.isatty() or "COLUMNS" in os.environ) else shutil.get_terminal_size().columns
-    print("\n".join(format_table(columns, rows, width, use_colour())))
+    print("\n".join(format_table(columns, rows, terminal_width(wide), use_colour())))
+
+
+def terminal_width(wide: bool = False) -> int | None:
+    """Return how wide a line may be; None is as wide as it is."""
+    return None if wide or not (sys.stdout.isatty() or "COLUMNS" in os.environ) else shutil.get_terminal_size().columns
 
 
 def format_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None, coloured: bool) -> list[str]:
     """Return a table as lines no wider than `width`."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    cells = [[cell if isinstance(cell, Drawn) else one_line(cell) for cell in row] for row in rows]
     widths = [max([len(column.title), *(text_width(row[i]) for row in cells)]) for i, column in enumerate(columns)]
     if width is not None:
         widths = fit(widths, [column.shrink for column in columns], width)

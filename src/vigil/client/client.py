@@ -104,6 +104,10 @@ class Client:
         """Return why a session is as it is."""
         return self._ask("GET", f"{self._path(name)}:why")
 
+    def diag(self, name: str, window_s: float | None = None) -> Json:
+        """Return what the processes of a session do right now."""
+        return self._ask("GET", f"{self._path(name)}:diag{_query(window_s=window_s)}")
+
     def attach_argv(self, name: str) -> list[str]:
         """Return the command that shows a session's terminal."""
         return self._ask("GET", f"{self._path(name)}:attach")["argv"]

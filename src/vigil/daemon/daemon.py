@@ -13,7 +13,7 @@ from vigil.agents import Agent, agent_of
 from vigil.agents.adapter import Adapter
 from vigil.agents.adapters import adapter_of
 from vigil.config.loading import ConfigFile, ConfigRefused
-from vigil.core.events import Gap, Launched, Noted, Resumed
+from vigil.core.events import Exited, Gap, Launched, Noted, Resumed
 from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, IncidentKind, RuntimeKind, Session, State
 from vigil.core.said import Said
@@ -26,6 +26,7 @@ from vigil.daemon.conversations import Conversations
 from vigil.daemon.coroner import Coroner
 from vigil.daemon.deathwatch import DeathWatch, roles_of
 from vigil.daemon.delivery import Delivery, Texts
+from vigil.daemon.diagnosing import Diagnoser
 from vigil.daemon.dialogs import Dialogs
 from vigil.daemon.environments import Environments
 from vigil.daemon.feed import Feed
@@ -86,7 +87,7 @@ class Daemon:
         feed = self.supervisor.feed
         self.runtimes = make_runtimes(home, self._look_at, self._prober_changed)
         environments = Environments(home)
-        secrets = Secrets(environments, self.machine.sessions.get)
+        self.secrets = secrets = Secrets(environments, self.machine.sessions.get)
         self.witness = Witness(home, secrets, self._agent_of_launch, self.adapter_of)
         self.watch = DeathWatch(home, self.clock, feed, self.witness)
         self.coroner = Coroner(home, store, self.clock, secrets, self.machine.sessions.get)
@@ -127,6 +128,7 @@ class Daemon:
         environments.forget_roles_but(self.machine.roles)  # of a manifest that never became durable
         screens = Screens(home, self.runtimes[RuntimeKind.TMUX])
         self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
+        self.diagnoser = Diagnoser(self.machine, self.clock, feed, lambda: self.keeper.pid)
         self.alarms = Alarms(self.clock, feed)
         self.hooks = Hooks(home.spool, self.clock, feed, self._is_current, self.supervisor.done, self._read_hook)
         self._gaps = Gaps(self.clock.now)
@@ -163,6 +165,8 @@ class Daemon:
         self.admission.look()  # before anybody is launched
         self.supervisor.feed(Resumed(self._booted))
         for session, event in zip(stored, await asyncio.gather(*map(adopter.adopt, stored)), strict=True):
+            if isinstance(event, Exited) and session.launch is not None:
+                self.listening.follow(session, session.launch)  # what it wrote last is read when its launch is closed
             if event is not None:
                 self.supervisor.feed(event)
             if session.launch is not None and session.launch.found is not None and not isinstance(event, Launched):
@@ -186,6 +190,7 @@ class Daemon:
             self.admission,
             self.listening,
             self.dialogs,
+            self.diagnoser,
         )
         for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))

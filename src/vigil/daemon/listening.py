@@ -20,6 +20,7 @@ from vigil.core.events import Event, Heard
 from vigil.core.model import Launch, RuntimeKind, Session
 from vigil.core.said import Said, What
 from vigil.daemon.following import Following
+from vigil.daemon.growth import Grown, read_growth
 from vigil.home import Home
 from vigil.observe.lines import Position, Taken
 from vigil.observe.spool import TIME
@@ -78,6 +79,17 @@ class Listening:
         on_lines = self._reader(session.spec.agent, launch.id, adapter.read_entry, "transcript")
         roots = [_literal(pattern) for pattern in patterns]
         self.following.follow(launch.id, patterns, roots, on_lines, _positions(session), from_end=True)
+
+    def growth(self, session: Session) -> list[Grown]:
+        """Read when the transcripts of a session's conversation last grew; takes as long as the file system takes."""
+        if not session.conversation:
+            return []
+        try:
+            env = self._environment_of(session)
+        except (OSError, ValueError):
+            return []
+        place = Place(os.path.realpath(session.spec.cwd), env)
+        return read_growth(self._adapter_of(session.spec.agent).transcripts(place, session.conversation))
 
     async def finish(self, launch_id: str) -> None:
         """Read what an agent that is gone wrote last, then follow nothing of it any more."""
