@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import adoption, bringup, detection, idle, listing, per_session, plan, sweep
+from bench import adoption, bringup, detection, diagnosis, idle, ingest, listing, per_session, plan, sweep
 from bench.harness import Run
 from bench.machine import read_machine
 from bench.ours import Vigil
@@ -70,7 +70,12 @@ MEASUREMENTS = (  # in this order: what must find the systems untouched comes fi
     Measurement("adoption", adoption.measure, is_meant=is_ours),
     Measurement("sweep", sweep.measure, sizes=(200, 1000), is_meant=is_swept),
 )
-LONE = (Lone("plan", plan.measure), Lone("bringup", bringup.measure))
+LONE = (
+    Lone("plan", plan.measure),
+    Lone("diagnosis", diagnosis.measure),
+    Lone("ingest", ingest.measure),
+    Lone("bringup", bringup.measure),
+)
 NAMES = [measurement.name for measurement in (*LONE, *MEASUREMENTS)]
 ALL_SIZES = sorted({size for measurement in MEASUREMENTS for size in measurement.sizes})
 

@@ -98,6 +98,20 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("median ms", number("p50_ms", 2)),
         ("max ms", number("max_ms", 2)),
     ),
+    "diagnosis": (
+        ("what is read", text("label")),
+        ("runs", text("runs")),
+        ("median ms", number("p50_ms", 2)),
+        ("max ms", number("max_ms", 2)),
+        ("CPU ms, median", number("cpu_ms", 2)),
+        ("of a core at its cadence, %", number("core_percent", 2)),
+    ),
+    "ingest": (
+        ("what", text("label")),
+        ("median ms", number("p50_ms", 3)),
+        ("max ms", number("max_ms", 3)),
+        ("a second, one core", number("per_s", 0)),
+    ),
     "targets": (
         ("target", text("what")),
         ("limit", text("limit")),

@@ -17,7 +17,7 @@ class Target:
     table: str
     column: str
     systems: tuple[str, ...]
-    count: int
+    count: int | None  # None: however many
     limit: float
     unit: str
     reach: bool = False
@@ -28,6 +28,7 @@ class Target:
 
 
 BOTH = ("vigil-headless", "vigil-tmux")
+TALKERS = tuple(f"lines-{agent}" for agent in ("claude", "codex", "gemini", "opencode", "pi", "qwen"))
 PLANS = ("all new", "nothing to do", "all changed", "all taken out")
 CPU_MS = 0.005 * 60_000  # 0.5 % of a core, as ms of a minute
 
@@ -45,6 +46,14 @@ TARGETS = (
     Target("bring-up of 200 replicas", "bringup", "per_s", BOTH, 200, 40, "a second", reach=True),
     Target("daemon's answer during that, longest", "bringup", "answer_max_ms", BOTH, 200, 250, "ms"),
     Target("`vigil ls` during that, longest", "bringup", "ls_max_ms", BOTH, 200, 250, "ms"),
+    Target("close look at an agent with 15 children", "diagnosis", "p50_ms", ("vigil-full",), 15, 10, "ms"),
+    Target(
+        "CPU of a cheap pass over 500 agents with 10 children each", "diagnosis", "cpu_ms", ("vigil-cheap",), 500, 1000, "ms"
+    ),
+    Target("that at its cadence", "diagnosis", "core_percent", ("vigil-cheap",), 500, 2, "% of a core"),
+    Target("lines of samples, to events", "ingest", "per_s", TALKERS, None, 20_000, "a second", reach=True),
+    Target("transcript of 200 MB taken up", "ingest", "p50_ms", ("pickup",), 200, 100, "ms"),
+    Target("hook command with a payload of 1 kB", "ingest", "p50_ms", ("hook",), 1000, 5, "ms"),
     Target("plan for 1,000 replicas in 200 roles", "plan", "p50_ms", PLANS, 1000, 20, "ms"),
 )
 
@@ -55,7 +64,7 @@ def judge(results: Mapping[str, Rows]) -> list[dict[str, Any]]:
     for target in TARGETS:
         for row in results.get(target.table, ()):
             value = row.get(target.column)
-            if row["system"] in target.systems and row["count"] == target.count and value is not None:
+            if row["system"] in target.systems and target.count in (None, row["count"]) and value is not None:
                 verdicts.append(
                     {
                         "what": f"{target.what}, {row['system'].removeprefix('vigil-')}",
