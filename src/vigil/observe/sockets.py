@@ -77,6 +77,8 @@ class Sockets:
 def read_sockets(unix: bool = False) -> Sockets:
     """Dump all TCP sockets of our namespace, and the unix ones if that is wanted; never raises."""
     at_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    if not hasattr(socket, "AF_NETLINK"):
+        return Sockets(at_s, why="this system has no netlink")
     found: dict[int, Socket] = {}
     whys = []
     for family in (socket.AF_INET, socket.AF_INET6, *((socket.AF_UNIX,) if unix else ())):

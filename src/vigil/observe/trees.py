@@ -82,9 +82,10 @@ class Tokens:
 
     def forget_ended(self, scan: Scan) -> None:
         """Remember nothing of processes that are gone."""
-        gone = [key for key in self._known if (stat := scan.stats.get(key[0])) is None or stat.start_ticks != key[1]]
+        known = list(self._known)  # at once: another thread may learn of more meanwhile
+        gone = [key for key in known if (stat := scan.stats.get(key[0])) is None or stat.start_ticks != key[1]]
         for key in gone:
-            del self._known[key]
+            self._known.pop(key, None)
 
     def _read(self, pid: int) -> str | None:
         try:
