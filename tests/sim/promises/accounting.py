@@ -9,9 +9,9 @@ from tests.sim.host import Body
 from tests.sim.promises.base import Promise
 from vigil.core.death import CRASH_SIGNALS
 from vigil.core.effects import Effect, Examine, Persist
-from vigil.core.events import Event, Exited, Launched, Observed, Orphaned, Swept
+from vigil.core.events import Event, Exited, Launched, Observed, Orphaned, Swept, TimerFired
 from vigil.core.model import ALIVE, Axis, Cause, Confidence, Death
-from vigil.core.summary import KIND
+from vigil.core.summary import KIND, TIMER
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -93,6 +93,14 @@ class Summarised(Promise):
         super().__init__(world)
         self._told: Counter[str] = Counter()
         self._died: set[str] = set()
+
+    def decided(self, event: Event, _effects: list[Effect]) -> None:
+        if not isinstance(event, TimerFired) or event.kind != TIMER:
+            return
+        session = self.world.daemon.machine.sessions.get(event.session_id)
+        launch, death = (session.launch, session.last_death) if session is not None else (None, None)
+        if launch is not None and death is not None and death.launch_id == launch.id:
+            self.demand(launch.summarised, f"{launch.id} was waited for long enough, and it is not summed up")
 
     def written(self, change: Persist) -> None:
         self._died |= {death.launch_id for death in change.deaths}
