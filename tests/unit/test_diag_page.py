@@ -104,7 +104,7 @@ def test_get_shows_open_tools_and_last_words_in_a_line_each() -> None:
     )
 
     assert shown == {
-        "open.tools": "03:04:05 Bash",
+        "open.tools": "Bash (2026-01-02T03:04:05.000Z)",
         "open.asked": "-",
         "recent": "03:04:06 tool-started Bash",
         "command": "sh -c x",

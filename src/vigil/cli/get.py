@@ -11,7 +11,7 @@ from vigil.cli.options import name_argument, output_option
 from vigil.client import connect
 from vigil.text import one_line
 
-SHOWN = 8  # of a list of records, the last ones
+SHOWN = 8  # words of an agent
 
 
 @click.command()
@@ -31,20 +31,25 @@ def get(name: str, output: str) -> None:
 
 
 def _listed(items: list[Any]) -> str:
-    """Return a list in one line: of records the last ones."""
-    if any(isinstance(item, dict) for item in items):
-        return ", ".join(map(_words, items[-SHOWN:]))
-    return " ".join(map(str, items)) or "-"
+    """Return a list in one line: of what was said the last words."""
+    if any(isinstance(item, dict) and "what" in item for item in items):
+        return ", ".join(map(_said, items[-SHOWN:]))
+    return " ".join(map(_shown, items)) or "-"
 
 
-def _words(part: dict[str, Any]) -> str:
-    """Return what a record is about, and since when."""
-    first = next((part[key] for key in ("name", "what", "path", "id") if part.get(key)), "?")
-    if part.get("pid"):
-        return f"{first} ({part['pid']})"
-    at = str(part.get("at") or part.get("since") or part.get("grown_at") or "")[11:19]
-    more = [str(part[key]) for key in ("tool", "text") if part.get(key)]
-    return " ".join([*([at] if at else []), str(first), *more])
+def _shown(item: Any) -> str:
+    """Return one of several: a process with its pid, what is open with since when."""
+    if not isinstance(item, dict):
+        return str(item)
+    name = next((item[key] for key in ("name", "path", "id") if item.get(key)), "something")
+    more = next((item[key] for key in ("pid", "since", "grown_at", "at") if item.get(key)), None)
+    return f"{name} ({more})"
+
+
+def _said(word: dict[str, Any]) -> str:
+    """Return one word of an agent."""
+    parts = (str(word["at"])[11:19], word["what"], word.get("tool"), word.get("text"))
+    return " ".join(part for part in parts if part)
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
