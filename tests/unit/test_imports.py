@@ -65,6 +65,7 @@ MAY_USE: dict[str, set[str]] = {
     "vigil.daemon": {"structlog"},
     "vigil.api": {"fastapi", "pydantic", "uvicorn", "starlette"},
     "vigil.cli": {"click"},
+    "vigil.notify": {"apprise"},
 }
 IMPURE = {
     "asyncio",

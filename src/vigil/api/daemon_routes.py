@@ -35,6 +35,7 @@ async def status(daemon: TheDaemon) -> dict[str, Any]:
             {"agent": agent, "name": name, "count": count} for (agent, name), count in daemon.listening.unknown.most_common()
         ],
         "incidents": len(daemon.supervisor.incidents),
+        "routes": daemon.alarms.routes(),
         "config": {"path": str(daemon.config.path), "problem": daemon.config.problem},
         "keeper_wedged": daemon.keeper.wedged,
         "store_trouble": daemon.supervisor.store_trouble,

@@ -1,14 +1,20 @@
-"""Routes about incidents."""
+"""Routes about incidents, and about the ways to reach people."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
-from vigil.api.access import TheDaemon
+from vigil.api.access import TheDaemon, may_change
+from vigil.api.incident_views import incident_detail
 from vigil.api.views import incident_view
+from vigil.core.events import Acked
+from vigil.core.model import Incident
+from vigil.daemon.daemon import Daemon
+from vigil.errors import NoSuchSession, Refused
 
 router = APIRouter()
 
@@ -21,3 +27,44 @@ async def incidents(daemon: TheDaemon, all: bool = False) -> list[dict[str, Any]
     else:
         found = await asyncio.to_thread(daemon.store.read_incidents, True)
     return [incident_view(incident) for incident in found]
+
+
+@router.get("/v1/incidents/{incident_id:path}")
+async def incident(daemon: TheDaemon, incident_id: str) -> dict[str, Any]:
+    """One incident: its evidence, and all that was done about it, in order."""
+    found = await _find(daemon, incident_id)
+    events = await asyncio.to_thread(daemon.store.read_incident_events, found)
+    return incident_detail(found, events)
+
+
+@router.post("/v1/incidents/{incident_id:path}:ack")
+async def ack(daemon: TheDaemon, incident_id: str, request: Request) -> dict[str, Any]:
+    """A person knows of it: nobody is told again before it is over."""
+    actor = may_change(daemon, request, None)
+    found = await _find(daemon, incident_id)
+    if found.resolved_at is not None:
+        raise Refused(f"{incident_id} is over already: {found.resolution}")
+    if found.acked_at is None:
+        await daemon.supervisor.done(Acked(incident_id, actor))
+    return incident_view(await _find(daemon, incident_id))
+
+
+@router.post("/v1/routes/{name}:test")
+async def test(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
+    """Send a test by a route, and say what became of it."""
+    may_change(daemon, request, None)
+    daemon.use_config()
+    began = time.monotonic()
+    delivery = await daemon.alarms.try_route(name)
+    outcome = "delivered" if delivery.ok else "unknown" if delivery.unsure else "failed"
+    took_s = round(time.monotonic() - began, 3)
+    return {"route": name, "outcome": outcome, "why": delivery.why, "permanent": delivery.permanent, "took_s": took_s}
+
+
+async def _find(daemon: Daemon, incident_id: str) -> Incident:
+    """Return the incident of exactly this id, as far as it is durable."""
+    still_open = (incident for incident in daemon.supervisor.incidents.values() if incident.id == incident_id)
+    found = next(still_open, None) or await asyncio.to_thread(daemon.store.read_incident, incident_id)
+    if found is None:
+        raise NoSuchSession(f"there is no incident {incident_id}; vigil incidents --all shows those there were")
+    return found

@@ -194,7 +194,16 @@ def incident_view(incident: Incident) -> dict[str, Any]:
         "resolution": incident.resolution,
         "deaths": list(incident.deaths),
         "notices": [
-            {"id": notice.id, "route": notice.route, "state": notice.state, "at": rfc3339(notice.at), "why": notice.why}
+            {
+                "id": notice.id,
+                "route": notice.route,
+                "event": notice.event,
+                "state": notice.state,
+                "at": rfc3339(notice.at),
+                "why": notice.why,
+                "attempts": notice.attempts,
+                "retry_at": rfc3339(notice.retry_at),
+            }
             for notice in incident.notices
         ],
     }

@@ -1,4 +1,4 @@
-"""`vigil incidents`: what needs a human."""
+"""`vigil incidents`: what needs a human, and all of one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from vigil.cli.options import output_option
 from vigil.cli.table import Column, print_table
@@ -13,6 +14,7 @@ from vigil.client import connect
 
 SEVERITY_COLOURS = {"urgent": "red", "action": "yellow", "warning": "cyan"}
 COLUMNS = (
+    Column("ID", shrink=True),
     Column("SEVERITY", colour=SEVERITY_COLOURS.get),
     Column("KIND"),
     Column("SESSION", shrink=True),
@@ -21,17 +23,32 @@ COLUMNS = (
     Column("TOLD"),
     Column("WHY", shrink=True),
 )
-WIDE = (Column("ID"), *COLUMNS[:-1], Column("RESOLVED"), COLUMNS[-1])
+WIDE = (*COLUMNS[:-1], Column("ACKED"), Column("RESOLVED"), COLUMNS[-1])
+
+
+def complete_incident(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the ids of open incidents that begin so; without a daemon there are none, and none is started for it."""
+    from vigil.errors import VigilError
+
+    try:
+        found = connect(start=False).incidents()
+    except VigilError:
+        return []
+    return [CompletionItem(one["id"], help=one["kind"]) for one in found if one["id"].startswith(incomplete)]
 
 
 @click.command()
+@click.argument("incident_id", metavar="[ID]", required=False, shell_complete=complete_incident)
 @click.option("-a", "--all", "everything", is_flag=True, help="Also those that are over.")
 @output_option
-def incidents(everything: bool, output: str) -> None:
-    """List what needs a human, newest first.
+def incidents(incident_id: str | None, everything: bool, output: str) -> None:
+    """List what needs a human, newest first; with ID tell one of them from its beginning: evidence, notices, reactions.
 
     Example: vigil incidents --all
     """
+    if incident_id is not None:
+        _tell(incident_id, output)
+        return
     found = connect().incidents(everything)
     wide = output == "wide" or everything
     if output == "json":
@@ -42,10 +59,21 @@ def incidents(everything: bool, output: str) -> None:
         print("Nothing needs a human." if not everything else "There has been no incident.")
 
 
+def _tell(incident_id: str, output: str) -> None:
+    found = connect().incident(incident_id)
+    if output == "json":
+        print(json.dumps(found))
+        return
+    from vigil.cli.incident_page import page
+
+    print("\n".join(page(found)))
+
+
 def row_of(incident: dict[str, Any], wide: bool) -> list[str]:
     """Return one incident as a table's row."""
     told = [n["route"] if n["state"] == "sent" else f"{n['route']} ({n['state']})" for n in incident["notices"]]
     row = [
+        incident["id"],
         incident["severity"],
         incident["kind"],
         incident["session"] or "(host)",
@@ -54,11 +82,12 @@ def row_of(incident: dict[str, Any], wide: bool) -> list[str]:
         ", ".join(dict.fromkeys(told)) or "-",
     ]
     if wide:
-        row = [incident["id"], *row, incident["resolved_at"] or "-"]
-    return [*row, incident["resolution"] or _why(incident)]
+        row += [incident["acked_at"] or "-", incident["resolved_at"] or "-"]
+    return [*row, incident["resolution"] or _why(incident, wide)]
 
 
-def _why(incident: dict[str, Any]) -> str:
-    """Return why, and which death tells more."""
+def _why(incident: dict[str, Any], wide: bool) -> str:
+    """Return why, which death tells more, and whether somebody knows of it."""
     deaths = incident["deaths"]
-    return f"{incident['why']}; vigil death {deaths[-1]} tells the last one" if deaths else str(incident["why"])
+    words = f"{incident['why']}; vigil death {deaths[-1]} tells the last one" if deaths else str(incident["why"])
+    return f"(acknowledged) {words}" if incident["acked_at"] and not wide else words

@@ -124,7 +124,12 @@ def amount(count: float) -> str:
 
 
 def why_of(session: dict[str, Any], now: float) -> str:
-    """Return the reason, and what it waits for."""
+    """Return the reason, and what it waits for; a mark in front says that it has an incident."""
+    mark = "! " if session["incidents"] else ""
+    return mark + _reason(session, now)
+
+
+def _reason(session: dict[str, Any], now: float) -> str:
     hold = session["hold"]
     if hold is None:
         return str(session["why"])

@@ -15,6 +15,7 @@ from vigil.errors import BY_EXIT_CODE, Unreachable, VigilError
 from vigil.home import Home, find_home
 
 READ_S = 15.0
+TEST_S = 620.0  # no route may take longer
 ACT_S = 120.0  # a verb waits until it is done: a grace, a kill, a launch
 
 Json = dict[str, Any]
@@ -123,6 +124,19 @@ class Client:
     def incidents(self, everything: bool = False) -> list[Json]:
         """Return what needs a human, and what did."""
         return self._ask("GET", f"/v1/incidents{'?all=true' if everything else ''}")
+
+    def incident(self, incident_id: str) -> Json:
+        """Return one incident with its evidence, and all that happened to it."""
+        return self._ask("GET", f"/v1/incidents/{quote(incident_id, safe='/')}")
+
+    def ack(self, incident_id: str) -> Json:
+        """Say that a person knows of an incident."""
+        return self._ask("POST", f"/v1/incidents/{quote(incident_id, safe='/')}:ack")
+
+    def test_route(self, name: str) -> Json:
+        """Send a test by a route; waits as long as the route may take."""
+        with self._open("POST", f"/v1/routes/{quote(name, safe='')}:test", None, TEST_S) as response:
+            return json.loads(response.read())
 
     def events(self, name: str | None = None, since: float | None = None) -> list[Json]:
         """Return the event log."""

@@ -9,11 +9,15 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from vigil.config.models import File
+from vigil.config.models import File, LadderTable, ReactionTable, RouteTable
 from vigil.config.values import AgentConfig, Config, LaunchConfig, RouteConfig
 from vigil.config.wording import listed, place, shown
-from vigil.core.escalate import Ladder, Step
-from vigil.core.model import RestartPolicy
+from vigil.core.asked import VERBS
+from vigil.core.escalate import Ladder, Step, usual_ladders
+from vigil.core.model import IncidentKind, RestartPolicy
+from vigil.core.outbox import Patience
+from vigil.core.quiet import Quiet
+from vigil.core.reactions import FOR, HIBERNATE, Reaction
 
 Place = tuple[int | str, ...]
 
@@ -94,17 +98,35 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[Place, str]]:
     """Yield what is wrong between values; read from the document itself, so that no other mistake hides it."""
     routes = dict(tables(document.get("routes")))
     for name, route in routes.items():
-        if ("exec" in route) == ("url" in route):
-            yield ("routes", name), "needs exactly one of exec and url"
+        if len(route.keys() & {"exec", "url", "webhook"}) != 1:
+            yield ("routes", name), "needs exactly one of exec, url and webhook"
+        if "secret" in route and "webhook" not in route:
+            yield ("routes", name, "secret"), "signs a webhook, and there is none"
     declared = document["routes"] if isinstance(document.get("routes"), dict) else {}
     for number, ladder in tables(document.get("ladder")):
-        if not ladder.keys() & {"severity", "kind"}:
-            yield ("ladder", number), "needs a severity, a kind or both"
+        if not ladder.keys() & {"severity", "kind", "team"}:
+            yield ("ladder", number), "needs a severity, a kind, a team or several of these"
         for index, step in tables(ladder.get("steps")):
             route = step.get("route")
             if isinstance(route, str) and route not in declared:
                 there = f"there are: {listed(declared)}" if declared else "none is declared"
                 yield ("ladder", number, "steps", index, "route"), f"{shown(route)} is no route; {there}"
+    for number, reaction in tables(document.get("reaction")):
+        yield from _reaction_contradictions(("reaction", number), reaction)
+
+
+def _reaction_contradictions(where: Place, reaction: dict[str, Any]) -> Iterator[tuple[Place, str]]:
+    do, kind = reaction.get("do"), reaction.get("kind")
+    if not isinstance(do, str) or do not in FOR:
+        return
+    if kind in list(IncidentKind) and kind not in FOR[do]:
+        fitting = ", ".join(sorted(one.value for one in FOR[do]))
+        yield where, f"do = {shown(do)} is not for {kind}: it is for {fitting}"
+    if do == HIBERNATE and HIBERNATE not in VERBS:
+        yield (*where, "do"), "this Vigil cannot hibernate a session yet"
+    for key, only in (("text", "prompt"), ("command", "run")):
+        if (key in reaction) != (do == only):
+            yield where, f"do = {shown(do)} {'needs' if do == only else 'has no'} {key}"
 
 
 def tables(value: object) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -121,11 +143,10 @@ def _config_of(file: File) -> Config:
             name: AgentConfig(tuple(agent.command), tuple(agent.process), agent.instrument)
             for name, agent in file.agents.items()
         },
-        routes={name: RouteConfig(tuple(route.exec), route.url) for name, route in file.routes.items()},
-        ladders=tuple(
-            Ladder(tuple(Step(step.route, step.after, step.repeat) for step in ladder.steps), ladder.severity, ladder.kind)
-            for ladder in file.ladder
-        ),
+        routes={name: _route_of(route) for name, route in file.routes.items()},
+        ladders=tuple(_ladder_of(ladder) for ladder in file.ladder) or usual_ladders(file.routes),
+        quiet=tuple(Quiet(one.from_, one.to, frozenset(one.passes), one.timezone, one.team) for one in file.quiet),
+        reactions=tuple(_reaction_of(reaction) for reaction in file.reaction),
         restart=RestartPolicy(
             when=file.restart.policy,
             max_restarts=file.restart.max_restarts,
@@ -138,10 +159,31 @@ def _config_of(file: File) -> Config:
     )
 
 
+def _route_of(route: RouteTable) -> RouteConfig:
+    patience = Patience(route.attempts, route.retry)
+    command = tuple(route.exec)
+    return RouteConfig(command, route.url, route.webhook, route.secret, route.details, route.timeout, patience)
+
+
+def _ladder_of(ladder: LadderTable) -> Ladder:
+    steps = tuple(Step(step.route, step.after, step.repeat) for step in ladder.steps)
+    return Ladder(steps, ladder.severity, ladder.kind, ladder.team)
+
+
+def _reaction_of(reaction: ReactionTable) -> Reaction:
+    return Reaction(
+        reaction.kind,
+        reaction.do.value,
+        reaction.budget,
+        reaction.after,
+        reaction.every,
+        reaction.text or "",
+        tuple(reaction.command or ()),
+        reaction.team,
+    )
+
+
 def _unsupported(file: File) -> Iterator[str]:
     for table in ("watchdog", "reaper"):
         if table in file.model_fields_set:
             yield f"{table}: read, but nothing uses it yet"
-    for name, route in file.routes.items():
-        if route.url is not None:
-            yield f"routes.{name}.url: notices by URL are not built in yet"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from vigil.config.durations import AFTER, BACKOFF, IDLE, ORDINARY
+from vigil.config.durations import AFTER, BACKOFF, DEADLINE, IDLE, ORDINARY
+from vigil.config.hours import Zone, read_hour
 from vigil.config.sizes import read_size
 from vigil.config.values import LaunchConfig
 from vigil.config.wording import shown
+from vigil.core import reactions
 from vigil.core.identity import why_not_a_name
 from vigil.core.model import IncidentKind, RestartPolicy, RestartWhen, Severity
 
@@ -19,6 +22,7 @@ E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
 
 MOST_RESTARTS = 1_000_000
+MOST_TRIES = 100
 RESTART, LAUNCH = RestartPolicy(), LaunchConfig()  # the defaults
 
 
@@ -59,6 +63,39 @@ def count(value: int) -> int:
     if not 0 <= value <= MOST_RESTARTS:
         raise ValueError(f"{shown(value)} is out of range: 0 to {MOST_RESTARTS}, 0 for no limit")
     return value
+
+
+def _tries(value: int) -> int:
+    if not 1 <= value <= MOST_TRIES:
+        raise ValueError(f"{shown(value)} is out of range: 1 to {MOST_TRIES}")
+    return value
+
+
+def _team(name: str) -> str:
+    for part in name.split("/", 1):
+        _name(part)
+    return name
+
+
+def _source(source: str) -> str:
+    """Say what is wrong with where a secret stands; the secret itself is never shown."""
+    if source.startswith("env:") and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", source.removeprefix("env:")):
+        raise ValueError("env: needs the name of a variable")
+    if source.startswith("file:") and not source.removeprefix("file:").startswith(("/", "~/")):
+        raise ValueError("file: needs a path that begins with / or ~/")
+    return source
+
+
+def _url(source: str) -> str:
+    if not source.startswith(("env:", "file:")) and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", source):
+        raise ValueError("is no URL, nor file: or env: and where to read one")
+    return _source(source)
+
+
+def _http(source: str) -> str:
+    if not source.startswith(("env:", "file:", "http://", "https://")):
+        raise ValueError("must begin with https:// or http://, or be file: or env: and where to read it")
+    return _source(source)
 
 
 Name = Annotated[str, AfterValidator(_name)]
@@ -139,7 +176,13 @@ class RouteTable(Table):
     """`[routes.NAME]`: a way to reach a human."""
 
     exec: Command = []
-    url: FilledWord | None = None
+    url: Annotated[FilledWord, AfterValidator(_url)] | None = None
+    webhook: Annotated[FilledWord, AfterValidator(_http)] | None = None
+    secret: Annotated[FilledWord, AfterValidator(_source)] | None = None
+    details: bool = False
+    timeout: Annotated[float, BeforeValidator(DEADLINE.read)] = 30.0
+    attempts: Annotated[int, AfterValidator(_tries)] = 8
+    retry: Backoff = 5.0
 
 
 class StepTable(Table):
@@ -155,7 +198,42 @@ class LadderTable(Table):
 
     severity: Annotated[Severity | None, BeforeValidator(partial(one_of, Severity))] = None
     kind: Annotated[IncidentKind | None, BeforeValidator(partial(one_of, IncidentKind))] = None
+    team: Annotated[str, AfterValidator(_team)] | None = None
     steps: list[StepTable]  # none: nobody is told
+
+
+class QuietTable(Table):
+    """`[[quiet]]`: from when to when nobody is told, and of what all the same."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True, arbitrary_types_allowed=True)
+
+    from_: Annotated[float, BeforeValidator(read_hour)] = Field(alias="from")
+    to: Annotated[float, BeforeValidator(read_hour)]
+    timezone: Annotated[Zone, BeforeValidator(Zone.read)] = Zone()
+    passes: list[Annotated[Severity, BeforeValidator(partial(one_of, Severity))]] = [Severity.URGENT]
+    team: Annotated[str, AfterValidator(_team)] | None = None
+
+
+class Do(StrEnum):
+    """What can be done about an incident."""
+
+    PROMPT = reactions.PROMPT
+    RESTART = reactions.RESTART
+    HIBERNATE = reactions.HIBERNATE
+    RUN = reactions.RUN
+
+
+class ReactionTable(Table):
+    """`[[reaction]]`: what is done about an incident before somebody is called."""
+
+    kind: Annotated[IncidentKind, BeforeValidator(partial(one_of, IncidentKind))]
+    do: Annotated[Do, BeforeValidator(partial(one_of, Do))]
+    budget: Annotated[int, AfterValidator(_tries)] = 2
+    after: Annotated[float, BeforeValidator(AFTER.read)] = 0.0
+    every: Duration = 300.0
+    text: FilledWord | None = None
+    command: Command | None = None
+    team: Annotated[str, AfterValidator(_team)] | None = None
 
 
 class File(Table):
@@ -168,3 +246,5 @@ class File(Table):
     agents: dict[Name, AgentTable] = {}
     routes: dict[Name, RouteTable] = {}
     ladder: list[LadderTable] = []
+    quiet: list[QuietTable] = []
+    reaction: list[ReactionTable] = []

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from vigil.core.escalate import Ladder
 from vigil.core.model import RestartPolicy
+from vigil.core.outbox import Patience
+from vigil.core.quiet import Quiet
+from vigil.core.reactions import Reaction
 
 LEAST_MEMORY_BYTES = 256 << 20  # room for one more agent: about 200 MB were measured in a terminal
 
@@ -22,10 +25,20 @@ class AgentConfig:
 
 @dataclass(frozen=True, slots=True)
 class RouteConfig:
-    """One way to reach a human: a command, or a URL; exactly one of them is there."""
+    """One way to reach a human: a command, an Apprise URL, or a webhook; exactly one of them is there."""
 
     exec: tuple[str, ...] = ()
-    url: str | None = None
+    url: str | None = None  # or where it is read: file:, env:
+    webhook: str | None = None  # the same
+    secret: str | None = None  # of a webhook's signature; the same
+    details: bool = False  # words of agents may leave the host by it
+    deadline_s: float = 30.0
+    patience: Patience = Patience()
+
+    @property
+    def by(self) -> str:
+        """Return what kind of way it is."""
+        return "exec" if self.exec else "webhook" if self.webhook is not None else "url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,8 @@ class Config:
     agents: Mapping[str, AgentConfig] = field(default_factory=dict)
     routes: Mapping[str, RouteConfig] = field(default_factory=dict)
     ladders: tuple[Ladder, ...] = ()
+    quiet: tuple[Quiet, ...] = ()
+    reactions: tuple[Reaction, ...] = ()
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     launch: LaunchConfig = field(default_factory=LaunchConfig)
     unsupported: tuple[str, ...] = ()  # what is valid and has no effect yet, a line each

@@ -13,6 +13,7 @@ from typing import Any
 from vigil.core import incidents
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
 from vigil.core.model import Death, DoubtKind, Fact, Incident, Intent, Launch, Reading, Session, State
+from vigil.core.reactions import Reaction
 from vigil.core.roles import Role
 
 GRACE_S = 10.0  # between TERM and KILL
@@ -21,7 +22,7 @@ DOUBTFUL = frozenset({State.SUSPECT, State.STUCK})
 DEATHS_KEPT = 1000
 DEATHS_TOGETHER = 100
 SAME_S = 1.0
-RESOLVED_KEPT = 200  # incidents that are over, for the fate of their last notices
+RESOLVED_KEPT = 1000  # incidents that are over: for the fate of their last notices, and if they come back
 
 
 class Book:
@@ -50,6 +51,8 @@ class Book:
         self.waiting: deque[str] = deque()
         self.room: int | None = None  # so many more launches the host has memory for; None is plenty
         self.memory = ""  # and how much there is, in words
+        self.routes: tuple[str, ...] | None = None  # the ways to reach people; None: nobody has said
+        self.reactions: tuple[Reaction, ...] = ()
         self.change = Change()
         for incident in open_incidents:
             self.keep_incident(incident)
@@ -149,6 +152,7 @@ class Book:
         """Remember an incident: while it is open by its key, then for a while by its id."""
         if incident.resolved_at is None:
             self.incidents[incident.key] = incident
+            self.resolved.pop(incident.id, None)  # it came back
         else:
             before = self.incidents.get(incident.key)
             if before is not None and before.id == incident.id:  # another one of the same key may be open by now
@@ -163,6 +167,11 @@ class Book:
         return self.change.incidents.get(incident_id) or next(
             (incident for incident in self.incidents.values() if incident.id == incident_id), self.resolved.get(incident_id)
         )
+
+    def last_over(self, key: str) -> Incident | None:
+        """Return the newest incident of a key that is over."""
+        over = [incident for incident in self.resolved.values() if incident.key == key]
+        return max(over, key=lambda incident: incident.resolved_at or 0.0, default=None)
 
     def close(self, session: Session) -> Session:
         """Return a session of whose launch nothing is left."""

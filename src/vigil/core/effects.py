@@ -131,6 +131,17 @@ class Answer:
     wake: Wake
 
 
+@dataclass(frozen=True, slots=True)
+class React:
+    """Do something about an incident: type a prompt, or run a command; the outcome is ReactionEnded."""
+
+    incident: Incident
+    number: int
+    do: str
+    text: str = ""
+    command: tuple[str, ...] = ()
+
+
 Effect = (
     Persist
     | Spawn
@@ -145,4 +156,5 @@ Effect = (
     | RepairSocket
     | Tell
     | Answer
+    | React
 )

@@ -9,7 +9,7 @@ from vigil.core.book import Book
 from vigil.core.dying import bury
 from vigil.core.effects import Purge, SetTimer
 from vigil.core.events import Asked, Ended
-from vigil.core.intents import intend, spares_people
+from vigil.core.intents import REACTION, intend, spares_people
 from vigil.core.launching import launch_when_paced
 from vigil.core.limits import forgotten
 from vigil.core.model import After, Axis, Cause, Fact, Session, State
@@ -22,14 +22,15 @@ def end(book: Book, session: Session, event: Asked, after: After, now: float) ->
     """Record the intent, then end the launch; while another ending runs only what follows it changes."""
     assert session.launch is not None
     launch, ending = session.launch, session.state is State.ENDING
-    intent = intend(book, session, event.verb, Cause.OPERATOR, event.actor, event.reason, now)
+    cause = Cause.POLICY if event.actor == REACTION else Cause.OPERATOR
+    intent = intend(book, session, event.verb, cause, event.actor, event.reason, now)
     if launch.ended_at is not None and not ending:
         intent = session.intent or intent
     book.become(session, now, State.ENDING, f"{event.verb} by {event.actor}", hold=None, after=after, intent=intent)
     in_flight = launch.id in book.spawning and launch.ended_at is None
     waits = spares_people(session.intent)  # for a person to leave: who asks does not wait for that
     if (not ending or waits) and not in_flight:  # a spawn in flight is ended when it has come to life; the dead do not
-        book.end_all(launch)
+        book.end_all(launch, unless_attended=spares_people(intent))
 
 
 def park(book: Book, session: Session, actor: str, reason: str, now: float) -> bool:

@@ -1,14 +1,17 @@
 """Escalation: which notices of an incident are due, when, and to whom (the ladder).
 
 Pure: times come in from outside. A notice's id names its incident, its step and its repeat, so whoever computes it again gets
-the same one, and what was recorded under it is never due again (P12).
+the same one, and what was recorded under it is never due again but by its own retries (P12).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vigil.core.model import Incident, IncidentKind, Severity
+from vigil.core.model import Incident, IncidentKind, Notice, Severity
+from vigil.core.outbox import OPEN, RETRYING, TOLD
+from vigil.core.quiet import Quiet, is_of_team, quiet_until
 
 SEVERITY: dict[IncidentKind, Severity] = {
     IncidentKind.SATURATED: Severity.URGENT,
@@ -26,6 +29,8 @@ SEVERITY: dict[IncidentKind, Severity] = {
     IncidentKind.LATE_DAEMON: Severity.WARNING,
     IncidentKind.LOW_MEMORY: Severity.WARNING,
 }
+USUAL_S = (0.0, 1800.0, 7200.0)  # where there are routes and no ladder: at once, after half an hour, after two hours
+OVER = "/resolved/"  # in the id of an all-clear
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,21 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The steps for incidents of a severity, a kind, or both; None matches all."""
+    """The steps for incidents of a severity, a kind, a team, or some of these; None matches all."""
 
     steps: tuple[Step, ...]
     severity: Severity | None = None
     kind: IncidentKind | None = None
+    team: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How people are told: by which steps, when not, and what routes there are."""
+
+    ladders: tuple[Ladder, ...] = ()
+    quiet: tuple[Quiet, ...] = ()
+    routes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,91 +67,181 @@ class Due:
 
     notice_id: str
     route: str
-    event: str  # opened, reminder or resolved
+    event: str  # opened, reminder, again, escalated or resolved
     incident: Incident
+    before: Notice | None = None  # what became of it so far, where it was tried already
 
 
-def steps_of(incident: Incident, ladders: tuple[Ladder, ...]) -> tuple[Step, ...]:
-    """Return the steps of the first ladder that matches; one that names a kind goes before one that does not."""
-    matching = [
-        ladder for ladder in ladders if ladder.kind in (None, incident.kind) and ladder.severity in (None, incident.severity)
-    ]
-    return min(matching, key=_breadth).steps if matching else ()
+def usual_ladders(routes: Iterable[str]) -> tuple[Ladder, ...]:
+    """Return the ladders of a configuration that has routes and says nothing of when: warnings are said once."""
+    routes = tuple(routes)
+    if not routes:
+        return ()
+    steps = tuple(Step(route, after_s) for after_s in USUAL_S for route in routes)
+    once = tuple(Step(route) for route in routes)
+    return (Ladder(steps, Severity.URGENT), Ladder(steps, Severity.ACTION), Ladder(once, Severity.WARNING))
 
 
-def _breadth(ladder: Ladder) -> int:
-    if ladder.kind is not None:
-        return 0
-    return 1 if ladder.severity is not None else 2
+def steps_of(incident: Incident, telling: Telling) -> tuple[Step, ...]:
+    """Return the steps of the first ladder that matches: a team's own go first, then those that name a kind.
 
-
-def due_notices(incident: Incident, ladders: tuple[Ladder, ...], now: float) -> list[Due]:
-    """Return the notices that are due now and not yet recorded.
-
-    Of the repeats that nobody sent in time only the newest is due. A route hears `opened` until one notice reached it, also
-    when that one comes late; who was told hears when it is over, who was not needs no all-clear.
+    That a route cannot be reached is said by the others; by all of them where no ladder says by which.
     """
+    matching = [
+        ladder
+        for ladder in telling.ladders
+        if ladder.kind in (None, incident.kind)
+        and ladder.severity in (None, incident.severity)
+        and (ladder.team is None or is_of_team(incident, ladder.team))
+    ]
+    found = min(matching, key=_breadth) if matching else None
+    steps = found.steps if found is not None else ()
+    if incident.kind is not IncidentKind.UNDELIVERED or (found is not None and not found.steps):
+        return steps
+    left = tuple(step for step in steps if step.route not in incident.about)
+    return left or tuple(Step(route) for route in telling.routes if route not in incident.about)
+
+
+def _breadth(ladder: Ladder) -> tuple[bool, int]:
+    if ladder.kind is not None:
+        return ladder.team is None, 0
+    return ladder.team is None, 1 if ladder.severity is not None else 2
+
+
+def due_notices(incident: Incident, telling: Telling, now: float) -> list[Due]:
+    """Return the notices that are due now: those not yet recorded, and those to be tried again.
+
+    Of the repeats that nobody sent in time only the newest is due, and what is tried again gives way to it. A route hears
+    `opened` until one notice reached it, also when that one comes late; who was told hears when it is over, who was not needs
+    no all-clear.
+    """
+    if quiet_until(incident, telling.quiet, now) is not None:
+        return []
+    return _due(incident, telling, now)
+
+
+def _due(incident: Incident, telling: Telling, now: float) -> list[Due]:
     if incident.resolved_at is not None:
-        return _all_clears(incident)
+        return [*_all_clears(incident, now), *_retries(incident, now)]
     if incident.acked_at is not None:
         return []
+    due = _steps_due(incident, telling, now)
+    new = {notice.notice_id.rpartition("/")[0] for notice in due}
+    retries = [again for again in _retries(incident, now) if again.notice_id.rpartition("/")[0] not in new]
+    return [*due, *_told_again(incident, now), *retries]
+
+
+def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
     told = _told(incident)
     due = []
-    for index, step in enumerate(steps_of(incident, ladders)):
-        number = _repeat_at(step, incident.opened_at, now)
+    for index, step in enumerate(steps_of(incident, telling)):
+        number = _repeat_at(step, _base(incident), now)
         if number > _newest(incident, index):
             event = "reminder" if step.route in told else "opened"
-            due.append(Due(f"{incident.id}/{index}/{number}", step.route, event, incident))
+            if incident.escalated_at is not None and number == 0:
+                event = "escalated"
+            due.append(Due(f"{_step_id(incident, index)}/{number}", step.route, event, incident))
             told.add(step.route)
     return due
 
 
-def _all_clears(incident: Incident) -> list[Due]:
+def _base(incident: Incident) -> float:
+    """Return from when on a ladder's times count: what has become urgent begins anew."""
+    return incident.opened_at if incident.escalated_at is None else incident.escalated_at
+
+
+def _step_id(incident: Incident, index: int) -> str:
+    return f"{incident.id}/{'' if incident.escalated_at is None else 'u'}{index}"
+
+
+def _all_clears(incident: Incident, now: float) -> list[Due]:
+    if incident.resolved_at is None or now < (incident.over_at or incident.resolved_at):
+        return []
     recorded = {notice.id for notice in incident.notices}
-    due = [Due(f"{incident.id}/resolved/{route}", route, "resolved", incident) for route in sorted(_told(incident))]
+    due = [Due(f"{incident.id}{OVER}{route}", route, "resolved", incident) for route in sorted(_told(incident))]
     return [notice for notice in due if notice.notice_id not in recorded]
 
 
+def _told_again(incident: Incident, now: float) -> list[Due]:
+    """What came back, and stays this time, is said again to those who know of it."""
+    if incident.again_at is None or now < incident.again_at:
+        return []
+    recorded = {notice.id for notice in incident.notices}
+    ids = {route: f"{incident.id}/again{incident.reopened}/{route}" for route in sorted(_told(incident))}
+    return [Due(id_, route, "again", incident) for route, id_ in ids.items() if id_ not in recorded]
+
+
+def _retries(incident: Incident, now: float) -> list[Due]:
+    """Return what is to be tried again; of what is over only that it is."""
+    return [
+        Due(notice.id, notice.route, notice.event, incident, notice)
+        for notice in incident.notices
+        if notice.state == RETRYING and (notice.retry_at or 0.0) <= now and (incident.resolved_at is None or OVER in notice.id)
+    ]
+
+
 def _told(incident: Incident) -> set[str]:
-    return {notice.route for notice in incident.notices if notice.state == "sent"}
+    return {notice.route for notice in incident.notices if notice.state in TOLD and OVER not in notice.id}
 
 
-def _repeat_at(step: Step, opened_at: float, now: float) -> int:
+def _repeat_at(step: Step, base: float, now: float) -> int:
     """Return the number of the newest repeat whose moment has come: 0 is the first notice, -1 says that none is due yet."""
-    first = _moment(step, opened_at, 0)
+    first = _moment(step, base, 0)
     if now < first:
         return -1
     if not step.repeat_s:
         return 0
     number = int((now - first) // step.repeat_s)
     # The division may round past a moment, either way. `_moment` decides, so that what is due and what comes next agree.
-    while _moment(step, opened_at, number) > now:
+    while _moment(step, base, number) > now:
         number -= 1
-    while _moment(step, opened_at, number + 1) <= now:
+    while _moment(step, base, number + 1) <= now:
         number += 1
     return number
 
 
-def _moment(step: Step, opened_at: float, number: int) -> float:
-    return opened_at + step.after_s + number * (step.repeat_s or 0.0)
+def _moment(step: Step, base: float, number: int) -> float:
+    return base + step.after_s + number * (step.repeat_s or 0.0)
 
 
 def _newest(incident: Incident, index: int) -> int:
     """Return the newest repeat recorded of a step; a clock that was set back must not bring older ones after it."""
-    prefix = f"{incident.id}/{index}/"
+    prefix = f"{_step_id(incident, index)}/"
     numbers = (int(notice.id.removeprefix(prefix)) for notice in incident.notices if notice.id.startswith(prefix))
     return max(numbers, default=-1)
 
 
-def next_at(incident: Incident, ladders: tuple[Ladder, ...], now: float) -> float | None:
+def next_at(incident: Incident, telling: Telling, now: float) -> float | None:
     """Return when the next notice is due: `now` if one is, None if there will be none as things are."""
-    if due_notices(incident, ladders, now):
-        return now
-    if incident.resolved_at is not None or incident.acked_at is not None:
-        return None
-    moments = []
-    for index, step in enumerate(steps_of(incident, ladders)):
-        number = 1 + max(_repeat_at(step, incident.opened_at, now), _newest(incident, index))
-        if number == 0 or step.repeat_s:
-            moments.append(_moment(step, incident.opened_at, number))
-    return min(moments, default=None)
+    moment = now if _due(incident, telling, now) else min(_coming(incident, telling, now), default=None)
+    return None if moment is None else quiet_until(incident, telling.quiet, moment) or moment
+
+
+def _coming(incident: Incident, telling: Telling, now: float) -> list[float]:
+    over = incident.resolved_at is not None
+    if incident.acked_at is not None and not over:
+        return []
+    waiting = [notice for notice in incident.notices if notice.state == RETRYING and (not over or OVER in notice.id)]
+    moments = [notice.retry_at or 0.0 for notice in waiting]
+    if over:
+        moments += [incident.over_at] if incident.over_at is not None and _told(incident) else []
+    else:
+        moments += [incident.again_at] if incident.again_at is not None and _told(incident) else []
+        for index, step in enumerate(steps_of(incident, telling)):
+            number = 1 + max(_repeat_at(step, _base(incident), now), _newest(incident, index))
+            if number == 0 or step.repeat_s:
+                moments.append(_moment(step, _base(incident), number))
+    return [moment for moment in moments if moment > now]
+
+
+def is_settled(incident: Incident) -> bool:
+    """Say whether nothing more is to be told of an incident that is over: whoever was told of it heard that it is."""
+    cleared = {notice.route for notice in incident.notices if OVER in notice.id}
+    return not any(notice.state in OPEN for notice in incident.notices) and _told(incident) <= cleared
+
+
+def is_wanted(due: Due, incident: Incident) -> bool:
+    """Say whether a notice still says how things are, by the newest version of its incident."""
+    if due.event == "resolved":
+        return incident.resolved_at is not None
+    return incident.resolved_at is None and incident.acked_at is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vigil.core.model import Exit, Fact, IncidentKind, Message, Notice, ProcessId, Spec, Transcript
+from vigil.core.reactions import Reaction
 from vigil.core.roles import Manifest
 from vigil.core.said import Hook, Said
 
@@ -237,6 +238,39 @@ class Notified:
 
 
 @dataclass(frozen=True, slots=True)
+class Acked:
+    """A person knows of an incident: nobody needs to be told of it again."""
+
+    incident_id: str
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A route was tried outside of any incident, and delivers."""
+
+    route: str
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What the configuration says of incidents: which routes there are, and what is to be done about what."""
+
+    routes: tuple[str, ...]
+    reactions: tuple[Reaction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReactionEnded:
+    """What became of a reaction that was carried out."""
+
+    incident_id: str
+    number: int  # of the reactions to this incident, from 0
+    outcome: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The outcome of ending a launch: everything of it is verified gone, or it is not."""
 
@@ -319,6 +353,10 @@ Event = (
     | Gap
     | Condition
     | Notified
+    | Acked
+    | Reached
+    | Configured
+    | ReactionEnded
     | Ended
     | Attended
     | Closed

@@ -12,9 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 from vigil.core.effects import LogEntry, SetTimer, Tell
 from vigil.core.escalate import SEVERITY
-from vigil.core.events import Condition, Notified
+from vigil.core.events import Acked, Condition, Notified, Reached
+from vigil.core.explain import explain
 from vigil.core.liveness import EPISODE_S
-from vigil.core.model import ALIVE, Axis, Cause, DoubtKind, Incident, IncidentKind, RuntimeKind, Session, State
+from vigil.core.model import (
+    ALIVE,
+    Axis,
+    Cause,
+    DoubtKind,
+    Evidence,
+    Incident,
+    IncidentKind,
+    Notice,
+    RuntimeKind,
+    Session,
+    State,
+)
+from vigil.core.outbox import GIVEN_UP as NOT_DELIVERED
+from vigil.core.outbox import SENDING, SENT, cancelled, interrupted
+from vigil.core.reactions import react_at, reaction_to
 from vigil.core.restart import HELD
 
 if TYPE_CHECKING:
@@ -27,6 +43,13 @@ BREAKER_S = 60.0
 DOWN = frozenset({State.CRASHED, State.FAILED, State.PENDING})
 GIVEN_UP = frozenset({State.FAILED, State.STOPPED, State.SUCCEEDED})  # nothing brings these back by itself
 NOTICES_KEPT = 100
+# What comes back so soon after it ended is the same incident, and whoever was told of it has not been told yet that it is over.
+# The time doubles with every one that opens within an hour of the last: what flaps slowly is told a few times and not for ever.
+SAME_S = 10.0
+LONGEST_SAME_S = 600.0
+REMEMBERED_S = 3600.0
+MARGIN_S = 1.0  # an all-clear is not sent while the word that it came back may still be on its way
+EVENTS = frozenset({IncidentKind.MASS_DEATH})  # something that happened at a moment: the next one is another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +168,7 @@ def forget(book: Book, session: Session, now: float) -> None:
     for key, incident in list(book.incidents.items()):
         kept = key in common and _holds_of_sibling(book, common[key], session)
         if (incident.session_id == session.id or key in common) and not kept:
-            resolve(book, key, f"{session.name} was removed", now)
+            resolve(book, key, f"{session.name} was removed", now, final=True)
 
 
 def count_wedged(book: Book, session: Session, shown: bool, now: float) -> None:
@@ -241,16 +264,92 @@ def condition(book: Book, event: Condition, now: float) -> None:
 
 
 def notified(book: Book, event: Notified, now: float) -> None:
-    """Write down what became of a notice."""
+    """Write down what became of a notice; what a route gave up is an incident of that route until it delivers again."""
     incident = book.find_incident(event.incident_id)
     if incident is None:
         return
-    others = tuple(notice for notice in incident.notices if notice.id != event.notice.id)
-    incident = replace(incident, notices=(*others, event.notice)[-NOTICES_KEPT:])
-    _keep(book, incident)
     notice = event.notice
-    _log(book, now, incident, "incident.notified", route=notice.route, state=notice.state, why=notice.why)
+    others = tuple(_overtaken(other, notice) for other in incident.notices if other.id != notice.id)
+    if (why := _why_unwanted(incident, notice)) is not None:
+        notice = cancelled(notice, why)
+    incident = replace(incident, notices=(*others, notice)[-NOTICES_KEPT:])
+    _keep(book, incident)
+    if notice.state == SENDING:
+        return
+    words = {"route": notice.route, "state": notice.state, "why": notice.why, "event": notice.event}
+    log(book, now, incident, "incident.notified", **words, attempts=notice.attempts, retry_at=notice.retry_at)
     book.do(Tell(incident))
+    if notice.state in NOT_DELIVERED and (book.routes is None or notice.route in book.routes):
+        _given_up(book, notice, now)
+    elif notice.state == SENT:
+        reached(book, Reached(notice.route), now)
+
+
+def _overtaken(other: Notice, notice: Notice) -> Notice:
+    """A repeat takes the place of the one before it that could not be delivered."""
+    step = notice.id.rpartition("/")[0]
+    same = other.route == notice.route and other.id.rpartition("/")[0] == step
+    return cancelled(other, "the next one took its place") if same else other
+
+
+def _why_unwanted(incident: Incident, notice: Notice) -> str | None:
+    if notice.event == "resolved":
+        return None if incident.resolved_at is not None else "it came back"
+    if incident.resolved_at is not None:
+        return "it is over"
+    return "it was acknowledged" if incident.acked_at is not None else None
+
+
+def _given_up(book: Book, notice: Notice, now: float) -> None:
+    route = notice.route
+    said = f": {notice.why}" if notice.why else ""
+    words = f"route {route} does not deliver, after {notice.attempts} attempts{said}; vigil notify test {route} tries it"
+    subject = f"route-{route}"
+    before = book.incidents.get(key_of(IncidentKind.UNDELIVERED, subject))
+    if before is not None:
+        _keep(book, replace(before, count=before.count + 1, why=words))
+    else:
+        open_incident(book, IncidentKind.UNDELIVERED, None, words, now, subject, about=(route,))
+
+
+def reached(book: Book, event: Reached, now: float) -> None:
+    """A route delivers: what it did not deliver before is no trouble any more."""
+    key = key_of(IncidentKind.UNDELIVERED, f"route-{event.route}")
+    if key in book.incidents:
+        resolve(book, key, f"route {event.route} delivers again", now)
+
+
+def acked(book: Book, event: Acked, now: float) -> None:
+    """A person knows of an incident: nobody is told of it again before it is over."""
+    incident = book.find_incident(event.incident_id)
+    if incident is None or incident.resolved_at is not None or incident.acked_at is not None:
+        return
+    notices = tuple(cancelled(notice, "it was acknowledged") for notice in incident.notices)
+    incident = replace(incident, acked_at=now, acked_by=event.actor, notices=notices)
+    _keep(book, incident)
+    log(book, now, incident, "incident.acked", actor=event.actor)
+    book.do(Tell(incident))
+
+
+def take_up(book: Book, now: float) -> None:
+    """A daemon took over: what was being sent or tried when the last one ended may have arrived, or been done."""
+    for incident in (*book.incidents.values(), *book.resolved.values()):
+        notices = tuple(interrupted(notice, now) for notice in incident.notices)
+        words = "the daemon ended meanwhile"
+        reactions = tuple(
+            replace(one, outcome="unknown", why=words) if one.outcome == "begun" else one for one in incident.reactions
+        )
+        if notices != incident.notices or reactions != incident.reactions:
+            _keep(book, replace(incident, notices=notices, reactions=reactions))
+    for incident in list(book.incidents.values()):
+        plan_reaction(book, incident, now)
+
+
+def plan_reaction(book: Book, incident: Incident, now: float) -> None:
+    """Ask for the moment of the next reaction to an incident, if there is one."""
+    reaction = reaction_to(incident, book.reactions)
+    if reaction is not None and incident.acked_at is None and incident.escalated_at is None:
+        book.do(SetTimer(incident.key, "react", max(now, react_at(incident, reaction))))
 
 
 def key_of(kind: IncidentKind, session_id: str = "host") -> str:
@@ -259,25 +358,64 @@ def key_of(kind: IncidentKind, session_id: str = "host") -> str:
 
 
 def open_incident(
-    book: Book, kind: IncidentKind, session: Session | None, why: str, now: float, subject: str | None = None
+    book: Book,
+    kind: IncidentKind,
+    session: Session | None,
+    why: str,
+    now: float,
+    subject: str | None = None,
+    about: tuple[str, ...] = (),
 ) -> None:
-    """Open an incident; one that is open already takes in what is new."""
-    key = key_of(kind, subject or session.id) if session else key_of(kind)
+    """Open an incident; one that is open already takes in what is new, and one that was over only just now is open again."""
+    key = key_of(kind, subject or (session.id if session else "host"))
     before = book.incidents.get(key)
     if before is not None:
         if before.why != why:
             _keep(book, replace(before, count=before.count + 1, why=why))
         return
-    incident = replace(_incident(kind, session, why, now), key=key)
-    while incident.id in book.resolved:  # it resolved and opens again within one moment
-        now += 0.000001
-        incident = replace(_incident(kind, session, why, now), key=key)
+    fresh = replace(_incident(kind, session, why, now, subject), key=key, about=about)
+    if session is not None:
+        fresh = replace(fresh, evidence=_evidence(session))
     if kind is IncidentKind.SATURATED and session is not None:
         role = book.role_of(session)
-        incident = replace(incident, deaths=session.deaths if role is None else role.deaths)
+        fresh = replace(fresh, deaths=session.deaths if role is None else role.deaths)
+    incident = opened(fresh, book.last_over(key))
+    if incident.reopened:
+        incident = replace(incident, deaths=fresh.deaths or incident.deaths)
     _keep(book, incident)
-    _log(book, now, incident, "incident.opened", why=why, severity=incident.severity.value)
+    log(book, now, incident, "incident.opened", why=why, severity=incident.severity.value, count=incident.count)
     book.do(Tell(incident))
+    plan_reaction(book, incident, now)
+
+
+def opened(fresh: Incident, before: Incident | None) -> Incident:
+    """Return what is open: the one before if it was over only just now; else a new one, which knows what was before it."""
+    if before is None or before.resolved_at is None or fresh.opened_at - before.resolved_at > REMEMBERED_S:
+        return fresh
+    now = fresh.opened_at
+    if before.over_at is not None and before.resolved_at <= now < before.over_at - MARGIN_S:
+        return replace(
+            before,
+            resolved_at=None,
+            resolution="",
+            over_at=None,
+            count=before.count + 1,
+            why=fresh.why,
+            reopened=before.reopened + 1,
+            again_at=now + same_s(before),
+        )
+    fresh = replace(fresh, flaps=before.flaps + 1, spent=before.spent + len(before.reactions))
+    # It resolved and opens again within one moment: another one all the same, with an id of its own.
+    return replace(fresh, id=f"{fresh.id}-{fresh.flaps}") if fresh.id == before.id else fresh
+
+
+def same_s(incident: Incident) -> float:
+    """Return how soon an incident must come back to be the same one."""
+    return min(LONGEST_SAME_S, SAME_S * 2.0 ** min(incident.flaps, 16))
+
+
+def _evidence(session: Session) -> tuple[Evidence, ...]:
+    return tuple(Evidence(proof.source, f"{proof.fact}: {proof.value}") for proof in explain(session).evidence)
 
 
 def host_incident(kind: IncidentKind, why: str, at: float) -> Incident:
@@ -285,10 +423,11 @@ def host_incident(kind: IncidentKind, why: str, at: float) -> Incident:
     return _incident(kind, None, why, at)
 
 
-def _incident(kind: IncidentKind, session: Session | None, why: str, at: float) -> Incident:
+def _incident(kind: IncidentKind, session: Session | None, why: str, at: float, subject: str | None = None) -> Incident:
+    whose = session.id if session else subject or "host"
     return Incident(
-        id=f"i-{session.id if session else 'host'}-{kind}-{int(at * 1_000_000):x}",
-        key=key_of(kind, session.id) if session else key_of(kind),
+        id=f"i-{whose}-{kind}-{int(at * 1_000_000):x}",
+        key=key_of(kind, whose),
         kind=kind,
         severity=SEVERITY[kind],
         session_id=session.id if session else None,
@@ -305,12 +444,20 @@ def say_anew(book: Book, key: str, why: str) -> None:
         book.do(Tell(book.incidents[key]))
 
 
-def resolve(book: Book, key: str, resolution: str, now: float) -> None:
-    """Resolve an open incident: its condition is over."""
+def resolve(book: Book, key: str, resolution: str, now: float, final: bool = False) -> None:
+    """Resolve an open incident: its condition is over; one that cannot come back is so for good."""
     before = book.incidents[key]
-    incident = replace(before, resolved_at=max(now, before.opened_at), resolution=resolution)
+    resolved_at = max(now, before.opened_at)
+    final = final or before.kind in EVENTS
+    incident = replace(
+        before,
+        resolved_at=resolved_at,
+        resolution=resolution,
+        over_at=resolved_at if final else resolved_at + same_s(before) + MARGIN_S,
+        notices=tuple(cancelled(notice, "it is over") for notice in before.notices),
+    )
     _keep(book, incident)
-    _log(book, now, incident, "incident.resolved", resolution=resolution)
+    log(book, now, incident, "incident.resolved", resolution=resolution)
     book.do(Tell(incident))
 
 
@@ -318,6 +465,7 @@ def _keep(book: Book, incident: Incident) -> None:
     book.keep_incident(incident)
 
 
-def _log(book: Book, at: float, incident: Incident, kind: str, **data: Any) -> None:
+def log(book: Book, at: float, incident: Incident, kind: str, **data: Any) -> None:
+    """Say in the event log what happened to an incident."""
     words = {"incident": incident.id, "kind": incident.kind.value, **data}
     book.change.log.append(LogEntry(at, kind, incident.session_id, incident.session, data=words))

@@ -9,15 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vigil.core import asked, dying, ending, hearing, incidents, launching, messages, observing, shifts, teams, waiting, waking
+from vigil.core import (
+    asked,
+    dying,
+    ending,
+    hearing,
+    incidents,
+    launching,
+    messages,
+    observing,
+    reacting,
+    shifts,
+    teams,
+    waiting,
+    waking,
+)
 from vigil.core.book import GRACE_S, Book, Change
 from vigil.core.effects import Effect
 from vigil.core.events import (
+    Acked,
     Applied,
     Asked,
     Attended,
     Closed,
     Condition,
+    Configured,
     Declared,
     Ended,
     Event,
@@ -37,6 +53,8 @@ from vigil.core.events import (
     Notified,
     Observed,
     Orphaned,
+    Reached,
+    ReactionEnded,
     Resumed,
     RuntimeEnded,
     ShiftAborted,
@@ -81,6 +99,10 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Noted: observing.noted,
     Condition: incidents.condition,
     Notified: incidents.notified,
+    Acked: incidents.acked,
+    Reached: incidents.reached,
+    Configured: reacting.configured,
+    ReactionEnded: reacting.ended,
     TimerFired: waiting.timer_fired,
     Resumed: waiting.resumed,
 }

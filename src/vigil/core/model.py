@@ -401,8 +401,22 @@ class Notice:
 
     id: str
     route: str
-    state: str  # sent or failed
+    state: str  # sending, sent, retrying, failed, unknown or cancelled (core/outbox.py)
     at: float
+    why: str = ""
+    event: str = "opened"  # what it says: opened, reminder, again, escalated or resolved
+    attempts: int = 1
+    unsure: int = 0  # attempts that may have arrived all the same
+    retry_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reacted:
+    """One reaction to an incident, and what became of it."""
+
+    at: float
+    do: str
+    outcome: str  # begun, done, refused, failed or unknown
     why: str = ""
 
 
@@ -424,6 +438,16 @@ class Incident:
     resolution: str = ""
     notices: tuple[Notice, ...] = ()
     deaths: tuple[str, ...] = ()  # the last ones that led to it, the newest last
+    evidence: tuple[Evidence, ...] = ()  # what was known of its session when it opened
+    acked_by: str = ""
+    about: tuple[str, ...] = ()  # the routes that cannot be reached, where it is that
+    over_at: float | None = None  # from when on it is over for good: what comes back before is the same one
+    reopened: int = 0  # how often it came back so
+    again_at: float | None = None  # it came back, and is said again if it lasts until then
+    flaps: int = 0  # how many of the same there were before it, each soon after the last
+    escalated_at: float | None = None  # what was to be done about it was done in vain: it is urgent since
+    reactions: tuple[Reacted, ...] = ()
+    spent: int = 0  # reactions to those of the same before it
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigil.core import hearing, incidents, pulses, shifts, summary
+from vigil.core import hearing, incidents, pulses, reacting, shifts, summary
 from vigil.core.book import DOUBTED, Book
 from vigil.core.charging import comes_back_by_itself, forgive, forgive_role, steady_at
 from vigil.core.doubting import look_again
@@ -30,6 +30,8 @@ def timer_fired(book: Book, event: TimerFired, now: float) -> None:
         TIMERS[event.kind](book, session, now)
     elif role is not None:
         ROLE_TIMERS[event.kind](book, role, now)
+    elif event.kind == "react":
+        reacting.react(book, event.session_id, now)
 
 
 def hold_over(book: Book, session: Session, now: float) -> None:
@@ -121,6 +123,7 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
     book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
     for incident in [incident for incident in book.incidents.values() if incident.opened_at > now]:
         book.keep_incident(replace(incident, opened_at=now))  # the clock was set back: nobody waits for a moment long past
+    incidents.take_up(book, now)
     for incident in (*book.incidents.values(), *book.resolved.values()):
         book.do(Tell(incident))
     for session in stored:

@@ -14,6 +14,7 @@ from vigil.agents.adapter import Adapter
 from vigil.agents.adapters import adapter_of
 from vigil.config.loading import ConfigFile, ConfigRefused
 from vigil.core.events import Exited, Gap, Launched, Noted, Resumed
+from vigil.core.incidents import REMEMBERED_S
 from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, IncidentKind, RuntimeKind, Session, State
 from vigil.core.said import Said
@@ -26,6 +27,7 @@ from vigil.daemon.conversations import Conversations
 from vigil.daemon.coroner import Coroner
 from vigil.daemon.deathwatch import DeathWatch, roles_of
 from vigil.daemon.delivery import Delivery, Texts
+from vigil.daemon.details import Details
 from vigil.daemon.diagnosing import Diagnoser
 from vigil.daemon.dialogs import Dialogs
 from vigil.daemon.environments import Environments
@@ -40,6 +42,7 @@ from vigil.daemon.log import log
 from vigil.daemon.looking import Looker
 from vigil.daemon.operations import Operations
 from vigil.daemon.outputs import Outputs
+from vigil.daemon.reactor import Reactor
 from vigil.daemon.recorder import Recorder, shown
 from vigil.daemon.screens import Screens
 from vigil.daemon.secrets import Secrets
@@ -62,6 +65,7 @@ READ_S = 1.5
 OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # seen by whoever has them
 OVER = frozenset({State.STOPPED, State.SUCCEEDED})
 OLD_S = 86400.0
+DRAIN_S = 2.0
 CONFIG_BEATS = 5  # seconds until a changed configuration is taken in; `run` takes it in at once
 
 
@@ -79,7 +83,8 @@ class Daemon:
         self._booted = known.get("boot") != self._boot
         self.clock.anchor(home.path / "clock.json", self._boot)
         self.started_at = self.clock.now()
-        sessions, incidents = store.read_sessions(), [*store.read_incidents(), *store.read_untold()]
+        over = store.read_untold(self.started_at - REMEMBERED_S)
+        sessions, incidents = store.read_sessions(), [*store.read_incidents(), *over]
         roles = store.read_roles()
         self.machine = Machine(sessions, incidents, roles)
         self.feed = Feed(store)
@@ -129,7 +134,8 @@ class Daemon:
         screens = Screens(home, self.runtimes[RuntimeKind.TMUX])
         self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
         self.diagnoser = Diagnoser(self.machine, self.clock, feed, lambda: self.keeper.pid)
-        self.alarms = Alarms(self.clock, feed)
+        self.alarms = Alarms(self.clock, feed, self.supervisor.done, Details(home, secrets, self.machine.sessions.get).of)
+        self.reactor = Reactor(self.sending, feed)
         self.hooks = Hooks(home.spool, self.clock, feed, self._is_current, self.supervisor.done, self._read_hook)
         self._gaps = Gaps(self.clock.now)
         self.lateness = Lateness(self._beat)
@@ -144,6 +150,7 @@ class Daemon:
         self.supervisor.look = self.sweep.look
         self.supervisor.tell = self.alarms.tell
         self.supervisor.examine = self.coroner.examine
+        self.supervisor.react = self.reactor.react
         self.supervisor.on_slow_store = self._store_changed
         self.supervisor.missed_s = self._gaps.missed_s
         self.recorder = recorder
@@ -210,6 +217,8 @@ class Daemon:
     async def stopped(self) -> None:
         """Wait for the end and leave everything in order."""
         await self._stopping.wait()
+        await asyncio.to_thread(self.alarms.close)  # first: what is told now is written down
+        await self.supervisor.drained(DRAIN_S)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -218,7 +227,6 @@ class Daemon:
         self._sockets.close()
         self.hooks.close()
         self.listening.close()
-        await asyncio.to_thread(self.alarms.close)
         await self.supervisor.close()
         await self.watch.close()
         self.outputs.close()

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
-from vigil.core.escalate import Due, Ladder, due_notices, next_at
+from vigil.core.escalate import Due, Telling, due_notices, next_at
 from vigil.core.model import Incident, Notice
+from vigil.core.outbox import FAILED, SENT
 from vigil.daemon.heartbeat import Heartbeat
 
 KEY = "escalator"
@@ -32,9 +33,18 @@ class Known:
 
     def seen(self) -> Incident:
         """Return the incident as if the records of this life had come back; those that have come back prevail."""
-        recorded = {notice.id for notice in self.incident.notices}
-        missing = tuple(notice for notice in self.handed.values() if notice.id not in recorded)
-        return replace(self.incident, notices=self.incident.notices + missing)
+        recorded = {notice.id: notice.attempts for notice in self.incident.notices}
+        missing = {id_: notice for id_, notice in self.handed.items() if notice.attempts > recorded.get(id_, 0)}
+        kept = tuple(notice for notice in self.incident.notices if notice.id not in missing)
+        return replace(self.incident, notices=(*kept, *missing.values()))
+
+    def is_overtaken_by(self, incident: Incident) -> bool:
+        """Say whether an incident is this one, or what became of it: it resolves, and may come back."""
+        return _age(incident) >= _age(self.incident)
+
+
+def _age(incident: Incident) -> tuple[int, bool]:
+    return incident.reopened, incident.resolved_at is not None
 
 
 class Escalator:
@@ -45,16 +55,16 @@ class Escalator:
         self._now = now
         self._hand = hand  # called in the heartbeat's thread, and never under the lock
         self._lock = threading.Lock()
-        self._ladders: tuple[Ladder, ...] = ()
+        self._telling = Telling()
         self._known: dict[str, Known] = {}
         # What was handed out of incidents that are over, oldest first: their last records may still come back, one by one.
-        self._over: dict[str, dict[str, Notice]] = {}
+        self._over: dict[str, Known] = {}
         self._coming: list[tuple[float, str]] = []  # a heap of moments and incidents; one whose moment changed is in it twice
 
-    def use(self, ladders: tuple[Ladder, ...]) -> None:
-        """Escalate by these ladders from now on."""
+    def use(self, telling: Telling) -> None:
+        """Escalate by these ladders, and not in these hours, from now on."""
         with self._lock:
-            self._ladders = ladders
+            self._telling = telling
             for known in list(self._known.values()):
                 self._plan(known)
             self._arm()
@@ -62,16 +72,22 @@ class Escalator:
     def tell(self, incident: Incident) -> None:
         """Take the newest version of an incident: opened, changed, acknowledged or resolved. Returns at once."""
         with self._lock:
-            known = self._known.get(incident.id)
-            resolved = incident.id in self._over or (known is not None and known.incident.resolved_at is not None)
-            if resolved and incident.resolved_at is None:
-                return  # an incident resolves once: this version was overtaken
-            if known is None:
-                known = self._known[incident.id] = Known(incident, self._over.pop(incident.id, {}))
+            known = self._known.get(incident.id) or self._over.get(incident.id)
+            if known is not None and not known.is_overtaken_by(incident):
+                return
+            known = known or Known(incident)
+            self._over.pop(incident.id, None)
+            self._known[incident.id] = known
             known.incident = incident
             self._plan(known)
             if known.next_at is not None and known.next_at == self._earliest():
                 self._arm()  # else the alarm that is set comes first, or comes for nothing
+
+    def newest(self, incident_id: str) -> Incident | None:
+        """Return an incident in the newest version that was told."""
+        with self._lock:
+            known = self._known.get(incident_id) or self._over.get(incident_id)
+            return None if known is None else known.incident
 
     def forget(self, incident_id: str) -> None:
         """Hand out nothing more of an incident."""
@@ -88,7 +104,7 @@ class Escalator:
         refused = [(notice, why) for notice in due if (why := self._hand_out(notice)) is not None]
         with self._lock:
             for notice, _ in refused:
-                self._note(notice, "failed", self._now() + RETRY_S)
+                self._note(notice, FAILED, self._now() + RETRY_S)
             for known in woken:
                 if self._known.get(known.incident.id) is known:
                     self._plan(known)
@@ -116,16 +132,17 @@ class Escalator:
         return None
 
     def _take_due(self, known: Known, now: float) -> list[Due]:
-        known.handed = {id_: notice for id_, notice in known.handed.items() if notice.state == "sent" or notice.at > now}
-        taken = [replace(notice, incident=known.incident) for notice in due_notices(known.seen(), self._ladders, now)]
+        known.handed = {id_: notice for id_, notice in known.handed.items() if notice.state == SENT or notice.at > now}
+        taken = [replace(notice, incident=known.incident) for notice in due_notices(known.seen(), self._telling, now)]
         for notice in taken:
-            self._note(notice, "sent", now)
+            self._note(notice, SENT, now)
         return taken
 
     def _note(self, notice: Due, state: str, at: float) -> None:
         known = self._known.get(notice.incident.id)
         if known is not None:
-            known.handed[notice.notice_id] = Notice(notice.notice_id, notice.route, state, at)
+            attempts = 1 if notice.before is None else notice.before.attempts + 1
+            known.handed[notice.notice_id] = Notice(notice.notice_id, notice.route, state, at, attempts=attempts)
 
     def _hand_out(self, notice: Due) -> BaseException | None:
         try:
@@ -136,15 +153,15 @@ class Escalator:
 
     def _plan(self, known: Known) -> None:
         """Work out when an incident's next notice is due; one that is resolved and has none left is over."""
-        retries = [notice.at for notice in known.handed.values() if notice.state == "failed"]
-        coming = next_at(known.seen(), self._ladders, self._now())
+        retries = [notice.at for notice in known.handed.values() if notice.state == FAILED]
+        coming = next_at(known.seen(), self._telling, self._now())
         moment = min([*retries, *([] if coming is None else [coming])], default=None)
         if moment is not None and moment != known.next_at:
             heappush(self._coming, (moment, known.incident.id))
         known.next_at = moment
         if moment is None and known.incident.resolved_at is not None:
             del self._known[known.incident.id]
-            self._over[known.incident.id] = known.handed
+            self._over[known.incident.id] = known
             if len(self._over) > OVER:
                 del self._over[next(iter(self._over))]
 

@@ -26,12 +26,13 @@ from vigil.core.effects import (
     Look,
     Persist,
     Purge,
+    React,
     RepairSocket,
     SetTimer,
     Spawn,
     Tell,
 )
-from vigil.core.events import Declared, Ended, Event, Gap, LaunchFailed, Noted, TimerFired, Withdrawn
+from vigil.core.events import Declared, Ended, Event, Gap, LaunchFailed, Noted, ReactionEnded, TimerFired, Withdrawn
 from vigil.core.machine import Machine
 from vigil.core.model import Incident, Session, Wake
 from vigil.daemon.carry import Carrier
@@ -99,6 +100,7 @@ class Supervisor:
         self.look: Callable[[Session], Awaitable[None]]
         self.tell: Callable[[Incident], None]
         self.examine: Callable[[Examine], Awaitable[None]]
+        self.react: Callable[[React], Awaitable[None]]
         self.on_slow_store: Callable[[bool], None] = lambda _slow: None
         self.missed_s: Callable[[], float] = lambda: 0.0
         self.on_handled: Callable[[float, Event, list[Effect] | str], None] = lambda _now, _event, _answer: None
@@ -148,6 +150,13 @@ class Supervisor:
                 self._handle_batch(self._take_batch())
                 if self._queue:
                     await asyncio.sleep(0)
+
+    async def drained(self, within_s: float) -> None:
+        """Wait until all that was fed is handled and written; not for long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self._queue or self._unwritten or self._writing is not None:
+                    await asyncio.sleep(0.01)
 
     async def close(self) -> None:
         """Stop acting; what is durable stays so."""
@@ -294,6 +303,9 @@ class Supervisor:
             self._start(self.examine(effect), None)
         elif isinstance(effect, RepairSocket):
             self._start(self._repair(effect), None)
+        elif isinstance(effect, React):
+            failed = ReactionEnded(effect.incident.id, effect.number, "failed", "internal error")
+            self._start(self.react(effect), failed)
         elif isinstance(effect, Tell):
             self.tell(effect.incident)
         elif isinstance(effect, Answer):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from vigil.core.outbox import Attempt
+
 WHY_CHARACTERS = 200
+DEADLINE_S = 30.0
 
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """What became of one attempt to deliver; a notice counts when it was delivered, not when it was tried (P12)."""
-
-    ok: bool
-    why: str = ""
+# What became of one attempt to deliver; a notice counts when it was delivered, not when it was tried (P12).
+Delivery = Attempt
 
 
 class Route(Protocol):

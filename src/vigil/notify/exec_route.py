@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vigil.command import Answer, run_command
-from vigil.notify.contract import WHY_CHARACTERS, Delivery
+from vigil.notify.contract import DEADLINE_S, WHY_CHARACTERS, Delivery
 from vigil.redact import Redactor, secrets_of
 from vigil.text import decode, one_line, plain
+
+# By these a command says that trying again is no use: not found, and of sysexits.h usage, data, user, host, permission, setup.
+PERMANENT = frozenset({127, 64, 65, 67, 68, 77, 78})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +21,20 @@ class ExecRoute:
     """Runs a command for each notice; exit 0 within the deadline means that it was delivered."""
 
     argv: Sequence[str]
-    deadline_s: float = 30.0
+    deadline_s: float = DEADLINE_S
 
     def deliver(self, body: bytes) -> Delivery:
-        """Give the notice to the command, as one line."""
+        """Give the notice to the command, as one line; who is ended in the middle of it may have told somebody."""
         answer = run_command(self.argv, self.deadline_s, stdin=body + b"\n", limit_bytes=0)
         if answer.status == 0:
             return Delivery(True)
-        why = ": ".join(part for part in (_ending(answer), _last_line(answer.errors)) if part)
-        return Delivery(False, Redactor(secrets_of(self.argv, os.environ)).text(why)[:WHY_CHARACTERS])
+        why = ": ".join(part for part in (ending(answer), last_line(answer.errors)) if part)
+        hidden = Redactor(secrets_of(self.argv, os.environ)).text(why)[:WHY_CHARACTERS]
+        return Delivery(False, hidden, permanent=answer.status in PERMANENT, unsure=answer.status is None)
 
 
-def _ending(answer: Answer) -> str:
+def ending(answer: Answer) -> str:
+    """Return how a command ended, in words."""
     if answer.status is None:
         return answer.abandoned
     if answer.status > 0:
@@ -40,6 +45,7 @@ def _ending(answer: Answer) -> str:
         return f"ended by signal {-answer.status}"
 
 
-def _last_line(errors: bytes) -> str:
+def last_line(errors: bytes) -> str:
+    """Return the last line that says something."""
     lines = [one_line(line) for line in plain(decode(errors)).splitlines()]
     return next((line for line in reversed(lines) if line), "")

@@ -1,29 +1,51 @@
-"""Workers: a thread and a queue for each route, so that a dead route never holds up another (P6)."""
+"""Workers: a thread and a queue for each route, so that a dead route never holds up another (P6).
+
+A worker gathers for a moment before it delivers: what comes in a storm is one summary and not a hundred notices.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from vigil.core.escalate import Due
 from vigil.notify.contract import WHY_CHARACTERS, Delivery, Route
-from vigil.notify.message import message_of
+from vigil.notify.message import message_of, summary_of
 from vigil.text import one_line
 
 QUEUE_NOTICES = 10_000
+GATHER_S = 0.25  # after the first of them; in a storm as long as more come, but not for ever
+STORM = 5  # so many waiting at once are a storm
+STORM_QUIET_S = 0.5
+STORM_S = 3.0
+
+Compose = Callable[[Sequence[Due]], bytes]
+
+
+def compose(dues: Sequence[Due]) -> bytes:
+    """Return what is said of one notice, or of many at once; without details."""
+    return message_of(dues[0]) if len(dues) == 1 else summary_of(dues)
 
 
 class Workers:
     """Takes notices for all routes and tells what became of each, from whichever thread knows.
 
-    `told` must not raise and must not wait. Of a notice that still waits when the workers are closed nothing is told: it is
-    still due.
+    `told` must not raise and must not wait. `begin` is asked before an attempt, in the route's own thread: it takes its time to
+    write down what is about to be sent, and returns what is still to be. Of a notice that still waits when the workers are
+    closed nothing is told: it is still due.
     """
 
-    def __init__(self, told: Callable[[Due, Delivery], None]) -> None:
+    def __init__(
+        self,
+        told: Callable[[Due, Delivery], None],
+        begin: Callable[[list[Due]], list[Due]] = lambda dues: dues,
+        compose: Compose = compose,
+    ) -> None:
         self._told = told
+        self._begin = begin
+        self._compose = compose
         self._lock = threading.Lock()
         self._routes: dict[str, Route] = {}
         self._workers: dict[str, _Worker] = {}
@@ -48,9 +70,9 @@ class Workers:
         with self._lock:
             if self._closed:
                 return
-            why = self._take(due)
-        if why is not None:
-            self._tell(due, Delivery(False, why))
+            failed = self._take(due)
+        if failed is not None:
+            self._tell(due, failed)
 
     def close(self, within_s: float) -> None:
         """Take nothing more and work off what waits; what is not done in time is given up."""
@@ -66,22 +88,39 @@ class Workers:
             for worker in workers:
                 worker.retire()
 
-    def _take(self, due: Due) -> str | None:
+    def waiting(self) -> dict[str, int]:
+        """Return how many notices wait for each route that is at work."""
+        with self._lock:
+            return {name: len(worker) for name, worker in self._workers.items()}
+
+    def _take(self, due: Due) -> Delivery | None:
         """Put a notice into its route's queue, or say why not."""
         route = self._routes.get(due.route)
         if route is None:
-            return f"there is no route {due.route}"
+            return Delivery(False, f"there is no route {due.route}", permanent=True)
         worker = self._workers.get(due.route)
         if worker is None:
-            worker = _Worker(due.route, route, self._lock, self._tell)
+            worker = _Worker(due.route, route, self._lock, self._deliver)
             try:
                 worker.thread.start()
             except RuntimeError as error:
-                return str(error)
+                return Delivery(False, str(error))
             self._workers[due.route] = worker
         if not worker.put(due):
-            return f"{QUEUE_NOTICES} notices wait for {due.route} already"
+            return Delivery(False, f"{QUEUE_NOTICES} notices wait for {due.route} already")
         return None
+
+    def _deliver(self, route: Route, dues: list[Due]) -> None:
+        """Deliver what was gathered, in one piece, and tell of each; in the thread of the route."""
+        try:
+            dues = self._begin(dues)
+            if not dues:
+                return
+            delivery = route.deliver(self._compose(dues))
+        except BaseException as error:  # also SystemExit of a library: it would end the route's thread without a word
+            delivery = Delivery(False, one_line(f"{type(error).__name__}: {error}")[:WHY_CHARACTERS])
+        for due in dues:
+            self._tell(due, delivery)
 
     def _tell(self, due: Due, delivery: Delivery) -> None:
         try:
@@ -93,19 +132,22 @@ class Workers:
 class _Worker:
     """One route at work. All but its thread's own doing happens under the lock of all."""
 
-    def __init__(self, name: str, route: Route, lock: threading.Lock, tell: Callable[[Due, Delivery], None]) -> None:
+    def __init__(self, name: str, route: Route, lock: threading.Lock, deliver: Callable[[Route, list[Due]], None]) -> None:
         self.route = route
         self.thread = threading.Thread(target=self._run, name=f"route {name}", daemon=True)
-        self._tell = tell
+        self._deliver = deliver
         self._changed = threading.Condition(lock)
-        self._waiting: deque[Due] = deque()
+        self._waiting: deque[tuple[float, Due]] = deque()  # with the moments at which they came
         self._finishing = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
 
     def put(self, due: Due) -> bool:
         """Add to the queue, unless it is full."""
         if len(self._waiting) >= QUEUE_NOTICES:
             return False
-        self._waiting.append(due)
+        self._waiting.append((time.monotonic(), due))
         self._changed.notify()
         return True
 
@@ -116,24 +158,30 @@ class _Worker:
 
     def retire(self) -> list[Due]:
         """End after what is being delivered, and return what was waiting."""
-        left = list(self._waiting)
+        left = [due for _, due in self._waiting]
         self._waiting.clear()
         self.finish()
         return left
 
     def _run(self) -> None:
-        while (due := self._next()) is not None:
-            self._tell(due, _deliver(self.route, due))
+        while dues := self._next():
+            self._deliver(self.route, dues)
 
-    def _next(self) -> Due | None:
+    def _next(self) -> list[Due]:
+        """Wait for a notice and for what comes with it: one, or all of a storm; nothing when it is time to end."""
         with self._changed:
             while not self._waiting and not self._finishing:
                 self._changed.wait()
-            return self._waiting.popleft() if self._waiting else None
+            while self._waiting and not self._finishing and (left_s := self._gather_until() - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+            if len(self._waiting) < STORM:
+                return [self._waiting.popleft()[1]] if self._waiting else []
+            dues = [due for _, due in self._waiting]
+            self._waiting.clear()
+            return dues
 
-
-def _deliver(route: Route, due: Due) -> Delivery:
-    try:
-        return route.deliver(message_of(due))
-    except BaseException as error:  # also SystemExit of a library: it would end the route's thread without a word
-        return Delivery(False, one_line(f"{type(error).__name__}: {error}")[:WHY_CHARACTERS])
+    def _gather_until(self) -> float:
+        first, last = self._waiting[0][0], self._waiting[-1][0]
+        if len(self._waiting) < STORM:
+            return first + GATHER_S
+        return min(first + STORM_S, max(first + GATHER_S, last + STORM_QUIET_S))

@@ -17,6 +17,7 @@ from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from vigil.core.effects import LogEntry, Persist
+from vigil.core.escalate import is_settled
 from vigil.core.model import Death, Incident, Intent, Launch, Session
 from vigil.core.roles import Role
 from vigil.errors import VigilError
@@ -88,10 +89,23 @@ class Store:
         with self._readers.connect() as connection:
             return [_read(INCIDENT, body) for (body,) in connection.execute(query)]
 
-    def read_untold(self, limit: int = 200) -> list[Incident]:
-        """Read incidents that are over while somebody who was told of them may not have been told that."""
+    def read_untold(self, since: float, limit: int = 1000) -> list[Incident]:
+        """Read incidents that are over while somebody may not have been told that; and those that are only since then."""
         over = [incident for incident in self.read_incidents(everything=True, limit=limit) if incident.resolved_at is not None]
-        return [incident for incident in over if not _is_told(incident)]
+        return [incident for incident in over if not is_settled(incident) or (incident.resolved_at or 0.0) >= since]
+
+    def read_incident(self, incident_id: str) -> Incident | None:
+        """Read one incident."""
+        with self._readers.connect() as connection:
+            body = connection.execute(select(incidents.c.body).where(incidents.c.id == incident_id)).scalar()
+        return None if body is None else _read(INCIDENT, body)
+
+    def read_incident_events(self, incident: Incident, limit: int = 1000) -> list[StoredEvent]:
+        """Read what the event log says of an incident, in order."""
+        named = events.c.data.contains(json.dumps(incident.id), autoescape=True)
+        query = select(events).where(events.c.kind.startswith("incident."), named, events.c.at >= incident.opened_at - 1.0)
+        with self._readers.connect() as connection:
+            return [_event(row) for row in connection.execute(query.order_by(events.c.seq).limit(limit)).all()]
 
     def read_deaths(self, session_id: str | None = None, limit: int = 1000) -> list[Death]:
         """Read death records, newest first."""
@@ -141,10 +155,7 @@ class Store:
         query = query.order_by(events.c.seq.desc() if newest else events.c.seq)
         with self._readers.connect() as connection:
             rows = connection.execute(query).all()
-        found = [
-            StoredEvent(row.seq, LogEntry(row.at, row.kind, row.session_id, row.session, row.launch_id, json.loads(row.data)))
-            for row in rows
-        ]
+        found = [_event(row) for row in rows]
         return found[::-1] if newest else found
 
 
@@ -175,9 +186,9 @@ def _read(adapter: TypeAdapter[T], body: str) -> T:
         raise VigilError(f"a stored record cannot be read: {where}: {first['msg']}; vigil doctor says more") from None
 
 
-def _is_told(incident: Incident) -> bool:
-    routes = {notice.route for notice in incident.notices if notice.state == "sent" and "/resolved/" not in notice.id}
-    return routes <= {notice.route for notice in incident.notices if notice.state == "sent" and "/resolved/" in notice.id}
+def _event(row: Any) -> StoredEvent:
+    entry = LogEntry(row.at, row.kind, row.session_id, row.session, row.launch_id, json.loads(row.data))
+    return StoredEvent(row.seq, entry)
 
 
 def _old_incidents() -> Delete:

@@ -1,0 +1,123 @@
+"""Reactions: what may be done about an incident before somebody is called, to whom, and how often. Pure values and tables.
+
+Opt-in for each kind. Nothing is typed or ended where a person, progress or doubt is in the way (P2), and nothing follows from
+idleness alone: there is no incident of that kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vigil.core.model import ALIVE, Axis, Incident, IncidentKind, Session, State
+from vigil.core.quiet import is_of_team
+
+PROMPT, RESTART, HIBERNATE, RUN = "prompt", "restart", "hibernate", "run"
+BUSY = frozenset({"starting", "working", "thinking", "tool"})
+BUSY_S = 60.0  # who has said nothing for longer only looks busy
+LEFT_ALONE = frozenset({State.STOPPED, State.SUCCEEDED, State.PARKED})
+WALLS = frozenset({"limit", "auth"})
+
+# About which kinds each may be done. Nothing is typed into a question, and what is stuck is not known well enough to be ended.
+FOR: dict[str, frozenset[IncidentKind]] = {
+    PROMPT: frozenset({IncidentKind.STALLED, IncidentKind.TAINTED}),
+    RESTART: frozenset({IncidentKind.STALLED, IncidentKind.TAINTED, IncidentKind.SATURATED, IncidentKind.SERVER_DIED}),
+    HIBERNATE: frozenset({IncidentKind.STALLED, IncidentKind.TAINTED, IncidentKind.NEEDS_INPUT}),
+    RUN: frozenset(IncidentKind),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """What is done about incidents of a kind: after how long, how often in all, and with which pauses."""
+
+    kind: IncidentKind
+    do: str
+    budget: int = 2
+    after_s: float = 0.0
+    every_s: float = 300.0
+    text: str = ""  # of a prompt
+    command: tuple[str, ...] = ()  # of what is run
+    team: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that decides whether a reaction may be carried out."""
+
+    session: Session
+    do: str
+    now: float
+
+    @property
+    def alive(self) -> bool:
+        """Say whether there is somebody to be disturbed."""
+        return self.session.state in ALIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One row: what keeps a reaction from being carried out."""
+
+    why: str
+    holds: Callable[[Case], bool]
+
+
+def _is_busy(session: Session, now: float) -> bool:
+    activity = session.axes.get(Axis.ACTIVITY)
+    heard_at = max(session.last_activity_at or 0.0, activity.observed_at if activity is not None else 0.0)
+    return activity is not None and activity.value in BUSY and now - heard_at < BUSY_S
+
+
+def _waits_for_a_human(session: Session) -> bool:
+    activity = session.axes.get(Axis.ACTIVITY)
+    return bool(session.doing.asked) or (activity is not None and activity.value == "waiting-human")
+
+
+def _is_unclear(session: Session) -> bool:
+    process, server = session.axes.get(Axis.PROCESS), session.axes.get(Axis.SERVER)
+    unread = process is None or process.value in ("unknown", "failed")
+    return session.state in (State.SUSPECT, State.STUCK) or unread or (server is not None and server.value != "alive")
+
+
+REFUSALS = (  # The first row that holds decides.
+    Refusal("it is being ended", lambda case: case.session.state is State.ENDING),
+    Refusal("a person is attached to it", lambda case: case.session.attached > 0),
+    Refusal("it is not meant to run", lambda case: case.session.state in LEFT_ALONE),
+    Refusal("a launch now would meet the same wall", lambda case: _hold(case.session) in WALLS),
+    Refusal("it does not run", lambda case: case.do != RESTART and not case.alive),
+    Refusal("it is starting", lambda case: case.session.state is State.STARTING),
+    Refusal("what it is cannot be told", lambda case: case.alive and _is_unclear(case.session)),
+    Refusal("it is busy", lambda case: case.alive and _is_busy(case.session, case.now)),
+    Refusal("it waits for a person", lambda case: case.do == PROMPT and _waits_for_a_human(case.session)),
+)
+
+
+def _hold(session: Session) -> str:
+    return "" if session.hold is None else session.hold.reason
+
+
+def reaction_to(incident: Incident, reactions: tuple[Reaction, ...]) -> Reaction | None:
+    """Return what is to be done about an incident: a team's own goes first, then the first that names its kind."""
+    matching = [one for one in reactions if one.kind is incident.kind and (one.team is None or is_of_team(incident, one.team))]
+    return min(matching, key=lambda one: one.team is None, default=None)
+
+
+def why_not(session: Session | None, do: str, now: float) -> str | None:
+    """Return what keeps a reaction from being carried out on a session; None if nothing does."""
+    if do == RUN:
+        return None
+    if session is None:
+        return "its session is gone"
+    return next((row.why for row in REFUSALS if row.holds(Case(session, do, now))), None)
+
+
+def react_at(incident: Incident, reaction: Reaction) -> float:
+    """Return when the next reaction may follow."""
+    last = incident.reactions[-1].at + reaction.every_s if incident.reactions else 0.0
+    return max(incident.opened_at + reaction.after_s, last)
+
+
+def is_used_up(incident: Incident, reaction: Reaction) -> bool:
+    """Say whether nothing more is tried: the budget is that of the condition, also where it ended and came back."""
+    return incident.spent + len(incident.reactions) >= reaction.budget

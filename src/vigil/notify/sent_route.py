@@ -1,0 +1,95 @@
+"""Routes that the sender carries out: Apprise URLs, and webhooks with a signature.
+
+Each notice is a process with a deadline: a resolver, a proxy or a plugin that hangs is ended with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vigil.command import run_command
+from vigil.notify.contract import DEADLINE_S, WHY_CHARACTERS, Delivery
+from vigil.notify.exec_route import ending, last_line
+from vigil.notify.message import text_of, title_of
+from vigil.notify.sources import NoSecret, hide, lines_of, read_source
+from vigil.redact import Redactor
+from vigil.text import one_line
+
+SENDER = (sys.executable, "-I", str(Path(__file__).with_name("sender.py")))
+ANSWER_BYTES = 1 << 16
+SLACK_S = 2.0  # the sender gives up first, so that it can say why
+TYPES = {"urgent": "failure", "action": "warning", "warning": "info"}
+SIGNATURE, NOTICE = "X-Vigil-Signature", "X-Vigil-Notice"
+
+
+@dataclass(frozen=True, slots=True)
+class AppriseRoute:
+    """Hands notices to Apprise; `source` is a URL, or where to read one or several."""
+
+    source: str
+    deadline_s: float = DEADLINE_S
+
+    def deliver(self, body: bytes) -> Delivery:
+        """Send the notice as a title and a text."""
+        said = json.loads(body)
+        type_ = "success" if said["event"] in ("resolved", "test") else TYPES.get(said["severity"], "info")
+        return self._send({"title": title_of(said), "text": text_of(said), "type": type_})
+
+    def check(self) -> Delivery:
+        """Say whether Apprise understands the URLs; nothing is sent."""
+        return self._send({"check": True})
+
+    def _send(self, words: Mapping[str, Any]) -> Delivery:
+        try:
+            urls = lines_of(read_source(self.source))
+        except NoSecret as error:
+            return Delivery(False, str(error))
+        return send({"by": "apprise", "urls": urls, **words}, self.deadline_s, urls)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookRoute:
+    """Posts notices as JSON, signed with a secret where there is one."""
+
+    source: str
+    secret: str | None = None
+    deadline_s: float = DEADLINE_S
+
+    def deliver(self, body: bytes) -> Delivery:
+        """Post the notice; its signature is over the very bytes of the body."""
+        try:
+            url = read_source(self.source)
+            secret = None if self.secret is None else read_source(self.secret)
+        except NoSecret as error:
+            return Delivery(False, str(error))
+        headers = {"Content-Type": "application/json", "User-Agent": "vigil", NOTICE: str(json.loads(body)["notice"])}
+        if secret is not None:
+            headers[SIGNATURE] = signature_of(body, secret)
+        wanted = {"by": "webhook", "url": url, "body": body.decode("ascii"), "headers": headers}
+        return send(wanted, self.deadline_s, [url, *([secret] if secret else [])])
+
+
+def signature_of(body: bytes, secret: str) -> str:
+    """Return the HMAC of a body, as it stands in the header."""
+    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
+
+
+def send(wanted: Mapping[str, Any], deadline_s: float, secrets: list[str]) -> Delivery:
+    """Have the sender send something; what it says is shown without the secrets."""
+    order = json.dumps({**wanted, "timeout_s": max(1.0, deadline_s - SLACK_S)}).encode()
+    answer = run_command(SENDER, deadline_s, stdin=order, limit_bytes=ANSWER_BYTES)
+    try:
+        said = json.loads(answer.output)
+        ok, why, permanent, unsure = said["ok"], str(said["why"]), bool(said["permanent"]), bool(said["unsure"])
+    except (ValueError, KeyError, TypeError):
+        words = ": ".join(part for part in (ending(answer), last_line(answer.errors)) if part)
+        ok, why, permanent, unsure = False, words, False, answer.status is None
+    why = Redactor(secrets).text(hide(one_line(why), secrets))[:WHY_CHARACTERS]
+    return Delivery(ok is True, "" if ok else why, permanent, unsure)
