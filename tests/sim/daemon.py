@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tests.sim.adoption import adopt
+from tests.sim.notifier import TELLING
 from vigil.core.effects import Effect, Persist, SetTimer, Tell
-from vigil.core.events import Applied, Condition, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
-from vigil.core.incidents import host_incident
+from vigil.core.events import Applied, Condition, Configured, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
+from vigil.core.incidents import host_incident, opened
 from vigil.core.machine import Machine
 from vigil.core.model import IncidentKind, Session
 from vigil.core.roles import Role
@@ -84,7 +85,7 @@ class Daemon:
         self._begin()
         self.life += 1
         self.runs = True
-        stored, incidents = world.store.read_sessions(), world.store.read_incidents()
+        stored, incidents = world.store.read_sessions(), world.store.read_incidents(self.clock())
         self.machine = Machine(stored, incidents, roles := world.store.read_roles())
         self.known = {session.id: session for session in stored}
         self.roles = {role.key: role for role in roles}
@@ -96,6 +97,7 @@ class Daemon:
         world.carriers.begin()
         world.senses.begin()
         world.admission.begin()  # before anybody is launched
+        self._queue.append(Configured(TELLING.routes))
         self._queue.append(Resumed(booted))
         for session in stored:
             event = adopt(world, session)
@@ -162,10 +164,10 @@ class Daemon:
 
     def report(self, kind: IncidentKind, why: str) -> None:
         """Open an incident of the host at once, recorded after."""
-        incident = host_incident(kind, why, self.clock())
-        if not self._world.notifier.is_open(incident.key):  # else the one that is open takes it in
-            self._world.notifier.tell(incident)
-        self.feed(Condition(kind, True, why, incident.opened_at))
+        fresh = host_incident(kind, why, self.clock())
+        if not self._world.notifier.is_open(fresh.key):  # else the one that is open takes it in
+            self._world.notifier.tell(opened(fresh, self._world.notifier.last(fresh.key)))
+        self.feed(Condition(kind, True, why, fresh.opened_at))
 
     def over(self, kind: IncidentKind, why: str) -> None:
         """Resolve an incident of the host."""

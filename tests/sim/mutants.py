@@ -34,8 +34,10 @@ from vigil.core import (
     wake,
 )
 from vigil.core.events import (
+    Acked,
     Applied,
     Condition,
+    Configured,
     Heard,
     Interrupted,
     MemoryRead,
@@ -43,6 +45,8 @@ from vigil.core.events import (
     MessageSent,
     MessageTyped,
     Noted,
+    Reached,
+    ReactionEnded,
     RuntimeEnded,
     ShiftAborted,
     ShiftAsked,
@@ -57,8 +61,9 @@ SEEDS = 60  # a mutant that none of them notices has survived
 
 # Nothing produces these yet: the issues that bring them bring their mutants to life.
 NOT_YET = {Cause.STALLED}
-# A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; memory.
-UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent, Weighed}
+# A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; a
+# configuration without reactions, what people type to try a route, and memory.
+UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent, Weighed, Reached, Configured, ReactionEnded, Acked}
 HEARD_IN = {
     Condition: "killed",
     Interrupted: "killed",

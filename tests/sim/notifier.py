@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vigil.core.escalate import Due, Ladder, Step, due_notices, next_at
+from vigil.core.escalate import Due, Ladder, Step, Telling, due_notices, is_wanted, next_at
 from vigil.core.events import Notified
 from vigil.core.model import Incident, Notice, Severity
+from vigil.core.outbox import CANCELLED, SENDING, SENT, Attempt, Patience, begun, fate_of
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -17,6 +18,8 @@ LADDERS = (
     Ladder((Step("desk"), Step("phone", 900.0, 3600.0)), Severity.ACTION),
     Ladder((Step("desk"),), Severity.WARNING),
 )
+TELLING = Telling(LADDERS, routes=("phone", "desk"))
+PATIENCE = Patience(attempts=5, pause_s=10.0)
 DELIVERY_S = 0.2
 
 
@@ -40,7 +43,7 @@ class Notifier:
     def tell(self, incident: Incident) -> None:
         """Take the newest version of an incident."""
         known = self._known.get(incident.id)
-        if known is not None and known.resolved_at is not None and incident.resolved_at is None:
+        if known is not None and _age(known) > _age(incident):
             return  # that version was overtaken
         self._known[incident.id] = incident
         self._plan(incident.id)
@@ -49,20 +52,26 @@ class Notifier:
         """Say whether an incident of this key is being told."""
         return any(incident.key == key and incident.resolved_at is None for incident in self._known.values())
 
+    def last(self, key: str) -> Incident | None:
+        """Return the newest incident of a key."""
+        found = (incident for incident in self._known.values() if incident.key == key)
+        return max(found, key=lambda incident: (incident.opened_at, incident.reopened), default=None)
+
     def _seen(self, incident_id: str) -> Incident:
         """Return an incident as if what was handed out in this life had come back already."""
         incident = self._known[incident_id]
         handed = self._handed.get(incident_id)
         if not handed:
             return incident
-        recorded = {notice.id for notice in incident.notices}
-        missing = tuple(notice for notice in handed.values() if notice.id not in recorded)
-        return replace(incident, notices=incident.notices + missing) if missing else incident
+        recorded = {notice.id: notice.attempts for notice in incident.notices}
+        missing = {id_: notice for id_, notice in handed.items() if notice.attempts > recorded.get(id_, 0)}
+        kept = tuple(notice for notice in incident.notices if notice.id not in missing)
+        return replace(incident, notices=(*kept, *missing.values())) if missing else incident
 
     def _plan(self, incident_id: str) -> None:
         world = self._world
         now = world.daemon.clock()
-        coming = next_at(self._seen(incident_id), LADDERS, now)
+        coming = next_at(self._seen(incident_id), TELLING, now)
         if coming is None:
             self._alarm.pop(incident_id, None)
         elif self._alarm.get(incident_id) != coming:
@@ -75,16 +84,31 @@ class Notifier:
         del self._alarm[incident_id]
         world = self._world
         now = world.daemon.clock()
-        for due in due_notices(self._seen(incident_id), LADDERS, now):
-            self._handed.setdefault(incident_id, {})[due.notice_id] = Notice(due.notice_id, due.route, "sent", now)
+        for due in due_notices(self._seen(incident_id), TELLING, now):
+            notice = begun(due.before or Notice(due.notice_id, due.route, SENDING, now, event=due.event, attempts=0), now)
+            self._handed.setdefault(incident_id, {})[due.notice_id] = replace(notice, state=SENT)
             world.promises.handed_out(due, now)
-            world.daemon.later(DELIVERY_S, self._deliver, due)
+            world.daemon.later(0.0, self._begin, due, notice)
         self._plan(incident_id)
 
-    def _deliver(self, due: Due) -> None:
+    def _begin(self, due: Due, notice: Notice) -> None:
+        """Write down what is about to be sent, unless nobody needs it any more; that may wait behind others."""
+        world, wanted = self._world, is_wanted(due, self._known[due.incident.id])
+        world.daemon.feed(Notified(due.incident.id, notice if wanted else replace(notice, state=CANCELLED)))
+        if wanted:
+            world.daemon.later(DELIVERY_S, self._deliver, due, notice)
+
+    def _deliver(self, due: Due, notice: Notice) -> None:
         world = self._world
-        state = "failed" if self.down else "sent"
-        world.say("notice", due.event, due.route, due.incident.key, state)
-        if state == "sent":
+        attempt = Attempt(False, "nobody answers") if self.down else Attempt(True)
+        jitter = world.chances(f"jitter-{due.notice_id}-{notice.attempts}").uniform(-1.0, 1.0)
+        fate = fate_of(notice, attempt, PATIENCE, world.daemon.clock(), jitter)
+        world.say("notice", due.event, due.route, due.incident.key, fate.state)
+        if attempt.ok:
             world.promises.delivered(due)
-        world.daemon.feed(Notified(due.incident.id, Notice(due.notice_id, due.route, state, world.daemon.clock())))
+        world.daemon.feed(Notified(due.incident.id, fate))
+
+
+def _age(incident: Incident) -> tuple[int, bool]:
+    """An incident resolves, and may come back."""
+    return incident.reopened, incident.resolved_at is not None

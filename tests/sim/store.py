@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from vigil.core.effects import Persist
+from vigil.core.escalate import is_settled
+from vigil.core.incidents import REMEMBERED_S
 from vigil.core.model import Death, Incident, Intent, Session
 from vigil.core.roles import Role
 from vigil.store.store import INCIDENT, ROLE, SESSION
@@ -54,17 +56,10 @@ class Store:
         """Read every role as a new daemon does."""
         return [ROLE.validate_json(ROLE.dump_json(role)) for role in self.roles.values()]
 
-    def read_incidents(self) -> list[Incident]:
-        """Read the incidents that are open, or over and perhaps not told so."""
+    def read_incidents(self, now: float) -> list[Incident]:
+        """Read the incidents that are open, or over and perhaps not told so, or over only since a moment ago."""
         newest = list(self.incidents.values())
-        wanted = [i for i in newest if i.resolved_at is None] + [i for i in newest if i.resolved_at is not None][-UNTOLD_KEPT:]
-        return [INCIDENT.validate_json(INCIDENT.dump_json(incident)) for incident in wanted if not _is_told(incident)]
-
-
-def _is_told(incident: Incident) -> bool:
-    """Say whether everybody who was told of an incident was told that it is over."""
-    if incident.resolved_at is None:
-        return False
-    sent = [notice for notice in incident.notices if notice.state == "sent"]
-    cleared = {notice.route for notice in sent if "/resolved/" in notice.id}
-    return {notice.route for notice in sent} <= cleared
+        over = [i for i in newest if i.resolved_at is not None][-UNTOLD_KEPT:]
+        wanted = [i for i in newest if i.resolved_at is None]
+        wanted += [i for i in over if not is_settled(i) or now - (i.resolved_at or 0.0) <= REMEMBERED_S]
+        return [INCIDENT.validate_json(INCIDENT.dump_json(incident)) for incident in wanted]

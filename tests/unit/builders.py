@@ -237,8 +237,7 @@ class Stage:
 
     def restart(self) -> list[Effect]:
         """The daemon is killed; another one begins with what was durable."""
-        unresolved = [incident for incident in self.incidents.values() if incident.resolved_at is None]
-        self.machine = Machine(self.durable.values(), unresolved, self.roles.values())
+        self.machine = Machine(self.durable.values(), self.incidents.values(), self.roles.values())
         return self.tell(Resumed())
 
     def exit(self, **found: Any) -> list[Effect]:

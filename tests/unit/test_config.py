@@ -133,7 +133,6 @@ def test_the_example_of_the_interface_is_understood(write: Write) -> None:
         unsupported=(
             "watchdog: read, but nothing uses it yet",
             "reaper: read, but nothing uses it yet",
-            "routes.ops.url: notices by URL are not built in yet",
         ),
     )
 
@@ -158,7 +157,8 @@ def test_the_example_of_the_reference_page_is_understood(write: Write) -> None:
 
 def test_the_reference_page_names_every_key_and_every_word() -> None:
     page = DOCS.read_text("utf-8")
-    keys = {name for table in Table.__subclasses__() for name in table.model_fields if table is not File}
+    tables = [table for table in Table.__subclasses__() if table is not File]
+    keys = {field.alias or name for table in tables for name, field in table.model_fields.items()}
     words = {str(word) for kind in (RestartWhen, Severity, IncidentKind) for word in kind}
 
     assert [key for key in sorted(keys) if not re.search(rf"`([a-z\[\]]+\.)?{key}`|`\[+{key}", page) and key != "backoff"] == []
@@ -320,10 +320,10 @@ def test_a_size_in_words_is_exactly_that_number_of_bytes(size: int) -> None:
         ("[agents.claude]\nprocess = []", "agents.claude.process: must not be empty"),
         ("[agents.claude]\nprocess = ['']", "agents.claude.process[0]: must not be empty"),
         ("[routes.ops]\nurl = ''", "routes.ops.url: must not be empty"),
-        ("[routes.ops]", "routes.ops: needs exactly one of exec and url"),
-        ("[routes.ops]\nexec = ['a']\nurl = 'b'", "routes.ops: needs exactly one of exec and url"),
+        ("[routes.ops]", "routes.ops: needs exactly one of exec, url and webhook"),
+        ("[routes.ops]\nexec = ['a']\nurl = 'json://b'", "routes.ops: needs exactly one of exec, url and webhook"),
         ("[[ladder]]\nkind = 'stuck'", "ladder[0].steps: is missing"),
-        ("[[ladder]]\nsteps = []", "ladder[0]: needs a severity, a kind or both"),
+        ("[[ladder]]\nsteps = []", "ladder[0]: needs a severity, a kind, a team or several of these"),
         ("[[ladder]]\nseverity = 'high'\nsteps = []", 'ladder[0].severity: "high" is not urgent, action or warning'),
         ("[[ladder]]\nkind = 'stuck'\nsteps = [{}]", "ladder[0].steps[0].route: is missing"),
         (
@@ -371,13 +371,14 @@ def test_all_mistakes_are_told_at_once_and_none_hides_another(write: Write) -> N
         "config.toml: ladder[0].steps[0].after: -1 is out of range: 0 s to 24 h",
         'config.toml: ladder[0].steps[1].repeat: "0s" is out of range: 1 s to 24 h',
         'config.toml: ladder[0].steps[1].route: "opps" is no route; there are: ops, script, broken',
-        "config.toml: ladder[0]: needs a severity, a kind or both",
+        "config.toml: ladder[0]: needs a severity, a kind, a team or several of these",
         "config.toml: reaper.intervall: unknown key; did you mean interval?",
-        "config.toml: routes.broken.command: unknown key; there are: exec, url",
-        "config.toml: routes.broken: needs exactly one of exec and url",
+        "config.toml: routes.broken.command: unknown key; there are: "
+        "exec, url, webhook, secret, details, timeout, attempts, retry",
+        "config.toml: routes.broken: needs exactly one of exec, url and webhook",
         "config.toml: routes.ops.exec: 3 is not an array",
         "config.toml: routes.ops.url: must not be empty",
-        "config.toml: routes.ops: needs exactly one of exec and url",
+        "config.toml: routes.ops: needs exactly one of exec, url and webhook",
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.core.escalate import SEVERITY, Due, Ladder, Step, due_notices, next_at, steps_of
+from vigil.core.escalate import SEVERITY, Due, Ladder, Step, Telling, due_notices, next_at, steps_of
 from vigil.core.model import Incident, IncidentKind, Notice, Severity
 
 OPENED_AT = 1_700_000_000.0  # as large as real times are: sums are rounded as they will be
@@ -31,8 +31,8 @@ def make_incident(**changes: Any) -> Incident:
     return Incident(**(values | changes))
 
 
-def make_ladders(*steps: Step) -> tuple[Ladder, ...]:
-    return (Ladder(steps),)
+def make_ladders(*steps: Step) -> Telling:
+    return Telling((Ladder(steps),))
 
 
 def record(incident: Incident, due: list[Due], state: str = "sent") -> Incident:
@@ -81,14 +81,14 @@ OTHERS = (Ladder((Step("x"),), kind=IncidentKind.AUTH), Ladder((Step("x"),), sev
 def test_the_first_ladder_that_matches_decides_and_a_kind_goes_before_a_severity(
     ladders: tuple[Ladder, ...], route: str
 ) -> None:
-    assert [step.route for step in steps_of(make_incident(), ladders)] == [route]
+    assert [step.route for step in steps_of(make_incident(), Telling(ladders))] == [route]
 
 
 @pytest.mark.parametrize("ladders", [(), OTHERS])
 def test_an_incident_without_a_ladder_is_told_to_nobody(ladders: tuple[Ladder, ...]) -> None:
-    assert steps_of(make_incident(), ladders) == ()
-    assert due_notices(make_incident(), ladders, OPENED_AT + 1e6) == []
-    assert next_at(make_incident(), ladders, OPENED_AT + 1e6) is None
+    assert steps_of(make_incident(), Telling(ladders)) == ()
+    assert due_notices(make_incident(), Telling(ladders), OPENED_AT + 1e6) == []
+    assert next_at(make_incident(), Telling(ladders), OPENED_AT + 1e6) is None
 
 
 # While it is open
@@ -208,7 +208,7 @@ def test_an_incident_that_nobody_was_told_of_ends_without_a_word() -> None:
 def test_the_all_clear_goes_out_also_when_the_ladder_is_gone() -> None:
     incident = record(make_incident(), due_notices(make_incident(), make_ladders(OPS), OPENED_AT))
 
-    assert shown(due_notices(replace(incident, resolved_at=OPENED_AT + 9), (), OPENED_AT + 9)) == [
+    assert shown(due_notices(replace(incident, resolved_at=OPENED_AT + 9), Telling(), OPENED_AT + 9)) == [
         ("i1/resolved/ops", "ops", "resolved")
     ]
 
@@ -227,9 +227,7 @@ STATES = st.sampled_from(["sent", "failed"])
 
 
 @given(LADDERS, PAUSES, st.data())
-def test_a_notice_once_recorded_is_never_due_again(
-    ladders: tuple[Ladder, ...], pauses: list[float], data: st.DataObject
-) -> None:
+def test_a_notice_once_recorded_is_never_due_again(ladders: Telling, pauses: list[float], data: st.DataObject) -> None:
     incident, now = make_incident(), OPENED_AT
     for pause in pauses:
         now += pause
@@ -242,23 +240,19 @@ def test_a_notice_once_recorded_is_never_due_again(
 
 
 @given(LADDERS, PAUSES)
-def test_a_step_without_repeat_gives_exactly_one_notice_however_time_is_walked(
-    ladders: tuple[Ladder, ...], pauses: list[float]
-) -> None:
+def test_a_step_without_repeat_gives_exactly_one_notice_however_time_is_walked(ladders: Telling, pauses: list[float]) -> None:
     incident, now = make_incident(), OPENED_AT
     for pause in (*pauses, 10_000.0):
         now += pause
         incident = record(incident, due_notices(incident, ladders, now))
 
-    for index, step in enumerate(ladders[0].steps):
+    for index, step in enumerate(ladders.ladders[0].steps):
         told = [notice.id for notice in incident.notices if notice.id.startswith(f"i1/{index}/")]
         assert told == [f"i1/{index}/0"] if step.repeat_s is None else len(told) >= 1
 
 
 @given(LADDERS, PAUSES, STATES)
-def test_with_everything_recorded_the_next_moment_lies_ahead(
-    ladders: tuple[Ladder, ...], pauses: list[float], state: str
-) -> None:
+def test_with_everything_recorded_the_next_moment_lies_ahead(ladders: Telling, pauses: list[float], state: str) -> None:
     incident, now = make_incident(), OPENED_AT
     for pause in pauses:
         now += pause
@@ -268,9 +262,7 @@ def test_with_everything_recorded_the_next_moment_lies_ahead(
 
 
 @given(LADDERS, st.integers(1, 60))
-def test_walking_from_moment_to_moment_meets_a_notice_at_each_and_misses_none(
-    ladders: tuple[Ladder, ...], moments: int
-) -> None:
+def test_walking_from_moment_to_moment_meets_a_notice_at_each_and_misses_none(ladders: Telling, moments: int) -> None:
     incident = make_incident()
     now: float | None = next_at(incident, ladders, OPENED_AT)
     for _ in range(moments):
@@ -281,14 +273,14 @@ def test_walking_from_moment_to_moment_meets_a_notice_at_each_and_misses_none(
         incident = record(incident, due)
         now = next_at(incident, ladders, now)
 
-    for index in range(len(ladders[0].steps)):
+    for index in range(len(ladders.ladders[0].steps)):
         numbers = [int(notice.id.split("/")[2]) for notice in incident.notices if notice.id.startswith(f"i1/{index}/")]
         assert numbers == list(range(len(numbers)))
 
 
 @given(LADDERS, PAUSES, PAUSES, st.data())
 def test_after_its_resolution_each_route_that_was_told_hears_the_all_clear_once_and_nothing_else(
-    ladders: tuple[Ladder, ...], before: list[float], after: list[float], data: st.DataObject
+    ladders: Telling, before: list[float], after: list[float], data: st.DataObject
 ) -> None:
     incident, now = make_incident(), OPENED_AT
     for pause in before:
@@ -309,7 +301,7 @@ def test_after_its_resolution_each_route_that_was_told_hears_the_all_clear_once_
 
 
 @given(LADDERS, PAUSES)
-def test_a_route_hears_once_that_an_incident_opened(ladders: tuple[Ladder, ...], pauses: list[float]) -> None:
+def test_a_route_hears_once_that_an_incident_opened(ladders: Telling, pauses: list[float]) -> None:
     incident, now, heard = make_incident(), OPENED_AT, []
     for pause in pauses:
         now += pause

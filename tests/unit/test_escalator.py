@@ -12,33 +12,33 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from vigil.core.escalate import Due, Ladder, Step
+from vigil.core.escalate import Due, Ladder, Step, Telling
 from vigil.core.model import Incident, IncidentKind, Notice, Severity
 from vigil.daemon.clock import Clock
 from vigil.daemon.escalator import OVER, RETRY_S, Escalator
 from vigil.daemon.heartbeat import Heartbeat
 
 WAIT_S = 20.0
-AT_ONCE = (Ladder((Step("ops"),)),)
+AT_ONCE = Telling((Ladder((Step("ops"),)),))
 
 
 class Stage:
     """An escalator on a real heartbeat, and what it handed out, when."""
 
-    def __init__(self, ladders: tuple[Ladder, ...]) -> None:
+    def __init__(self, telling: Telling) -> None:
         self.heartbeat = Heartbeat()
         self.handed: list[tuple[float, Due]] = []
         self.refuses: Callable[[Due], bool] = lambda _: False
         self.skipped_s = 0.0  # time that passed while the monotonic clock stood still
         self._clock = Clock()
-        self._ladders = ladders
+        self._telling = telling
         self.escalator = self.begin()
         self.heartbeat.start()
 
     def begin(self) -> Escalator:
         """Return an escalator that knows nothing yet; it takes the place of one before."""
         escalator = Escalator(self.heartbeat, self.now, self._hand)
-        escalator.use(self._ladders)
+        escalator.use(self._telling)
         return escalator
 
     def now(self) -> float:
@@ -97,7 +97,7 @@ def make_stage() -> Iterator[Callable[..., Stage]]:
     stages: list[Stage] = []
 
     def make(*steps: Step) -> Stage:
-        stages.append(Stage((Ladder(steps),)))
+        stages.append(Stage(Telling((Ladder(steps),))))
         return stages[-1]
 
     yield make
@@ -469,7 +469,7 @@ def test_many_threads_may_tell_and_each_notice_still_goes_out_once(make_stage: M
         for incident in incidents:
             stage.escalator.tell(incident)
         for incident in incidents:
-            stage.escalator.use((Ladder((Step("ops"), Step("script", after_s=0.1))),))
+            stage.escalator.use(Telling((Ladder((Step("ops"), Step("script", after_s=0.1))),)))
             stage.escalator.tell(replace(incident, count=2))
 
     threads = [threading.Thread(target=tell_all, daemon=True) for _ in range(4)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -20,9 +21,9 @@ from tests.unit.builders import (
     saturated,
 )
 from vigil.core.effects import Effect, Tell
-from vigil.core.escalate import SEVERITY
-from vigil.core.events import Condition, Ended, Exited, Notified, TimerFired
-from vigil.core.incidents import NOTICES_KEPT, host_incident, key_of
+from vigil.core.escalate import SEVERITY, Ladder, Step, Telling, due_notices, next_at, steps_of
+from vigil.core.events import Acked, Condition, Configured, Ended, Exited, Notified, Reached, TimerFired
+from vigil.core.incidents import MARGIN_S, NOTICES_KEPT, REMEMBERED_S, SAME_S, host_incident, key_of
 from vigil.core.model import Cause, Incident, IncidentKind, Notice, Severity
 
 PASS_S = 10.0
@@ -499,3 +500,169 @@ def test_an_incident_from_the_future_counts_from_now_for_a_new_daemon() -> None:
 
     assert [(incident.kind, incident.opened_at) for incident in told_again] == [(IncidentKind.STUCK, stage.now)]
     assert [incident.opened_at for incident in stage.incidents.values()] == [stage.now]
+
+
+# What comes back
+
+
+def waits(stage: Stage, waiting: bool) -> list[Effect]:
+    return stage.hear("waiting-human" if waiting else "working")
+
+
+def last_told(effects: Iterable[Effect], kind: IncidentKind = IncidentKind.NEEDS_INPUT) -> Incident:
+    return [incident for incident in told(effects) if incident.kind is kind][-1]
+
+
+def test_a_condition_that_flaps_every_five_seconds_for_an_hour_is_one_incident_with_a_count() -> None:
+    stage, asked = running(), []
+    for _ in range(360):
+        asked += waits(stage, True)
+        stage.now += 5
+        asked += waits(stage, False)
+        stage.now += 5
+
+    assert len({incident.id for incident in told(asked)}) == 1
+    assert (last_told(asked).count, last_told(asked).reopened) == (360, 359)
+    assert [notice.event for notice in walk(told(asked))] == ["opened", "resolved"]
+
+
+def walk(versions: list[Incident]) -> list[Notice]:
+    """Live through the versions of one incident, by a ladder that tells at once; return what was told, all of it delivered."""
+    telling, notices = Telling((Ladder((Step("ops"),)),)), []
+    for version, later in zip(versions, [*versions[1:], None], strict=True):
+        now: float | None = max(version.opened_at, version.reopened_at or 0.0, version.resolved_at or 0.0)
+        until = 1e12 if later is None else max(later.reopened_at or 0.0, later.resolved_at or 0.0)
+        while now is not None and now < until:
+            seen = replace(version, notices=tuple(notices))
+            due = due_notices(seen, telling, now)
+            notices += [Notice(one.notice_id, one.route, "sent", now, event=one.event) for one in due]
+            now = next_at(replace(version, notices=tuple(notices)), telling, now)
+    return notices
+
+
+def test_what_comes_back_and_stays_is_told_again_to_those_who_know_of_it() -> None:
+    stage = running()
+    asked = [*waits(stage, True)]
+    stage.now += 20
+    asked += waits(stage, False)
+    stage.now += 5
+    asked += waits(stage, True)
+
+    notices = walk(told(asked))
+
+    assert [(notice.event, notice.at - 1000.0) for notice in notices[1:]] == [("again", 25 + stage_began(asked) + SAME_S)]
+    assert last_told(asked).count == 2
+
+
+def stage_began(effects: Iterable[Effect]) -> float:
+    return told(effects)[0].opened_at - 1000.0
+
+
+def test_what_comes_back_later_is_another_one_and_the_time_within_which_it_is_the_same_grows() -> None:
+    stage, ids, windows = running(), [], []
+    for _ in range(5):
+        ids.append(last_told(waits(stage, True)).id)
+        stage.now += 1
+        over = last_told(waits(stage, False))
+        assert over.resolved_at is not None and over.over_at is not None
+        windows.append(over.over_at - over.resolved_at - MARGIN_S)
+        stage.now = over.over_at
+
+    assert len(set(ids)) == 5
+    assert windows == [10, 20, 40, 80, 160]
+
+
+def test_an_hour_of_calm_is_forgotten() -> None:
+    stage = running()
+    waits(stage, True)
+    waits(stage, False)
+    stage.now += REMEMBERED_S + 1
+
+    assert last_told(waits(stage, True)).flaps == 0
+
+
+def test_the_memory_of_what_was_over_just_now_outlives_the_daemon() -> None:
+    stage = running()
+    first = last_told(waits(stage, True))
+    stage.now += 1
+    waits(stage, False)
+    stage.restart()
+    stage.now += 1
+
+    assert (again := last_told(waits(stage, True))).id == first.id
+    assert again.count == 2
+
+
+def test_an_incident_of_a_removed_session_is_over_for_that_reason_and_at_once() -> None:
+    stage = running()
+    waits(stage, True)
+
+    stage.ask("rm")
+    over = last_told(stage.end())
+
+    assert (over.resolution, over.over_at) == ("alpha was removed", over.resolved_at)
+    assert open_keys(stage) == []
+
+
+# A person knows
+
+
+def test_an_acknowledged_incident_stays_open_until_its_condition_ends() -> None:
+    stage = running()
+    incident = last_told(waits(stage, True))
+    retrying = Notice(f"{incident.id}/0/0", "ops", "retrying", stage.now, retry_at=stage.now + 5)
+    stage.tell(Notified(incident.id, retrying))
+
+    acked = last_told(stage.tell(Acked(incident.id, "alice")))
+
+    assert (acked.acked_at, acked.acked_by, acked.resolved_at) == (stage.now, "alice", None)
+    assert [notice.state for notice in acked.notices] == ["cancelled"]
+    assert told(stage.tell(Acked(incident.id, "bob"))) == []
+    assert last_told(waits(stage, False)).resolved_at == stage.now
+
+
+# Routes that do not deliver
+
+
+def fail(stage: Stage, incident: Incident, route: str, state: str = "failed") -> list[Effect]:
+    notice = Notice(f"{incident.id}/0/0", route, state, stage.now, "exit 1", attempts=3)
+    return stage.tell(Notified(incident.id, notice))
+
+
+@pytest.mark.parametrize("state", ["failed", "unknown"])
+def test_a_route_that_gave_up_is_an_incident_of_its_own_until_it_delivers(state: str) -> None:
+    stage = running()
+    stage.tell(Configured(("ops", "mail")))
+    incident = last_told(waits(stage, True))
+
+    opened = last_told(fail(stage, incident, "ops", state), IncidentKind.UNDELIVERED)
+    assert (opened.key, opened.about, opened.severity) == ("route-ops/undelivered", ("ops",), Severity.ACTION)
+    assert fail(stage, opened, "mail")  # which is the other one's
+    assert open_keys(stage) == ["route-mail/undelivered", "route-ops/undelivered", "s1/needs-input"]
+    assert stage.machine.incidents["route-ops/undelivered"].count == 1
+    fail(stage, incident, "ops", state)
+    assert stage.machine.incidents["route-ops/undelivered"].count == 2
+
+    stage.tell(Reached("ops"))
+    stage.tell(Configured(("ops",)))
+    assert open_keys(stage) == ["s1/needs-input"]
+
+
+def test_that_a_route_does_not_deliver_is_told_by_the_others() -> None:
+    about = replace(host_incident(IncidentKind.UNDELIVERED, "ops does not deliver", 1000.0), about=("ops",))
+    ladder = Ladder((Step("ops"), Step("mail", 60.0)), severity=Severity.ACTION)
+
+    assert steps_of(about, Telling((ladder,), routes=("ops", "mail"))) == (Step("mail", 0.0),)
+    assert steps_of(about, Telling((), routes=("ops", "mail", "phone"))) == (Step("mail"), Step("phone"))
+    assert steps_of(about, Telling((Ladder((), kind=IncidentKind.UNDELIVERED),), routes=("ops", "mail"))) == ()
+
+
+def test_what_was_being_sent_when_the_daemon_ended_is_sent_again_and_what_waited_goes_on() -> None:
+    stage = running()
+    incident = last_told(waits(stage, True))
+    stage.tell(Notified(incident.id, Notice(f"{incident.id}/0/0", "ops", "sending", stage.now)))
+
+    seen = last_told(stage.restart())
+
+    (notice,) = seen.notices
+    assert (notice.state, notice.unsure, notice.retry_at) == ("retrying", 1, stage.now)

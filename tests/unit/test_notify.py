@@ -15,8 +15,9 @@ import pytest
 
 from vigil.core.escalate import Due
 from vigil.core.model import Incident, IncidentKind, Severity
-from vigil.notify import Delivery, ExecRoute, Route, Workers, message_of
-from vigil.notify.workers import QUEUE_NOTICES
+from vigil.notify import Delivery, ExecRoute, Route, Workers, message_of, summary_of
+from vigil.notify.message import PLAIN, SHOWN
+from vigil.notify.workers import QUEUE_NOTICES, STORM
 
 PATIENT_S = 30.0  # nothing here needs as long
 
@@ -136,6 +137,7 @@ def test_a_notice_is_the_incident_as_the_interface_writes_it() -> None:
         "acked_at": None,
         "resolved_at": None,
         "why": "its server does not answer",
+        "resolution": "",
         "deaths": [],
     }
 
@@ -159,6 +161,21 @@ def test_whatever_an_incident_says_its_notice_is_one_line(why: str) -> None:
 
     assert b"\n" not in body
     assert json.loads(body)["why"] == why
+
+
+@pytest.mark.parametrize("kind", sorted(PLAIN))
+def test_words_of_an_agent_leave_the_host_only_with_details(kind: IncidentKind) -> None:
+    due = make_due(incident=make_incident(kind=kind, why="may I run rm -rf build?"))
+
+    assert "rm -rf" not in message_of(due).decode()
+    assert "rm -rf" not in summary_of([due, due]).decode()
+    assert json.loads(message_of(due, {"screen": ["> ok?"]}))["details"] == {"screen": ["> ok?"]}
+    assert json.loads(message_of(due, {}))["why"] == "may I run rm -rf build?"
+
+
+@pytest.mark.parametrize(("code", "permanent"), [(64, True), (77, True), (127, True), (1, False), (75, False), (126, False)])
+def test_a_command_says_by_its_exit_code_whether_trying_again_is_of_use(code: int, permanent: bool) -> None:
+    assert shell(f"exit {code}").deliver(b"{}").permanent is permanent
 
 
 # A command as a route
@@ -207,7 +224,7 @@ def test_why_is_at_most_two_hundred_characters() -> None:
 def test_a_command_that_hangs_is_given_up_at_its_deadline() -> None:
     delivery = shell("trap '' TERM; echo dialling >&2; while :; do sleep 0.05; done", deadline_s=3.0).deliver(b"{}")
 
-    assert delivery == Delivery(False, "no answer in 3 s: dialling")
+    assert delivery == Delivery(False, "no answer in 3 s: dialling", unsure=True)
 
 
 def test_a_command_that_is_missing_is_a_failed_delivery() -> None:
@@ -234,13 +251,53 @@ def test_a_notice_is_delivered_by_its_route_and_told_from_the_routes_thread(offi
 def test_notices_of_one_route_keep_their_order(office: Office) -> None:
     ops = Prompt()
     office.workers.use({"ops": ops})
-    handed = [make_due(number) for number in range(200)]
+    handed = [make_due(number) for number in range(STORM - 1)]
 
     for due in handed:
         office.workers.hand(due)
 
     assert [office.next_told() for _ in handed] == [(due, Delivery(True)) for due in handed]
     assert ops.delivered == [due.notice_id for due in handed]
+
+
+def test_a_storm_is_one_summary_to_each_route_and_each_notice_has_its_fate(office: Office) -> None:
+    ops, mail = Prompt(), Prompt()
+    office.workers.use({"ops": ops, "mail": mail})
+    handed = [make_due(number, route) for number in range(100) for route in ("ops", "mail")]
+
+    for due in handed:
+        office.workers.hand(due)
+
+    told = [office.next_told() for _ in handed]
+    assert {due.notice_id for due, _ in told} == {due.notice_id for due in handed}
+    assert all(delivery.ok for _, delivery in told)
+    assert [len(route.delivered) for route in (ops, mail)] == [1, 1]
+
+
+def test_a_summary_says_how_many_of_what_and_is_the_same_when_it_is_made_again() -> None:
+    stuck = [make_due(number) for number in range(98)]
+    over = [Due(f"i2/{n}", "ops", "resolved", make_incident(id=f"i2{n}", kind=IncidentKind.NEEDS_INPUT)) for n in range(2)]
+
+    said = json.loads(summary_of([*stuck, *over]))
+
+    assert (said["event"], said["count"], said["severity"]) == ("summary", 100, "urgent")
+    assert said["kinds"] == {"stuck": 98, "over: needs-input": 2}
+    assert said["notices"] == [due.notice_id for due in (*stuck, *over)]
+    assert len(said["incidents"]) == SHOWN
+    assert json.loads(summary_of([*over, *stuck]))["notice"] == said["notice"]
+
+
+def test_what_is_no_longer_wanted_when_its_turn_comes_is_not_delivered(hanging: Hanging) -> None:
+    told: queue.Queue[str] = queue.Queue()
+    workers = Workers(lambda due, _: told.put(due.notice_id), lambda dues: [due for due in dues if "2" not in due.notice_id])
+    workers.use({"ops": hanging})
+    for number in (0, 2, 3):
+        workers.hand(make_due(number))
+    hanging.let_go.set()
+
+    assert [told.get(timeout=PATIENT_S) for _ in range(2)] == ["i1:ops:0", "i1:ops:3"]
+    workers.close(PATIENT_S)
+    assert told.empty()
 
 
 def test_a_real_command_is_a_route_like_any(office: Office, tmp_path: Path) -> None:
@@ -258,7 +315,7 @@ def test_a_route_that_nobody_knows_has_failed_before_hand_returns(office: Office
     office.workers.hand(make_due(1, "nowhere"))
 
     assert not office.nothing_more()
-    assert office.next_told() == (make_due(1, "nowhere"), Delivery(False, "there is no route nowhere"))
+    assert office.next_told() == (make_due(1, "nowhere"), Delivery(False, "there is no route nowhere", permanent=True))
 
 
 def test_a_hanging_route_holds_up_neither_another_nor_the_caller(office: Office, hanging: Hanging) -> None:
@@ -354,7 +411,7 @@ def test_what_waits_for_a_route_that_was_removed_has_failed(office: Office, hang
 
     office.workers.use({})
 
-    assert office.next_told() == (make_due(1), Delivery(False, "there is no route ops"))
+    assert office.next_told() == (make_due(1), Delivery(False, "there is no route ops", permanent=True))
 
 
 def test_a_route_that_is_the_same_keeps_its_worker(office: Office) -> None:
@@ -384,7 +441,8 @@ def test_closing_works_off_what_waits(office: Office) -> None:
 
     office.workers.close(PATIENT_S)
 
-    assert len(ops.delivered) == 50
+    assert {office.next_told()[0].notice_id for _ in range(50)} == {make_due(number).notice_id for number in range(50)}
+    assert len(ops.delivered) == 1
     assert not any(thread.name == "route ops" for thread in threading.enumerate())
 
 

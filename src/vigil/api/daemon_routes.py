@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 
 from vigil import __version__
 from vigil.api.access import TheDaemon, may_change
+from vigil.api.incident_views import reached_nobody, routes_view
 from vigil.errors import VigilError
 from vigil.moments import rfc3339
 
@@ -35,7 +36,8 @@ async def status(daemon: TheDaemon) -> dict[str, Any]:
             {"agent": agent, "name": name, "count": count} for (agent, name), count in daemon.listening.unknown.most_common()
         ],
         "incidents": len(daemon.supervisor.incidents),
-        "routes": daemon.alarms.routes(),
+        "routes": routes_view(daemon.alarms.routes(), daemon.supervisor.incidents.values()),
+        "untold": [incident.id for incident in daemon.supervisor.incidents.values() if reached_nobody(incident)],
         "config": {"path": str(daemon.config.path), "problem": daemon.config.problem},
         "keeper_wedged": daemon.keeper.wedged,
         "store_trouble": daemon.supervisor.store_trouble,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vigil.api.views import incident_view
-from vigil.core.model import Incident
+from vigil.core.model import Incident, IncidentKind
+from vigil.core.outbox import CANCELLED, GIVEN_UP
 from vigil.moments import rfc3339
 from vigil.store.store import StoredEvent
 
@@ -25,6 +26,18 @@ def incident_detail(incident: Incident, events: Sequence[StoredEvent]) -> dict[s
         ],
         "timeline": [_line(stored) for stored in events],
     }
+
+
+def routes_view(routes: list[dict[str, Any]], incidents: Iterable[Incident]) -> list[dict[str, Any]]:
+    """Return the routes, each with what is the matter with it."""
+    trouble = {route: one.why for one in incidents if one.kind is IncidentKind.UNDELIVERED for route in one.about}
+    return [{**route, "trouble": trouble.get(route["name"])} for route in routes]
+
+
+def reached_nobody(incident: Incident) -> bool:
+    """Say whether somebody should know of an incident, and every route gave up."""
+    states = {notice.state for notice in incident.notices}
+    return bool(states) and states <= GIVEN_UP | {CANCELLED} and bool(states & GIVEN_UP) and incident.acked_at is None
 
 
 def _line(stored: StoredEvent) -> dict[str, Any]:

@@ -26,24 +26,28 @@ def page(incident: Json) -> Iterator[str]:
         yield ""
         yield "evidence when it opened"
         for line in incident["evidence"]:
-            yield one_line(f"  {line['text']} ({line['source']})")
+            yield _indent(f"{line['text']} ({line['source']})")
     yield ""
     yield "what happened"
     for line in incident["timeline"]:
         tell = LINES.get(line["what"])
         words = tell(line["data"]) if tell is not None else f"{line['what']} {line['data']}"
-        yield one_line(f"  {line['at']}  {words}")
+        yield _indent(f"{line['at']} {words}")
     waiting = [notice for notice in incident["notices"] if notice["state"] in ("sending", "retrying")]
     for notice in waiting:
         when = f"tried again at {notice['retry_at']}" if notice["retry_at"] else "being sent"
-        yield one_line(f"  not yet               {notice['event']} to {notice['route']}: {when}")
+        yield _indent(f"{notice['event']} to {notice['route']} is {when}")
     if incident["resolved_at"] is None and incident["acked_at"] is None:
         yield ""
         yield f"vigil ack {incident['id']} ends its reminders"
 
 
 def _row(label: str, words: str) -> str:
-    return one_line(f"  {label:<{LABEL}}{words}")
+    return f"  {label:<{LABEL}}{one_line(words)}"
+
+
+def _indent(words: str) -> str:
+    return f"  {one_line(words)}"
 
 
 def _state(incident: Json) -> str:

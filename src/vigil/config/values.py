@@ -33,7 +33,7 @@ class RouteConfig:
     secret: str | None = None  # of a webhook's signature; the same
     details: bool = False  # words of agents may leave the host by it
     deadline_s: float = 30.0
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
 
     @property
     def by(self) -> str:

@@ -7,7 +7,7 @@ the same one, and what was recorded under it is never due again but by its own r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vigil.core.model import Incident, IncidentKind, Notice, Severity
 from vigil.core.outbox import OPEN, RETRYING, TOLD
@@ -99,6 +99,8 @@ def steps_of(incident: Incident, telling: Telling) -> tuple[Step, ...]:
     if incident.kind is not IncidentKind.UNDELIVERED or (found is not None and not found.steps):
         return steps
     left = tuple(step for step in steps if step.route not in incident.about)
+    first_s = min((step.after_s for step in left), default=0.0)  # whoever should have known at once hears it at once
+    left = tuple(replace(step, after_s=step.after_s - first_s) for step in left)
     return left or tuple(Step(route) for route in telling.routes if route not in incident.about)
 
 
@@ -132,14 +134,14 @@ def _due(incident: Incident, telling: Telling, now: float) -> list[Due]:
 
 
 def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
-    told = _told(incident)
+    told, first = _told(incident), "opened"
+    if incident.escalated_at is not None:  # everybody hears of that once
+        told, first = {notice.route for notice in incident.notices if notice.event == "escalated"}, "escalated"
     due = []
     for index, step in enumerate(steps_of(incident, telling)):
         number = _repeat_at(step, _base(incident), now)
         if number > _newest(incident, index):
-            event = "reminder" if step.route in told else "opened"
-            if incident.escalated_at is not None and number == 0:
-                event = "escalated"
+            event = "reminder" if step.route in told else first
             due.append(Due(f"{_step_id(incident, index)}/{number}", step.route, event, incident))
             told.add(step.route)
     return due
@@ -163,11 +165,12 @@ def _all_clears(incident: Incident, now: float) -> list[Due]:
 
 
 def _told_again(incident: Incident, now: float) -> list[Due]:
-    """What came back, and stays this time, is said again to those who know of it."""
+    """What came back, and stays this time, is said again to those who know of it and have heard nothing since."""
     if incident.again_at is None or now < incident.again_at:
         return []
     recorded = {notice.id for notice in incident.notices}
-    ids = {route: f"{incident.id}/again{incident.reopened}/{route}" for route in sorted(_told(incident))}
+    since = {notice.route for notice in incident.notices if notice.at >= (incident.reopened_at or 0.0)}
+    ids = {route: f"{incident.id}/again{incident.reopened}/{route}" for route in sorted(_told(incident) - since)}
     return [Due(id_, route, "again", incident) for route, id_ in ids.items() if id_ not in recorded]
 
 

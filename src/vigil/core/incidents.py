@@ -17,6 +17,7 @@ from vigil.core.explain import explain
 from vigil.core.liveness import EPISODE_S
 from vigil.core.model import (
     ALIVE,
+    After,
     Axis,
     Cause,
     DoubtKind,
@@ -125,7 +126,9 @@ def follow(book: Book, session: Session, now: float) -> None:
         key = key_of(rule.kind, subject_of(rule, session))
         if not rule.holds(session):
             if key in book.incidents and not _holds_of_sibling(book, rule, session):
-                resolve(book, key, f"{session.name} is {session.state}", now)
+                removed = session.after is After.REMOVE
+                words = f"{session.name} {'was removed' if removed else f'is {session.state}'}"
+                resolve(book, key, words, now, final=removed)
         elif key not in book.incidents and not _is_folded(book, rule, session):
             if rule.folded_into is IncidentKind.MASS_DEATH and (settles_at := _settles_at(book, session)) > now:
                 book.do(SetTimer(session.id, "incidents", settles_at))
@@ -333,6 +336,10 @@ def acked(book: Book, event: Acked, now: float) -> None:
 
 def take_up(book: Book, now: float) -> None:
     """A daemon took over: what was being sent or tried when the last one ended may have arrived, or been done."""
+    for incident in [one for one in book.resolved.values() if (one.resolved_at or 0.0) > now]:
+        _keep(
+            book, replace(incident, resolved_at=now, over_at=now)
+        )  # the clock was set back: nobody waits for a moment long past
     for incident in (*book.incidents.values(), *book.resolved.values()):
         notices = tuple(interrupted(notice, now) for notice in incident.notices)
         words = "the daemon ended meanwhile"
@@ -402,6 +409,7 @@ def opened(fresh: Incident, before: Incident | None) -> Incident:
             count=before.count + 1,
             why=fresh.why,
             reopened=before.reopened + 1,
+            reopened_at=now,
             again_at=now + same_s(before),
         )
     fresh = replace(fresh, flaps=before.flaps + 1, spent=before.spent + len(before.reactions))

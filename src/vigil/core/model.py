@@ -443,6 +443,7 @@ class Incident:
     about: tuple[str, ...] = ()  # the routes that cannot be reached, where it is that
     over_at: float | None = None  # from when on it is over for good: what comes back before is the same one
     reopened: int = 0  # how often it came back so
+    reopened_at: float | None = None
     again_at: float | None = None  # it came back, and is said again if it lasts until then
     flaps: int = 0  # how many of the same there were before it, each soon after the last
     escalated_at: float | None = None  # what was to be done about it was done in vain: it is urgent since

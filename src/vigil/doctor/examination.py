@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from vigil.doctor import configuration, instance, leftovers, machine
+from vigil.doctor import configuration, instance, leftovers, machine, routes
 from vigil.doctor.finding import Finding, warning
 from vigil.doctor.patient import Patient
 from vigil.errors import VigilError
@@ -36,6 +36,7 @@ INSTANCE: dict[str, Check] = {
     "config": lambda _: configuration.check_config(),
     "daemon": instance.check_daemon,
     "keeper": instance.check_keeper,
+    "routes": routes.check_routes,
     "open files": lambda patient: machine.check_files(len(patient.database.session_ids or ())),
     "leftovers": leftovers.check_leftovers,
 }

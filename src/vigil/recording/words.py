@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from vigil.core.events import (
+    Acked,
     Applied,
     Asked,
     Attended,
     Closed,
     Condition,
+    Configured,
     Declared,
     Ended,
     Event,
@@ -30,6 +32,8 @@ from vigil.core.events import (
     Notified,
     Observed,
     Orphaned,
+    Reached,
+    ReactionEnded,
     Resumed,
     RuntimeEnded,
     ShiftAborted,
@@ -70,7 +74,11 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     Gap: lambda e: f"nobody looked for {e.lasted_s:.1f} s",
     Noted: lambda e: f"noted {e.kind}",
     Condition: lambda e: f"{e.kind} {'holds' if e.holds else 'is over'}: {e.why}",
-    Notified: lambda e: f"a notice to {e.notice.route} was {e.notice.state}",
+    Notified: lambda e: f"a notice to {e.notice.route} is {e.notice.state}",
+    Acked: lambda e: f"{e.actor} knows of {e.incident_id}",
+    Reached: lambda e: f"route {e.route} delivers",
+    Configured: lambda e: f"people are told by {', '.join(e.routes) or 'nobody'}, {len(e.reactions)} reactions",
+    ReactionEnded: lambda e: f"reaction {e.number + 1} to {e.incident_id}: {e.outcome}",
     TimerFired: lambda e: f"its timer {e.kind!r} fired",
     Resumed: lambda _: "the daemon took over",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -45,7 +46,7 @@ class OnTime(Promise):
         return now, self.world.deafness.by(now)
 
     def handed_out(self, due: Due, now: float) -> None:
-        if due.event == "opened" and due.notice_id.endswith("/0/0"):
+        if due.event == "opened" and due.notice_id.endswith("/0/0") and due.before is None:
             (now, deaf_s), (known_at, deaf_before_s) = self._now(), self._told.get(due.incident.id, self._now())
             late_s = now - known_at - (deaf_s - deaf_before_s)
             self.demand(late_s <= 1.0, f"{due.incident.key} is told {late_s:.1f} s late")
@@ -66,7 +67,9 @@ class OneIncident(Promise):
             IncidentKind.KEEPER_LOST,
         }
     )
-    ACTION = frozenset({IncidentKind.NEEDS_INPUT, IncidentKind.AUTH})
+    ACTION = frozenset({IncidentKind.NEEDS_INPUT, IncidentKind.AUTH, IncidentKind.UNDELIVERED})
+    SAME_S = 600.0  # what comes back later than this is never the same one
+    MOST = 2  # so often is anybody told the same, whatever is killed
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -76,6 +79,7 @@ class OneIncident(Promise):
         self._over: set[str] = set()
         self._told: set[tuple[str, str]] = set()  # incidents, and routes that were tried
         self._delivered: set[str] = set()
+        self._times: Counter[str] = Counter()  # how often each notice arrived
         self._delivered_at: dict[str, float] = {}
         self._slots: dict[tuple[str, str, int], str] = {}  # each place in the schedule of a route, and the notice it had
         self._recorded: set[str] = set()
@@ -96,7 +100,7 @@ class OneIncident(Promise):
     def _follow(self, incident: Incident) -> None:
         self._recorded |= {notice.id for notice in incident.notices}
         if incident.resolved_at is None:
-            self.demand(incident.id not in self._over, f"{incident.key} opens again under its old id")
+            self._check_reopened(incident)
             self.demand(self._open.get(incident.key, incident.id) == incident.id, f"two incidents of {incident.key} are open")
             self._open[incident.key] = incident.id
             self._opened_at.setdefault(incident.id, self.world.engine.now)
@@ -108,10 +112,24 @@ class OneIncident(Promise):
             if self._open.get(incident.key) == incident.id:
                 del self._open[incident.key]
 
+    def _check_reopened(self, incident: Incident) -> None:
+        """What comes back at once is the same incident, and whoever knows of it was not told that it was over."""
+        if incident.id not in self._over:
+            return
+        over_s = self.world.engine.now - self._over_at.pop(incident.id, self.world.engine.now)
+        self.demand(
+            incident.reopened > 0 and over_s <= self.SAME_S,
+            f"{incident.key} opens again under its old id",
+        )
+        cleared = [notice for notice in incident.notices if "/resolved/" in notice.id and notice.state == "sent"]
+        self.demand(not cleared, f"{incident.key} was called over, and comes back under its old id")
+        self._over.discard(incident.id)
+
     def rebooted(self) -> None:
         """The clock may have been set: nobody can say how long something has waited."""
         now = self.world.engine.now
         self._opened_at = dict.fromkeys(self._opened_at, now)
+        self._over_at = dict.fromkeys(self._over_at, now)
 
     def _check_escalated(self, incident: Incident) -> None:
         """What waited for somebody long enough was told on the phone."""
@@ -119,7 +137,7 @@ class OneIncident(Promise):
         opened_at = self._opened_at.get(incident.id, now)
         over_at = self._over_at.get(incident.id, now)  # it may have been known before it could be written
         heard_s = over_at - opened_at - self.world.deafness.since(opened_at, over_at)
-        told = (incident.id, "phone") in self._told
+        told = (incident.id, "phone") in self._told or "phone" in incident.about
         waited = incident.kind in self.ACTION and heard_s > 960.0
         self.demand(told or not waited, f"{incident.key} waited {heard_s:.0f} s, and nobody was called")
 
@@ -166,12 +184,23 @@ class OneIncident(Promise):
         incident = due.incident
         urgent, action = incident.kind in self.URGENT, incident.kind in self.ACTION
         wanted = {"phone"} if urgent else {"desk", "phone"} if action else {"desk"}
+        if incident.kind is IncidentKind.UNDELIVERED:
+            wanted = {"desk", "phone"} - set(incident.about)
         self.demand(due.route in wanted, f"{incident.key} is told to {due.route}")
+        if due.before is not None:
+            self._check_retry(due, now)
+            return
         if due.event == "resolved":
             self.demand(incident.resolved_at is not None, f"{incident.key} is called over, and is not")
             slot = -1
+        elif due.event == "again":
+            held_s = now - (incident.reopened_at or now)
+            self.demand(held_s >= 10.0, f"{incident.key} is told again {held_s:.0f} s after it came back")
+            slot = -1 - incident.reopened
         else:
             after_s, repeat_s = (0.0, 1800.0) if urgent else (900.0, 3600.0) if due.route == "phone" else (0.0, self.FOR_EVER_S)
+            if incident.kind is IncidentKind.UNDELIVERED:
+                after_s = 0.0
             slot = int((now - incident.opened_at - after_s + 0.001) // repeat_s)
             self.demand(slot >= 0, f"{incident.key} is told to {due.route} early")
         place = (incident.id, due.route, slot)
@@ -179,14 +208,25 @@ class OneIncident(Promise):
         self._slots[place] = due.notice_id
         self._told.add((incident.id, due.route))
 
+    def _check_retry(self, due: Due, now: float) -> None:
+        """What could not be delivered is tried again, each time after a longer pause; what was delivered is not."""
+        assert due.before is not None
+        pause_s, least_s = now - due.before.at, 7.9 * 2.0 ** (due.before.attempts - 1)
+        self.demand(due.before.state == "retrying", f"{due.notice_id} is {due.before.state}, and tried again")
+        patient = pause_s >= least_s or due.before.unsure > 0  # what was cut short is tried at once
+        self.demand(patient, f"{due.notice_id} is tried {pause_s:.0f} s after attempt {due.before.attempts}")
+
     def delivered(self, due: Due) -> None:
         self.demand(due.notice_id not in self._delivered, f"{due.notice_id} is told twice")
+        self._times[due.notice_id] += 1
+        self.demand(self._times[due.notice_id] <= self.MOST, f"{due.notice_id} is told {self._times[due.notice_id]} times")
         self._delivered.add(due.notice_id)
         self._delivered_at[due.notice_id] = self.world.engine.now
 
     def killed(self) -> None:
         """What was delivered just now, or while nothing could be written, may come twice; all else is on record."""
         now, world = self.world.engine.now, self.world
+        self._over_at = {id_: at for id_, at in self._over_at.items() if id_ in self._over}  # the rest was never written
         unsure = {
             notice
             for notice, at in self._delivered_at.items()

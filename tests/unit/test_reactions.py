@@ -1,0 +1,223 @@
+"""What is done about an incident: within its budget, never to who is attached, busy or in doubt; and then somebody is called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from tests.unit.builders import Stage, fleet, make_reading, make_session, running, saturated
+from vigil.core import incidents
+from vigil.core.effects import Effect, EndLaunch, React, SetTimer
+from vigil.core.escalate import Ladder, Step, Telling, due_notices
+from vigil.core.events import Acked, Configured, Ended, ReactionEnded, TimerFired
+from vigil.core.model import Axis, Hold, IncidentKind, Severity, State
+from vigil.core.reactions import FOR, HIBERNATE, PROMPT, RESTART, RUN, Reaction, why_not
+
+NOW = 5000.0
+PROMPTS = Reaction(IncidentKind.STALLED, PROMPT, budget=2, every_s=60.0, text="go on")
+RUNS = Reaction(IncidentKind.NEEDS_INPUT, RUN, budget=2, every_s=60.0, command=("page",))
+RESTARTS = Reaction(IncidentKind.SATURATED, RESTART, budget=2, every_s=60.0)
+
+
+def due_timers(effects: list[Effect]) -> list[SetTimer]:
+    return [effect for effect in effects if isinstance(effect, SetTimer) and effect.kind == "react"]
+
+
+def reacted(effects: list[Effect]) -> list[React]:
+    return [effect for effect in effects if isinstance(effect, React)]
+
+
+def fire(stage: Stage, effects: list[Effect]) -> list[Effect]:
+    """The moment that was asked for last has come."""
+    timer = due_timers(effects)[-1]
+    stage.now = max(stage.now, timer.at)
+    return stage.tell(TimerFired(timer.session_id, "react"))
+
+
+# Who is left alone
+
+QUIET = {Axis.PROCESS: make_reading(), Axis.SERVER: make_reading()}
+IDLE = make_session(axes=QUIET | {Axis.ACTIVITY: make_reading("idle", observed_at=NOW - 600)})
+
+
+@pytest.mark.parametrize(
+    ("session", "why"),
+    [
+        (IDLE, None),
+        (replace(IDLE, attached=1), "a person is attached to it"),
+        (replace(IDLE, state=State.ENDING), "it is being ended"),
+        (replace(IDLE, state=State.STARTING), "it is starting"),
+        (replace(IDLE, state=State.STUCK), "what it is cannot be told"),
+        (replace(IDLE, state=State.SUSPECT), "what it is cannot be told"),
+        (replace(IDLE, axes=QUIET | {Axis.PROCESS: make_reading("unknown")}), "what it is cannot be told"),
+        (replace(IDLE, axes=QUIET | {Axis.SERVER: make_reading("wedged")}), "what it is cannot be told"),
+        (replace(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("tool", observed_at=NOW - 1)}), "it is busy"),
+        (replace(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("tool", observed_at=NOW - 600)}), None),
+        (replace(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("waiting-human")}), "it waits for a person"),
+        (replace(IDLE, state=State.FAILED), "it does not run"),
+        (replace(IDLE, state=State.STOPPED), "it is not meant to run"),
+        (None, "its session is gone"),
+    ],
+)
+def test_a_prompt_is_typed_only_where_nobody_and_nothing_is_in_the_way(session: object, why: str | None) -> None:
+    assert why_not(session, PROMPT, NOW) == why  # type: ignore[arg-type]
+
+
+def test_a_restart_may_bring_back_what_failed_but_not_what_meets_a_wall_or_was_stopped() -> None:
+    assert why_not(replace(IDLE, state=State.FAILED, hold=Hold("saturated", None)), RESTART, NOW) is None
+    assert why_not(replace(IDLE, state=State.PENDING, hold=Hold("auth", None)), RESTART, NOW) is not None
+    assert why_not(replace(IDLE, state=State.PARKED), RESTART, NOW) == "it is not meant to run"
+
+
+def test_who_is_attached_is_never_disturbed_and_a_command_disturbs_nobody() -> None:
+    for state, do in product(State, (PROMPT, RESTART, HIBERNATE)):
+        assert why_not(replace(IDLE, state=state, attached=1), do, NOW) is not None
+        assert why_not(replace(IDLE, state=state, attached=1), RUN, NOW) is None
+
+
+def test_nothing_is_done_about_idleness_and_what_is_stuck_is_not_ended() -> None:
+    assert "idle" not in {kind.value for kind in IncidentKind}
+    assert all(IncidentKind.STUCK not in FOR[do] for do in (PROMPT, RESTART, HIBERNATE))
+    assert IncidentKind.NEEDS_INPUT not in FOR[PROMPT]
+
+
+# Budgets
+
+
+def stalled(stage: Stage) -> list[Effect]:
+    """Somebody found that the agent does not get on."""
+    book = stage.machine._book
+    book.change = type(book.change)()
+    incidents.open_incident(book, IncidentKind.STALLED, stage.session(), "nothing for 5 min", stage.now)
+    return book.change.effects()
+
+
+def resolved(stage: Stage) -> None:
+    incidents.resolve(stage.machine._book, "s1/stalled", "it goes on", stage.now)
+
+
+def test_prompt_active_idle_prompt_ends_at_its_budget_and_somebody_is_called() -> None:
+    stage = running()
+    stage.see()
+    stage.tell(Configured(("ops",), (PROMPTS,)))
+    prompts, incident = 0, None
+    for _ in range(10):  # each time it helps for a while, and then it is the same again
+        asked = stalled(stage)
+        for _ in range(2):
+            if due_timers(asked):
+                asked = fire(stage, asked)
+                prompts += len(reacted(asked))
+        incident = stage.machine.incidents["s1/stalled"]
+        stage.now += 300
+        resolved(stage)
+        stage.now += 300
+
+    assert prompts == 2
+    assert incident is not None and incident.escalated_at is not None
+    assert incident.severity is Severity.URGENT
+
+
+def test_a_reaction_is_recorded_before_it_is_done_and_what_became_of_it_after() -> None:
+    stage = running()
+    stage.tell(Configured((), (RUNS,)))
+
+    asked = fire(stage, stage.hear("waiting-human"))
+
+    (react,) = reacted(asked)
+    assert (react.do, react.command, react.number) == (RUN, ("page",), 0)
+    assert [one.outcome for one in react.incident.reactions] == ["begun"]
+    stage.tell(ReactionEnded(react.incident.id, 0, "done"))
+    assert [one.outcome for one in stage.machine.incidents["s1/needs-input"].reactions] == ["done"]
+
+
+def test_a_reaction_whose_daemon_ended_is_not_made_again_and_its_budget_is_used() -> None:
+    stage = running()
+    stage.tell(Configured((), (RUNS,)))
+    fire(stage, stage.hear("waiting-human"))
+
+    stage.restart()
+    asked = stage.tell(Configured((), (RUNS,)))
+
+    (one,) = stage.machine.incidents["s1/needs-input"].reactions
+    assert (one.outcome, one.why) == ("unknown", "the daemon ended meanwhile")
+    assert due_timers(asked)[-1].at == one.at + RUNS.every_s
+    assert len(reacted(fire(stage, asked))) == 1
+    assert due_timers(asked)
+
+
+def test_a_budget_that_is_used_up_makes_it_urgent_and_tells_at_once() -> None:
+    stage = running()
+    stage.tell(Configured(("ops", "phone"), (RUNS,)))
+    asked = stage.hear("waiting-human")
+    for _ in range(3):
+        asked = fire(stage, asked)
+
+    incident = stage.machine.incidents["s1/needs-input"]
+    assert (incident.severity, incident.escalated_at, len(incident.reactions)) == (Severity.URGENT, stage.now, 2)
+    assert due_timers(asked) == []
+    telling = Telling((Ladder((Step("ops"),), Severity.ACTION), Ladder((Step("phone"),), Severity.URGENT)))
+    assert [(due.route, due.event) for due in due_notices(incident, telling, stage.now)] == [("phone", "escalated")]
+    assert "incident.escalated" in stage.log
+
+
+def test_a_refusal_is_on_the_timeline_and_counts() -> None:
+    stage = running()
+    stage.see()
+    stage.tell(Configured((), (PROMPTS,)))
+    stage.hear("working")
+    asked = stalled(stage)
+
+    asked = fire(stage, asked)
+
+    assert reacted(asked) == []
+    (one,) = stage.machine.incidents["s1/stalled"].reactions
+    assert (one.outcome, one.why) == ("refused", "it is busy")
+
+
+def test_somebody_who_knows_of_it_ends_all_reactions() -> None:
+    stage = running()
+    stage.tell(Configured((), (RUNS,)))
+    asked = stage.hear("waiting-human")
+    stage.tell(Acked(stage.machine.incidents["s1/needs-input"].id, "alice"))
+
+    assert fire(stage, asked) == []
+
+
+def test_without_a_reaction_for_its_kind_nothing_is_done() -> None:
+    stage = running()
+    stage.tell(Configured((), (PROMPTS, replace(RUNS, team="backend"))))
+
+    assert due_timers(stage.hear("waiting-human")) == []
+
+
+def test_a_restart_by_reaction_is_policy_and_spares_who_attaches_meanwhile() -> None:
+    stage, _ = fleet(1)
+    stage.see("s1")
+    stage.tell(Configured((), (replace(PROMPTS, do=RESTART),)))
+
+    asked = fire(stage, stalled(stage))
+
+    (ending,) = [effect for effect in asked if isinstance(effect, EndLaunch)]
+    assert ending.unless_attended
+    intent = stage.session().intent
+    assert intent is not None and (intent.cause, intent.actor) == ("policy", "reaction")
+
+
+def test_a_crash_loop_that_was_given_up_is_restarted_so_often_and_not_again() -> None:
+    stage = saturated()
+    asked = stage.tell(Configured((), (RESTARTS,)))
+    tried = 0
+    for _ in range(6):
+        if not due_timers(asked):
+            break
+        asked = fire(stage, asked)
+        stage.tell(Ended(stage.launch().id, ok=True))
+        if stage.state() == "starting":
+            tried += 1
+            asked = [*asked, *stage.exit(exit_code=1)]
+
+    incident = stage.machine.incidents["s1/saturated"]
+    assert tried == 2
+    assert incident.escalated_at is not None
