@@ -1,4 +1,4 @@
-"""What is done about an incident: within its budget, never to who is attached, busy or in doubt; and then somebody is called."""
+"""What is done about an incident: within its budget, never to who is attached, busy or in doubt; then somebody is called."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ environment, whatever hangs is ended with it, and the daemon never imports what 
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import re
@@ -20,7 +19,7 @@ PASSING = frozenset({408, 421, 423, 425, 429})
 ANSWER_BYTES = 4096
 STATUS = re.compile(r"error[= ]+(\d{3})|\b(\d{3}) (?:error|status)|HTTP(?:/[\d.]+)? (\d{3})", re.IGNORECASE)
 # Of SMTP: 4xx is for now, 5xx for good.
-SMTP = re.compile(r"\((\d)(\d\d), b?['\"]|\b([45])\d\d [0-9]\.[0-9]\.[0-9]")
+SMTP = re.compile(r"\(([45])\d\d, b?['\"]")
 
 Answer = dict[str, Any]
 
@@ -69,10 +68,9 @@ def by_apprise(wanted: Answer) -> Answer:
     except ImportError as error:
         return answer(False, f"Apprise cannot be imported: {error}", permanent=True)
     apprise.URLBase.socket_read_timeout = apprise.URLBase.socket_connect_timeout = wanted["timeout_s"]
-    heard = io.StringIO()
-    handler = logging.StreamHandler(heard)
+    heard: list[logging.LogRecord] = []
     logger = logging.getLogger("apprise")
-    logger.addHandler(handler)
+    logger.addHandler(Listener(heard))
     logger.setLevel(logging.DEBUG)
     sender = apprise.Apprise()
     for url in wanted["urls"]:
@@ -84,17 +82,30 @@ def by_apprise(wanted: Answer) -> Answer:
         sent = sender.notify(wanted["text"], title=wanted["title"], notify_type=wanted["type"], body_format="text")
     except Exception as error:  # a fault of one of a hundred plugins
         return answer(False, f"{type(error).__name__}: {error}")
-    return answer(True) if sent else _refused(heard.getvalue().splitlines())
+    return answer(True) if sent else _refused(heard)
 
 
-def _refused(lines: list[str]) -> Answer:
-    """Return what Apprise's own log says of a failure: it tells nobody else."""
-    telling = [line for line in lines if re.search(r"(?i)fail|error|exception|refused|timed? ?out|unable|denied|invalid", line)]
-    words = "; ".join(dict.fromkeys(line.strip() for line in telling[:3])) or "Apprise gave no reason"
+class Listener(logging.Handler):
+    """Remembers what Apprise says: it tells nobody else why something failed."""
+
+    def __init__(self, heard: list[logging.LogRecord]) -> None:
+        super().__init__()
+        self._heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Remember a line."""
+        self._heard.append(record)
+
+
+def _refused(heard: list[logging.LogRecord]) -> Answer:
+    """Return why something failed: its warnings say what, and whether for good; what is said below them may be the message."""
+    telling = [record.getMessage() for record in heard if record.levelno >= logging.WARNING]
+    below = [line for record in heard if "exception" in (line := record.getMessage()).lower()[:40]]
+    words = "; ".join(dict.fromkeys(" ".join(line.split()) for line in [*telling[:2], *below[:1]])) or "Apprise gave no reason"
     codes = [int(code) for line in telling for found in STATUS.findall(line) for code in found if code]
-    replies = [first for line in telling for found in SMTP.findall(line) for first in found[:1] if first]
+    replies = [first for line in (*telling, *below) for first in SMTP.findall(line)]
     permanent = any(400 <= code < 500 and code not in PASSING for code in codes) or "5" in replies
-    unsure = any("timed out" in line.lower() and "connect" not in line.lower() for line in telling)
+    unsure = any("timed out" in line.lower() and "connect" not in line.lower() for line in below)
     return answer(False, words, permanent, unsure)
 
 

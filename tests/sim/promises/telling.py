@@ -98,7 +98,7 @@ class OneIncident(Promise):
             self._check_down(session)
 
     def _follow(self, incident: Incident) -> None:
-        self._recorded |= {notice.id for notice in incident.notices}
+        self._recorded |= {notice.id for notice in incident.notices if notice.state == "sent"}
         if incident.resolved_at is None:
             self._check_reopened(incident)
             self.demand(self._open.get(incident.key, incident.id) == incident.id, f"two incidents of {incident.key} are open")
