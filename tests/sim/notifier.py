@@ -93,9 +93,9 @@ class Notifier:
 
     def _begin(self, due: Due, notice: Notice) -> None:
         """Write down what is about to be sent, unless nobody needs it any more; that may wait behind others."""
-        world, wanted = self._world, is_wanted(due, self._known[due.incident.id])
+        world, wanted, life = self._world, is_wanted(due, self._known[due.incident.id]), self._world.daemon.life
         world.daemon.feed(Notified(due.incident.id, notice if wanted else replace(notice, state=CANCELLED)))
-        if wanted:
+        if wanted and life == world.daemon.life:
             world.daemon.later(DELIVERY_S, self._deliver, due, notice)
 
     def _deliver(self, due: Due, notice: Notice) -> None:

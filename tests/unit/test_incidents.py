@@ -528,7 +528,8 @@ def test_a_condition_that_flaps_every_five_seconds_for_an_hour_is_one_incident_w
 
 def walk(versions: list[Incident]) -> list[Notice]:
     """Live through the versions of one incident, by a ladder that tells at once; return what was told, all of it delivered."""
-    telling, notices = Telling((Ladder((Step("ops"),)),)), []
+    telling = Telling((Ladder((Step("ops"),)),))
+    notices: list[Notice] = []
     for version, later in zip(versions, [*versions[1:], None], strict=True):
         now: float | None = max(version.opened_at, version.reopened_at or 0.0, version.resolved_at or 0.0)
         until = 1e12 if later is None else max(later.reopened_at or 0.0, later.resolved_at or 0.0)

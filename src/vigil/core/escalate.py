@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from vigil.core.model import Incident, IncidentKind, Notice, Severity
-from vigil.core.outbox import OPEN, RETRYING, TOLD
+from vigil.core.outbox import CANCELLED, OPEN, RETRYING, TOLD
 from vigil.core.quiet import Quiet, is_of_team, quiet_until
 
 SEVERITY: dict[IncidentKind, Severity] = {
@@ -175,12 +175,29 @@ def _told_again(incident: Incident, now: float) -> list[Due]:
 
 
 def _retries(incident: Incident, now: float) -> list[Due]:
-    """Return what is to be tried again; of what is over only that it is."""
+    """Return what is to be tried again, if its moment has come."""
+    due = [notice for notice in _waiting(incident) if (notice.retry_at or 0.0) <= now]
+    return [Due(notice.id, notice.route, notice.event, incident, notice) for notice in due]
+
+
+def _waiting(incident: Incident) -> list[Notice]:
+    """Return what is to be tried again at some moment; of what is over only that it is."""
     return [
-        Due(notice.id, notice.route, notice.event, incident, notice)
+        notice
         for notice in incident.notices
-        if notice.state == RETRYING and (notice.retry_at or 0.0) <= now and (incident.resolved_at is None or OVER in notice.id)
+        if notice.state == RETRYING
+        and (incident.resolved_at is None or OVER in notice.id)
+        and not _is_overtaken(notice, incident)
     ]
+
+
+def _is_overtaken(notice: Notice, incident: Incident) -> bool:
+    """Say whether a later repeat of the same step is on its way, or has come."""
+    step, _, number = notice.id.rpartition("/")
+    later = (other.id.rpartition("/") for other in incident.notices if other.event != "resolved" and other.state != CANCELLED)
+    return notice.event not in ("resolved", "again") and any(
+        prefix == step and other.isdigit() and int(other) > int(number) for prefix, _, other in later
+    )
 
 
 def _told(incident: Incident) -> set[str]:
@@ -224,8 +241,7 @@ def _coming(incident: Incident, telling: Telling, now: float) -> list[float]:
     over = incident.resolved_at is not None
     if incident.acked_at is not None and not over:
         return []
-    waiting = [notice for notice in incident.notices if notice.state == RETRYING and (not over or OVER in notice.id)]
-    moments = [notice.retry_at or 0.0 for notice in waiting]
+    moments = [notice.retry_at or 0.0 for notice in _waiting(incident)]
     if over:
         moments += [incident.over_at] if incident.over_at is not None and _told(incident) else []
     else:

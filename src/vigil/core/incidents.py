@@ -30,7 +30,7 @@ from vigil.core.model import (
     State,
 )
 from vigil.core.outbox import GIVEN_UP as NOT_DELIVERED
-from vigil.core.outbox import SENDING, SENT, cancelled, interrupted
+from vigil.core.outbox import SENDING, SENT, cancelled, interrupted, uncancelled
 from vigil.core.reactions import react_at, reaction_to
 from vigil.core.restart import HELD
 
@@ -273,8 +273,8 @@ def notified(book: Book, event: Notified, now: float) -> None:
         return
     notice = event.notice
     others = tuple(_overtaken(other, notice) for other in incident.notices if other.id != notice.id)
-    if (why := _why_unwanted(incident, notice)) is not None:
-        notice = cancelled(notice, why)
+    why = _why_unwanted(incident, notice)
+    notice = uncancelled(notice, now) if why is None else cancelled(notice, why)
     incident = replace(incident, notices=(*others, notice)[-NOTICES_KEPT:])
     _keep(book, incident)
     if notice.state == SENDING:
@@ -411,6 +411,7 @@ def opened(fresh: Incident, before: Incident | None) -> Incident:
             reopened=before.reopened + 1,
             reopened_at=now,
             again_at=now + same_s(before),
+            notices=tuple(uncancelled(notice, now) for notice in before.notices if notice.event != "resolved"),
         )
     fresh = replace(fresh, flaps=before.flaps + 1, spent=before.spent + len(before.reactions))
     # It resolved and opens again within one moment: another one all the same, with an id of its own.

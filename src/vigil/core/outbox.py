@@ -99,3 +99,8 @@ def interrupted(notice: Notice, now: float) -> Notice:
 def cancelled(notice: Notice, why: str) -> Notice:
     """Return a notice that nobody needs any more; one that is on its way, or has its fate, stays what it is."""
     return replace(notice, state=CANCELLED, retry_at=None, why=why) if notice.state == RETRYING else notice
+
+
+def uncancelled(notice: Notice, now: float) -> Notice:
+    """Return a notice that somebody needs after all: what it speaks of came back before anybody was told."""
+    return replace(notice, state=RETRYING, retry_at=now, why="") if notice.state == CANCELLED else notice
