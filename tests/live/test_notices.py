@@ -8,6 +8,7 @@ import json
 import signal
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_a_condition_that_flaps_is_one_incident_and_one_notice(vigil: Instance, 
         say(vigil, launch, GOES_ON)
         wait_for(lambda: not vigil.client.incidents(), 10, "it to go on")
         say(vigil, launch, ASKS)
-        wait_for(lambda count=count: (one := find(vigil, "needs-input")) and one["count"] == count, 10, "it to ask again")
+        wait_for(lambda: (one := find(vigil, "needs-input")) and one["count"] == count, 10, "it to ask again")  # noqa: B023
 
     assert [one["id"] for one in vigil.client.incidents(everything=True)] == [incident["id"]]
     assert heard(notices) == [("opened", "needs-input")]
@@ -157,7 +158,7 @@ def test_a_route_that_fails_for_ever_is_tried_with_growing_pauses_and_then_told_
         assert (first["kind"], second["kind"], second["session"]) == ("needs-input", "undelivered", None)
         assert "no network" in undelivered["why"]
         moments = [float(line) for line in tries.read_text().split()]
-        pauses = [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)]
+        pauses = [later - earlier for earlier, later in pairwise(moments)]
         assert len(moments) == 4
         assert pauses[2] > pauses[0] and all(pause > least for pause, least in zip(pauses, (0.2, 0.4, 0.9), strict=True))
         for _, headers, body in web.got:

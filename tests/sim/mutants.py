@@ -26,6 +26,7 @@ from vigil.core import (
     limits,
     liveness,
     machine,
+    outbox,
     pulses,
     restart,
     shifts,
@@ -121,6 +122,7 @@ def mutants() -> Iterator[Mutant]:
     yield from _deaths()
     yield from _charges()
     yield from _incidents()
+    yield from _notices()
     yield from _handlers()
     yield from _teams()
     yield from _shifts()
@@ -223,6 +225,15 @@ def _incidents() -> Iterator[Mutant]:
             by_kind = {"late-daemon": "disk", "mass-death": "many", "limit": "walls", "auth": "walls", "low-memory": "teams"}
             scenario = by_kind.get(kind, "tmux")
             yield Mutant("severity", f"{kind} is {instead}", _set(escalate.SEVERITY, kind, instead), scenario)
+
+
+def _notices() -> Iterator[Mutant]:
+    """P12: what was delivered is over, pauses grow, and what comes back is the same one only for a while."""
+    yield Mutant("fates", "sent is tried again", _swap(outbox, "FATES", outbox.FATES[1:]), "disk")
+    yield Mutant("fates", "failed is never tried again", _swap(outbox, "FATES", (*outbox.FATES[:1], outbox.FATES[3])), "disk")
+    yield Mutant("pauses", "pauses shrink", _swap(outbox, "FACTOR", 0.5), "disk")
+    for_days = _both(_swap(incidents, "SAME_S", 1e5), _swap(incidents, "LONGEST_SAME_S", 1e5))
+    yield Mutant("flaps", "what comes back after hours is the same", for_days, "people")
 
 
 def _handlers() -> Iterator[Mutant]:

@@ -19,13 +19,17 @@ from hypothesis import strategies as st
 from vigil.config.checking import KINDS, MOST_PROBLEMS, check
 from vigil.config.durations import AFTER, BACKOFF, IDLE, ORDINARY, Range
 from vigil.config.finding import find_config
+from vigil.config.hours import Zone
 from vigil.config.loading import LARGEST_BYTES, ConfigFile, ConfigRefused
 from vigil.config.models import File, LaunchTable, ReaperTable, Table, WatchdogTable
 from vigil.config.sizes import MOST_BYTES, RANGE, read_size
 from vigil.config.values import AgentConfig, Config, LaunchConfig, RouteConfig
 from vigil.config.wording import key
+from vigil.core.asked import VERBS
 from vigil.core.escalate import Ladder, Step
 from vigil.core.model import IncidentKind, RestartPolicy, RestartWhen, Severity
+from vigil.core.quiet import Quiet
+from vigil.core.reactions import HIBERNATE
 from vigil.errors import UsageError, VigilError
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "configuration.md"
@@ -561,3 +565,62 @@ def test_a_link_to_a_file_is_followed(write: Write, tmp_path: Path) -> None:
     (tmp_path / "link.toml").symlink_to(file.path)
 
     assert ConfigFile(tmp_path / "link.toml").read() == file.read()
+
+
+# Incidents
+
+
+def test_the_examples_of_the_page_about_incidents_are_understood(write: Write) -> None:
+    page = DOCS.with_name("incidents.md").read_text("utf-8")
+    routes, ladder, reactions = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+
+    found = write(routes).read()
+    assert [(name, route.by) for name, route in found.routes.items()] == [
+        ("ops", "url"),
+        ("pager", "webhook"),
+        ("script", "exec"),
+    ]
+    assert [(one.severity, len(one.steps)) for one in found.ladders] == [("urgent", 9), ("action", 9), ("warning", 3)]
+    found = write(ladder).read()
+    assert [one.team for one in found.ladders] == [None, "backend"]
+    assert found.quiet == (Quiet(79200.0, 25200.0, frozenset({Severity.URGENT}), Zone("Europe/Berlin")),)
+    assert [(one.do, one.budget) for one in write(reactions).read().reactions] == [("restart", 2), ("run", 1), ("prompt", 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[routes.a]\nurl = 'token-t0psecret'", "routes.a.url: is no URL, nor file: or env: and where to read one"),
+        ("[routes.a]\nwebhook = 'ftp://t0psecret'",
+         "routes.a.webhook: must begin with https:// or http://, or be file: or env: and where to read it"),
+        ("[routes.a]\nurl = 'file:t0psecret'", "routes.a.url: file: needs a path that begins with / or ~/"),
+        ("[routes.a]\nexec = ['x']\nsecret = 'x'", "routes.a.secret: signs a webhook, and there is none"),
+        ("[routes.a]\nexec = ['x']\nattempts = 0", "routes.a.attempts: 0 is out of range: 1 to 100"),
+        ("[routes.a]\nexec = ['x']\ntimeout = '11m'", 'routes.a.timeout: "11m" is out of range: 1 s to 10 min'),
+        ("[[quiet]]\nfrom = '25:00'\nto = '07:00'", 'quiet[0].from: "25:00" is no time of the day: give words like "22:30"'),
+        ("[[quiet]]\nfrom = '22:00'\nto = '07:00'\ntimezone = 'Mars/Base'",
+         'quiet[0].timezone: "Mars/Base" is no time zone known here: give a name like "Europe/Berlin"'),
+        ("[[reaction]]\nkind = 'needs-input'\ndo = 'prompt'\ntext = 'x'",
+         'reaction[0]: do = "prompt" is not for needs-input: it is for stalled, tainted'),
+        ("[[reaction]]\nkind = 'stuck'\ndo = 'restart'",
+         'reaction[0]: do = "restart" is not for stuck: it is for saturated, server-died, stalled, tainted'),
+        ("[[reaction]]\nkind = 'stalled'\ndo = 'prompt'", 'reaction[0]: do = "prompt" needs text'),
+        ("[[reaction]]\nkind = 'stuck'\ndo = 'run'\ncommand = ['x']\ntext = 'y'", 'reaction[0]: do = "run" has no text'),
+        ("[[reaction]]\nkind = 'stuck'\ndo = 'pray'", 'reaction[0].do: "pray" is not prompt, restart, hibernate or run'),
+        ("[[ladder]]\nteam = 'a/b/c'\nsteps = []", None),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_telling_is_told_without_a_secret(write: Write, text: str, problem: str | None) -> None:
+    found = problems(write(text))
+
+    assert found == ([f"config.toml: {problem}"] if problem is not None else found)
+    assert found and "t0psecret" not in " ".join(found)
+
+
+def test_what_this_vigil_cannot_do_is_refused(write: Write) -> None:
+    text = "[[reaction]]\nkind = 'stalled'\ndo = 'hibernate'\n"
+
+    if HIBERNATE in VERBS:
+        assert [one.do for one in write(text).read().reactions] == ["hibernate"]
+    else:
+        assert problems(write(text)) == ["config.toml: reaction[0].do: this Vigil cannot hibernate a session yet"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from vigil.core.escalate import Due, Ladder, Step, Telling
+from vigil.core.escalate import Due, Ladder, Step, Telling, usual_ladders
 from vigil.core.model import Incident, IncidentKind, Notice, Severity
 from vigil.daemon.clock import Clock
 from vigil.daemon.escalator import OVER, RETRY_S, Escalator
@@ -118,6 +118,22 @@ def test_each_step_goes_out_at_its_moment(make_stage: MakeStage) -> None:
     for (at, due), after_s in zip(stage.handed, (0, 0.3, 0.8), strict=True):
         assert 0 <= at - incident.opened_at - after_s < 1, due
     assert stage.events == [("ops", "opened"), ("script", "opened"), ("mail", "opened")]
+
+
+def test_nobody_reacts_for_three_hours_and_exactly_the_ladders_notices_come_at_their_times(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    telling = Telling(usual_ladders(("ops",)))
+    incident = stage.open()
+    stage.escalator.tell(incident)
+    came: dict[str, float] = {}
+    for minute in (0.0, 29.9, 30.0, 31.0, 119.9, 120.0, 121.0, 180.0):
+        stage.skipped_s = minute * 60
+        stage.escalator.use(telling)  # looks at the clock anew
+        stage.settle()
+        came |= {notice_id: minute for notice_id in stage.ids if notice_id not in came}
+
+    assert came == {"i1/0/0": 0.0, "i1/1/0": 30.0, "i1/2/0": 120.0}
+    assert stage.events == [("ops", "opened"), ("ops", "reminder"), ("ops", "reminder")]
 
 
 def test_a_reminder_comes_on_its_schedule(make_stage: MakeStage) -> None:
