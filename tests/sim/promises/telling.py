@@ -213,7 +213,8 @@ class OneIncident(Promise):
         assert due.before is not None
         pause_s, least_s = now - due.before.at, 7.9 * 2.0 ** (due.before.attempts - 1)
         self.demand(due.before.state == "retrying", f"{due.notice_id} is {due.before.state}, and tried again")
-        patient = pause_s >= least_s or due.before.unsure > 0  # what was cut short is tried at once
+        came_back = (due.incident.reopened_at or 0.0) >= due.before.at
+        patient = pause_s >= least_s or due.before.unsure > 0 or came_back  # what was cut short is tried at once
         self.demand(patient, f"{due.notice_id} is tried {pause_s:.0f} s after attempt {due.before.attempts}")
 
     def delivered(self, due: Due) -> None:
