@@ -20,7 +20,7 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import SetTimer, Tell
 from vigil.core.events import Declared, Ended, Exited, Heard, TimerFired
-from vigil.core.limits import LIMIT_CAP_S, LONGEST_S, PASSED_S, TRIAL_S, bounded, read_wall, stands
+from vigil.core.limits import ASIDE_S, LIMIT_CAP_S, LONGEST_S, PASSED_S, TRIAL_S, bounded, read_wall, stands
 from vigil.core.model import Axis, Cause, Hold, IncidentKind, RestartPolicy, State, Words
 from vigil.core.restart import LIMIT_S
 from vigil.core.said import Said, What
@@ -334,6 +334,25 @@ def test_whoever_works_all_along_says_nothing_of_a_limit() -> None:
     say(stage, "s2", PROMPT, TOOL, STOP)
 
     assert stage.session("s1").hold == Hold("limit", 5000.0)
+
+
+def test_a_wall_that_another_one_works_on_beside_holds_only_who_met_it() -> None:
+    stage = fleet(3)
+    say(stage, "s1", LOCKED_OUT)
+    for session_id in ("s1", "s3"):
+        die(stage, session_id)
+    stage.now += 10.0
+    come_back(stage, "s3")
+    assert [stage.state(one) for one in ("s1", "s3")] == ["pending (auth)", "pending (auth)"]
+
+    stage.now += ASIDE_S + 1.0
+    say(stage, "s2", TOOL)
+    stage.tell(Ended(stage.launch("s3").id, True))
+
+    assert [stage.state(one) for one in ("s1", "s3")] == ["pending (auth)", "starting"]
+    assert told(stage) == ["claude-1/auth"]
+    stage.tell(Declared("s9", "new", make_spec(NEVER), "alice", "claude-1"))
+    assert stage.state("s9") == "starting"
 
 
 def test_nobody_gets_in_until_one_whom_a_person_let_in_works() -> None:

@@ -165,7 +165,7 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
             book.become(session, now, State.ENDING, "it died at last; the rest of it is ended")
             book.end_all(launch, unless_attended=spares_people(session.intent))
         else:
-            book.keep(session)
+            incidents.follow(book, book.keep(session), now)
             if launch.process is None or spares_people(session.intent):  # its end was put off: for its birth, or its grace
                 book.end_all(launch, unless_attended=spares_people(session.intent))
         return

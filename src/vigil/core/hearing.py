@@ -157,7 +157,7 @@ def wall_over(book: Book, session: Session, now: float) -> None:
 def _get_past(book: Book, session: Session, at: float, now: float) -> None:
     """An agent works: whoever waited for the same wall comes back."""
     met = [book.sessions[session_id] for session_id in sorted(book.walled)]
-    for other in works(book, book.sessions[session.id], at):
+    for other in works(book, book.sessions[session.id], at, now):
         book.log(now, other, "session.hold-over", hold=other.hold.reason if other.hold else "", why=f"{session.name} works")
         relaunch(book, other, now, by_policy=True)
     for other in met:

@@ -92,7 +92,7 @@ def _is_at(session: Session, cause: Cause) -> bool:
         return True
     wall = session.wall
     met = wall is not None and wall.cause is cause and not wall.over and wall.at > (session.asked_at or 0.0)
-    return met and session.state in ALIVE
+    return met and session.state in ALIVE and session.launch is not None and session.launch.ended_at is None
 
 
 def _wall_of(session: Session) -> str:

@@ -19,6 +19,7 @@ LONGEST_S = 7 * 86400.0  # the longest limits are weekly: what lies beyond was m
 LIMIT_CAP_S = 6 * 3600.0  # a limit that does not say when it ends is tried again ever more rarely, up to this
 PASSED_S = 60.0  # one that says a moment that has passed is tried again so soon at first
 SLACK_S = 3600.0  # clocks differ, also by a change to summer time
+ASIDE_S = 60.0  # who works so long after another one met a wall was not answered before that
 TRIAL_S = 120.0  # so long one that is launched after a wall is gone is waited for, before another one is
 REASONS = frozenset(cause.value for cause in HELD)
 WAITING = frozenset({State.CRASHED, State.PENDING})
@@ -104,17 +105,24 @@ def _tried_until(book: Book, session: Session, wall: Wall, now: float) -> float 
     return max((at for at in tried if now < at), default=None)
 
 
-def works(book: Book, session: Session, at: float) -> list[Session]:
+def works(book: Book, session: Session, at: float, now: float) -> list[Session]:
     """An agent works: what its account met before is gone, if it was tried since. Return who waited for that.
 
-    Whoever has worked all along says nothing: a limit may be of one model, and it may use another.
+    Whoever has worked all along does not say that it is gone, but that it is no wall for all: a limit of one model, the login
+    of one project. Then only those who met it wait for it.
     """
     launched_at = session.launch.created_at if session.launch is not None else 0.0
-    met = [other for other in _walled(book, session) if other.wall is not None and other.wall.at < at]
-    gone = [other for other in met if other.wall is not None and (session.wall is not None or launched_at > other.wall.at)]
-    for other in gone:
-        book.keep(replace(other, wall=None))
-    return _released(book, session) if gone else []
+    past = session.wall is not None
+    changed = False
+    for other in list(_walled(book, session)):
+        wall = other.wall
+        assert wall is not None
+        if wall.at < at and (past or launched_at > wall.at):
+            changed = bool(book.keep(replace(other, wall=None)))
+        elif wall.at + ASIDE_S < at and not wall.own:
+            changed = bool(book.keep(replace(other, wall=replace(wall, own=True))))
+    waited = _released(book, session) if changed else []
+    return [other for other in waited if met_by(book, other, now) is None]
 
 
 def forgotten(book: Book, session: Session) -> list[Session]:
@@ -129,10 +137,11 @@ def _released(book: Book, session: Session) -> list[Session]:
 
 
 def _walled(book: Book, session: Session) -> Iterator[Session]:
-    """Yield those of a session's account that have met a wall."""
+    """Yield those of a session's account that have met a wall which is one for all of them, and itself."""
     for session_id in sorted(book.walled):
         other = book.sessions[session_id]
-        if other.id == session.id or (session.account and other.account == session.account):
+        shared = session.account and other.account == session.account and other.wall is not None and not other.wall.own
+        if other.id == session.id or shared:
             yield other
 
 

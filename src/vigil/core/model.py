@@ -252,6 +252,7 @@ class Wall:
     note: str = ""  # what is wrong with what was said of its end
     over: bool = False  # its moment has come, and nobody has got past it yet
     tried: bool = False  # somebody has given its agent something to do since
+    own: bool = False  # others of its account work on: it is a matter of this session alone
 
 
 @dataclass(frozen=True, slots=True)

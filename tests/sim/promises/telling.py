@@ -251,7 +251,8 @@ class OneIncident(Promise):
 def _is_before(kind: IncidentKind, session: Session) -> bool:
     wall, hold = session.wall, session.hold
     met = wall is not None and wall.cause.value == kind.value and not wall.over and wall.at > (session.asked_at or 0.0)
-    return (hold is not None and hold.reason == kind.value) or (met and session.state in ALIVE)
+    lives = session.state in ALIVE and session.launch is not None and session.launch.ended_at is None
+    return (hold is not None and hold.reason == kind.value) or (met and lives)
 
 
 class Work:

@@ -30,6 +30,7 @@ class OncePerAccount(Promise):
         super().__init__(world)
         self._met: dict[str, tuple[float, float | None]] = {}  # by session: when, and before when it stands; None: for ever
         self._ever: set[str] = set()  # who met one: whether it has got past it is not followed here as closely
+        self._own: set[str] = set()  # whose wall is one for them alone
         self._asked_at: dict[str, float] = {}
         self._worked: dict[str, float] = {}  # by launch, in this event
 
@@ -53,6 +54,7 @@ class OncePerAccount(Promise):
         if before is not None and before[1] is not None and ends_at is not None and before[1] > at:
             ends_at = min(ends_at, before[1])  # of two words about one, either may count
         self._met[session.id] = (at, ends_at)
+        self._own.discard(session.id)
         self._ever.add(session.id)
 
     def _work(self, session: Session, at: float) -> None:
@@ -61,6 +63,8 @@ class OncePerAccount(Promise):
             met = self._met.get(other.id)
             if met is not None and met[0] < at and (session.id in self._ever or session.launch.created_at > met[0]):
                 del self._met[other.id]
+            elif met is not None and met[0] + self.LEAST_S < at:
+                self._own.add(other.id)  # it is no wall for all
 
     def _of_account(self, session: Session) -> list[Session]:
         known = self.world.daemon.known.values()
@@ -103,6 +107,7 @@ class OncePerAccount(Promise):
             at, ends_at = self._met.get(other.id, (0.0, 0.0))
             stands = ends_at is None or now < ends_at - self.SOON_S
             excused = at <= self._asked_at.get(session.id, 0.0)
+            excused |= other.id != session.id and other.id in self._own
             self.demand(excused or not stands, f"{session.name} is launched, though {other.name} met a wall until {ends_at}")
 
     def _check_released(self, launch_id: str, at: float) -> None:
