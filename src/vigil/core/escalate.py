@@ -96,7 +96,7 @@ def steps_of(incident: Incident, telling: Telling) -> tuple[Step, ...]:
     ]
     found = min(matching, key=_breadth) if matching else None
     steps = found.steps if found is not None else ()
-    if incident.kind is not IncidentKind.UNDELIVERED or (found is not None and not found.steps):
+    if not incident.about or (found is not None and not found.steps):
         return steps
     left = tuple(step for step in steps if step.route not in incident.about)
     first_s = min((step.after_s for step in left), default=0.0)  # whoever should have known at once hears it at once

@@ -14,7 +14,7 @@ from vigil.core.book import Book
 from vigil.core.effects import React, Tell
 from vigil.core.events import Asked, Configured, ReactionEnded
 from vigil.core.intents import REACTION
-from vigil.core.model import Incident, IncidentKind, Reacted, Severity
+from vigil.core.model import Incident, Reacted, Severity
 from vigil.core.reactions import PROMPT, RUN, Reaction, is_used_up, react_at, reaction_to, why_not
 
 
@@ -22,7 +22,7 @@ def configured(book: Book, event: Configured, now: float) -> None:
     """Take in what is to be done about what; a route that is no more is nobody's trouble."""
     book.routes, book.reactions = event.routes, event.reactions
     for key, incident in list(book.incidents.items()):
-        if incident.kind is IncidentKind.UNDELIVERED and not set(incident.about) & set(event.routes):
+        if incident.about and not set(incident.about) & set(event.routes):
             incidents.resolve(book, key, "there is no such route any more", now, final=True)
         else:
             incidents.plan_reaction(book, incident, now)

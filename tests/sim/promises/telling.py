@@ -184,8 +184,7 @@ class OneIncident(Promise):
         incident = due.incident
         urgent, action = incident.kind in self.URGENT, incident.kind in self.ACTION
         wanted = {"phone"} if urgent else {"desk", "phone"} if action else {"desk"}
-        if incident.kind is IncidentKind.UNDELIVERED:
-            wanted = {"desk", "phone"} - set(incident.about)
+        wanted -= set(incident.about)
         self.demand(due.route in wanted, f"{incident.key} is told to {due.route}")
         if due.before is not None:
             self._check_retry(due, now)
@@ -199,7 +198,7 @@ class OneIncident(Promise):
             slot = -1 - incident.reopened
         else:
             after_s, repeat_s = (0.0, 1800.0) if urgent else (900.0, 3600.0) if due.route == "phone" else (0.0, self.FOR_EVER_S)
-            if incident.kind is IncidentKind.UNDELIVERED:
+            if incident.about:
                 after_s = 0.0
             slot = int((now - incident.opened_at - after_s + 0.001) // repeat_s)
             self.demand(slot >= 0, f"{incident.key} is told to {due.route} early")
