@@ -29,7 +29,7 @@ from vigil.errors import UsageError, VigilError
 from vigil.notify import AppriseRoute, Delivery, ExecRoute, Route, WebhookRoute, Workers, message_of, summary_of, trial_of
 
 CLOSE_S = 2.0
-RECORD_S = 0.5  # a notice is sent without its record when the store takes longer (P6)
+RECORD_S = 0.25  # with what its worker gathers half a second: if the store takes longer it is sent first, then recorded (P6)
 
 
 class Alarms:
