@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tests.sim.host import Body, Process
 from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Interrupt, Look, Purge, RepairSocket, Spawn
-from vigil.core.events import Attended, Closed, Ended, Launched, LaunchFailed
+from vigil.core.events import Attended, Closed, Ended, Launched, LaunchFailed, Spared
 from vigil.core.model import Axis, Fact, Kept, Launch, Session, Transcript
 
 if TYPE_CHECKING:
@@ -179,12 +179,23 @@ class Carriers:
         world, launch = self._world, effect.launch
         body = world.host.bodies.get(launch.id)
         world.promises.ending(effect, body)
-        if effect.unless_attended and self._is_attended(body):
+        if effect.reap and body is not None and body.lives and (why := self._why_spared(effect, body)):
+            world.daemon.later(0.2, self._finish, launch.id, Spared(launch.id, why))
+            return
+        if effect.unless_attended and not effect.reap and self._is_attended(body):
             world.daemon.later(0.0, self._finish, launch.id, Attended(launch.id, "a person is attached"))
             return
         grace_s = effect.grace_s if launch.ended_at is None else min(effect.grace_s, SURVIVOR_GRACE_S)
         agents = [] if body is None else self._agents_of(launch, body)
         self._terminate(body, launch, agents, grace_s, lambda: self._end_rest(launch, body))
+
+    def _why_spared(self, effect: EndLaunch, body: Body) -> str:
+        """Say what a tmux server would find when it compares."""
+        if effect.guard is None:
+            return "it was not compared"
+        if body.server is not None and (body.server.stopped or not body.server.alive or not body.has_socket):
+            return "unknown: its tmux server gave no answer"
+        return "a person attached in the moment of the kill" if self._is_attended(body) else ""
 
     @staticmethod
     def _is_attended(body: Body | None) -> bool:
@@ -274,7 +285,7 @@ class Carriers:
             self._world.senses.forget(launch.id)
             self._finish(launch.id, Ended(launch.id, ok=True, transcript=self._read_conversation(launch)))
 
-    def _finish(self, launch_id: str, outcome: Ended | Attended | Closed) -> None:
+    def _finish(self, launch_id: str, outcome: Ended | Attended | Closed | Spared) -> None:
         self._world.daemon.feed(outcome)
         if self._world.daemon.runs and launch_id in self._busy:
             self._done(launch_id)

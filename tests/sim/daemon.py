@@ -96,6 +96,7 @@ class Daemon:
                 world.notifier.tell(incident)
         world.carriers.begin()
         world.senses.begin()
+        world.reaper.begin()
         world.admission.begin()  # before anybody is launched
         self._queue.append(Configured(TELLING.routes))
         self._queue.append(Resumed(booted))

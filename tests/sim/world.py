@@ -21,6 +21,7 @@ from tests.sim.memory import Memory
 from tests.sim.notifier import Notifier
 from tests.sim.people import People, is_locked_out
 from tests.sim.promises import Promises
+from tests.sim.reaper import Reaper
 from tests.sim.scenarios import LOOK, Fault, Plan
 from tests.sim.senses import Senses
 from tests.sim.spool import Spool
@@ -69,6 +70,7 @@ class World:
         self.keeper = Keeper(self)
         self.notifier = Notifier(self)
         self.senses = Senses(self)
+        self.reaper = Reaper(self)
         self.carriers = Carriers(self)
         self.daemon = Daemon(self)
         self.promises = Promises(self)

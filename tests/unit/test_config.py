@@ -134,10 +134,7 @@ def test_the_example_of_the_interface_is_understood(write: Write) -> None:
     assert write(INTERFACE).read() == Config(
         routes={"ops": RouteConfig(url="file:/etc/vigil/ops.url"), "script": RouteConfig(exec=("/usr/local/bin/on-incident",))},
         ladders=(Ladder((Step("ops", 0.0), Step("script", 1800.0, 7200.0)), severity=Severity.URGENT),),
-        unsupported=(
-            "watchdog: read, but nothing uses it yet",
-            "reaper: read, but nothing uses it yet",
-        ),
+        unsupported=("watchdog: read, but nothing uses it yet",),
     )
 
 
@@ -295,7 +292,7 @@ def test_a_size_in_words_is_exactly_that_number_of_bytes(size: int) -> None:
     ("text", "problem"),
     [
         ("[reaper]\nintervall = 3", "reaper.intervall: unknown key; did you mean interval?"),
-        ("[reaper]\nxyz = 3", "reaper.xyz: unknown key; there are: enabled, interval, idle_ttl, grace"),
+        ("[reaper]\nxyz = 3", "reaper.xyz: unknown key; there are: enabled, interval, idle_ttl, grace, park_on_pressure"),
         ("[[ladders]]", "ladders: unknown key; did you mean ladder?"),
         ('[restart.backoff]\n"a b" = 1', 'restart.backoff."a b": unknown key; there are: base, cap, reset_after'),
         ("[watchdog]\nstall_after = 0", "watchdog.stall_after: 0 is out of range: 1 s to 24 h"),

@@ -69,30 +69,30 @@ BACK = "pending (survivor) EndLaunch"
 AGAIN = "crashed (survivor) EndLaunch"
 # What a verb makes of a session in each situation, and what is asked for; "-": it stays as it is and nothing is done.
 VERB_TABLE = {
-    #                                 stop       start     restart   rm               reset  hibernate  wake
-    "starting":                      ("ending",  "-",      "ending", "ending",        "-",   "ending",  "-"),
-    "waiting_for_its_turn":          ("stopped", "-",      "-",      "removed Purge", "-",   "-",       "-"),
-    "running":                       (END,       "-",      END,      END,             "-",   END,       "-"),
-    "suspect":                       (END,       "-",      END,      END,             "-",   END,       "-"),
-    "stuck":                         (END,       END,      END,      END,             "-",   END,       "-"),
-    "being_stopped":                 ("ending",  "ending", "ending", "ending",        "-",   "-",       "-"),
-    "being_stopped_while_it_starts": ("ending",  "ending", "ending", "ending",        "-",   "-",       "-"),
-    "being_restarted":               ("ending",  "ending", "ending", "ending",        "-",   "ending",  "-"),
-    "being_parked":                  ("ending",  "ending", "ending", "ending",        "-",   "ending",  "ending"),
-    "being_removed":                 ("ending",  "ending", "ending", "ending",        "-",   "-",       "-"),
-    "being_replaced":                ("ending",  "ending", "ending", "ending",        "-",   "ending",  "-"),
-    "finished_and_coming_back":      (END,       BACK,     BACK,     END,             BACK,  "-",       "-"),
-    "coming_back":                   (END,       BACK,     BACK,     END,             "-",   "-",       "-"),
-    "crashed":                       (END,       AGAIN,    AGAIN,    END,             AGAIN, "-",       "-"),
-    "crashed_and_coming_back":       (END,       AGAIN,    AGAIN,    END,             "-",   "-",       "-"),
-    "parked":                        (END,       BACK,     BACK,     END,             "-",   "-",       BACK),
-    "stopped":                       ("-",       BACK,     BACK,     END,             "-",   "-",       "-"),
-    "failed":                        (END,       BACK,     BACK,     END,             BACK,  "-",       BACK),
-    "launch_failed":                 (END,       BACK,     BACK,     END,             BACK,  "-",       BACK),
-    "saturated":                     (END,       BACK,     BACK,     END,             BACK,  "-",       "-"),
-    "succeeded":                     (END,       BACK,     BACK,     END,             "-",   "-",       BACK),
+    #                                 stop       start     restart   rm               reset  hibernate  wake     archive rel.
+    "starting":                      ("ending",  "-",      "ending", "ending",        "-",   "ending",  "-",     "ending", "-"),
+    "waiting_for_its_turn":          ("stopped", "-",      "-",      "removed Purge", "-",   "-",       "-",     "stopped","-"),
+    "running":                       (END,       "-",      END,      END,             "-",   END,       "-",     END,      "-"),
+    "suspect":                       (END,       "-",      END,      END,             "-",   END,       "-",     END,      "-"),
+    "stuck":                         (END,       END,      END,      END,             "-",   END,       "-",     END,      "-"),
+    "being_stopped":                 ("ending",  "ending", "ending", "ending",        "-",   "-",       "-",     "ending", "-"),
+    "being_stopped_while_it_starts": ("ending",  "ending", "ending", "ending",        "-",   "-",       "-",     "ending", "-"),
+    "being_restarted":               ("ending",  "ending", "ending", "ending",        "-",   "ending",  "-",     "ending", "-"),
+    "being_parked":                  ("ending",  "ending", "ending", "ending",        "-",   "ending",  "ending","ending", "-"),
+    "being_removed":                 ("ending",  "ending", "ending", "ending",        "-",   "-",       "-",     "ending", "-"),
+    "being_replaced":                ("ending",  "ending", "ending", "ending",        "-",   "ending",  "-",     "ending", "-"),
+    "finished_and_coming_back":      (END,       BACK,     BACK,     END,             BACK,  "-",       "-",     END,      "-"),
+    "coming_back":                   (END,       BACK,     BACK,     END,             "-",   "-",       "-",     END,      "-"),
+    "crashed":                       (END,       AGAIN,    AGAIN,    END,             AGAIN, "-",       "-",     END,      "-"),
+    "crashed_and_coming_back":       (END,       AGAIN,    AGAIN,    END,             "-",   "-",       "-",     END,      "-"),
+    "parked":                        (END,       BACK,     BACK,     END,             "-",   "-",       BACK,    END,      "-"),
+    "stopped":                       ("-",       BACK,     BACK,     END,             "-",   "-",       "-",     END,      "-"),
+    "failed":                        (END,       BACK,     BACK,     END,             BACK,  "-",       BACK,    END,      "-"),
+    "launch_failed":                 (END,       BACK,     BACK,     END,             BACK,  "-",       BACK,    END,      "-"),
+    "saturated":                     (END,       BACK,     BACK,     END,             BACK,  "-",       "-",     END,      "-"),
+    "succeeded":                     (END,       BACK,     BACK,     END,             "-",   "-",       BACK,    END,      "-"),
 }  # fmt: skip
-ORDER = ("stop", "start", "restart", "rm", "reset", "hibernate", "wake")
+ORDER = ("stop", "start", "restart", "rm", "reset", "hibernate", "wake", "archive", "release")
 AFTER = {"stop": After.STOP, "start": After.RELAUNCH, "restart": After.RELAUNCH, "rm": After.REMOVE}
 
 

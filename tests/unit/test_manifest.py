@@ -65,6 +65,7 @@ def test_the_example_of_the_interface_is_understood(monkeypatch: pytest.MonkeyPa
         "coder",
         2,
         Spec(("claude",), "/home/alice/src/shop", "claude", RuntimeKind.TMUX, policy),
+        idle_ttl_s=48 * 3600.0,
         health=Health(60.0, 3, 60.0),
         speaks=True,
         watchdog=Watchdog(tool_timeout_s=600.0, stall_repeat_s=180.0, liveness_timeout_s=600.0, stall_auto_kill=False),

@@ -161,7 +161,7 @@ ROLES = st.builds(
     st.sampled_from((("sleep", "60"), ("sleep", "61"))),
 )
 ENDS = st.sampled_from(({"exit_code": 0}, {"exit_code": 1}, {"signal": 9}, {}))
-VERBS = st.sampled_from(("stop", "start", "restart", "rm", "reset", "hibernate", "wake"))
+VERBS = st.sampled_from(("stop", "start", "restart", "rm", "reset", "hibernate", "wake", "archive"))
 PICK = st.integers(0, 1000)
 
 

@@ -7,7 +7,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from vigil import __version__
-from vigil.api import daemon_routes, event_routes, incident_routes, session_routes, team_routes
+from vigil.api import daemon_routes, event_routes, incident_routes, reap_routes, session_routes, team_routes
 from vigil.daemon.daemon import Daemon
 from vigil.errors import UsageError, VigilError
 
@@ -18,7 +18,7 @@ def make_app(daemon: Daemon) -> FastAPI:
     """Return the API over one daemon."""
     app = FastAPI(title="Vigil", version=__version__, docs_url=None, redoc_url=None)
     app.state.daemon = daemon
-    for routes in (daemon_routes, session_routes, event_routes, incident_routes, team_routes):
+    for routes in (daemon_routes, reap_routes, session_routes, event_routes, incident_routes, team_routes):
         app.include_router(routes.router)
 
     @app.exception_handler(VigilError)

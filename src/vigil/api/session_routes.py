@@ -249,7 +249,9 @@ async def rm(daemon: TheDaemon, name: str, request: Request, reason: str = "") -
     actor = may_change(daemon, request, name)
     session = daemon.operations.find(name)
     await daemon.operations.ask("rm", name, actor, reason)
-    kept = [f"folder {session.spec.cwd}", "death records and events"]
+    kept = [f"folder {session.spec.cwd}, which is never touched", "death records and events"]
+    if session.conversation:
+        kept.append(f"conversation {session.conversation}, which is its agent's own")
     if session.role is not None and session.role in daemon.machine.roles:
         kept.append(f"its slot of {session.role}, which a new one takes; vigil scale ends that")
     return {"name": name, "purged": await daemon.operations.purged(session.id), "kept": kept}

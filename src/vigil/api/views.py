@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from vigil.agents.adapters import ADAPTERS
@@ -54,6 +55,7 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
         "conversation": conversation_view(session),
         "usage": usage_view(session),
         "attached": session.attached,
+        "archived_at": rfc3339(session.archived_at),
         "incidents": [incident.id for incident in incidents],
     }
 
@@ -114,6 +116,8 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
     launch, doubt = session.launch, session.doubt
     return session_view(session, incidents, role) | {
         "role": session.role,
+        "adopted": None if launch is None or launch.host is None else asdict(launch.host),
+        "worked": {kind: rfc3339(at) for kind, at in session.worked.items()},
         "axes": {
             axis.value: None if reading is None else {**(_reading_view(reading) or {}), "why": reading.why}
             for axis in Axis

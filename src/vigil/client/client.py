@@ -65,6 +65,23 @@ class Client:
         """End a session and purge its identity."""
         return self._ask("DELETE", f"{self._path(name)}{_query(reason=reason or None)}")
 
+    def reap(self, dry_run: bool = False) -> list[Json]:
+        """Have the reaper look at everything now, and return what it is and what was done."""
+        found = self._ask("POST", f"/v1/reap{_query(dry_run=dry_run)}")
+        assert isinstance(found, list)
+        return found
+
+    def candidates(self, sockets: list[str]) -> list[Json]:
+        """Return the sessions of other tmux servers."""
+        query = "&".join(f"socket={quote(path)}" for path in sockets)
+        found = self._ask("GET", f"/v1/adopt?{query}")
+        assert isinstance(found, list)
+        return found
+
+    def adopt(self, target: str, sockets: list[str], name: str | None = None) -> Json:
+        """Take over a tmux session that was started elsewhere."""
+        return self._ask("POST", "/v1/adopt", {"target": target, "sockets": sockets, "name": name})
+
     def plan(self, manifest: Json) -> Json:
         """Return what applying a manifest would do."""
         return self._ask("POST", "/v1/manifest:plan", manifest)

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from vigil.config.models import File, LadderTable, ReactionTable, RouteTable
-from vigil.config.values import AgentConfig, Config, LaunchConfig, RouteConfig
+from vigil.config.values import AgentConfig, Config, LaunchConfig, ReaperConfig, RouteConfig
 from vigil.config.wording import listed, place, shown
 from vigil.core.asked import VERBS
 from vigil.core.escalate import Ladder, Step, usual_ladders
@@ -155,6 +155,13 @@ def _config_of(file: File) -> Config:
             reset_after_s=file.restart.backoff.reset_after,
         ),
         launch=LaunchConfig(file.launch.least_memory),
+        reaper=ReaperConfig(
+            file.reaper.enabled,
+            file.reaper.interval,
+            file.reaper.idle_ttl,
+            file.reaper.grace,
+            file.reaper.park_on_pressure,
+        ),
         unsupported=tuple(_unsupported(file)),
     )
 
@@ -184,6 +191,5 @@ def _reaction_of(reaction: ReactionTable) -> Reaction:
 
 
 def _unsupported(file: File) -> Iterator[str]:
-    for table in ("watchdog", "reaper"):
-        if table in file.model_fields_set:
-            yield f"{table}: read, but nothing uses it yet"
+    if "watchdog" in file.model_fields_set:
+        yield "watchdog: read, but nothing uses it yet"

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from vigil.config.durations import AFTER, BACKOFF, DEADLINE, IDLE, ORDINARY
 from vigil.config.hours import Zone, read_hour
 from vigil.config.sizes import read_size
-from vigil.config.values import LaunchConfig
+from vigil.config.values import LaunchConfig, ReaperConfig
 from vigil.config.wording import shown
 from vigil.core import reactions
 from vigil.core.identity import why_not_a_name
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 MOST_RESTARTS = 1_000_000
 MOST_TRIES = 100
-RESTART, LAUNCH = RestartPolicy(), LaunchConfig()  # the defaults
+RESTART, LAUNCH, REAPER = RestartPolicy(), LaunchConfig(), ReaperConfig()  # the defaults
 
 
 def one_of(kind: type[E], value: object) -> E:
@@ -128,10 +128,11 @@ class WatchdogTable(Table):
 class ReaperTable(Table):
     """`[reaper]`: when an idle session is put to sleep; an `idle_ttl` of 0 is never."""
 
-    enabled: bool = True
-    interval: Duration = 1800.0
-    idle_ttl: Annotated[float, BeforeValidator(IDLE.read)] = 172800.0
-    grace: Duration = 60.0
+    enabled: bool = REAPER.enabled
+    interval: Duration = REAPER.interval_s
+    idle_ttl: Annotated[float, BeforeValidator(IDLE.read)] = REAPER.idle_ttl_s
+    grace: Duration = REAPER.grace_s
+    park_on_pressure: bool = REAPER.park_on_pressure
 
 
 class BackoffTable(Table):

@@ -49,6 +49,17 @@ class LaunchConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ReaperConfig:
+    """When the reaper looks, and what it may do."""
+
+    enabled: bool = True  # off: nothing is ever reaped by itself; `vigil reap` still does
+    interval_s: float = 1800.0
+    idle_ttl_s: float = 172800.0  # 0 is never
+    grace_s: float = 60.0
+    park_on_pressure: bool = False  # when memory is short the longest idle is put to sleep
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """A whole configuration; without arguments, that of a file that is not there."""
 
@@ -59,4 +70,5 @@ class Config:
     reactions: tuple[Reaction, ...] = ()
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     launch: LaunchConfig = field(default_factory=LaunchConfig)
+    reaper: ReaperConfig = field(default_factory=ReaperConfig)
     unsupported: tuple[str, ...] = ()  # what is valid and has no effect yet, a line each

@@ -9,10 +9,12 @@ from vigil.core import incidents
 from vigil.core.book import Book, Change
 from vigil.core.charging import forgive
 from vigil.core.effects import Answer
+from vigil.core.ending import archive as put_away
 from vigil.core.ending import end, remove
 from vigil.core.events import Asked, Declared, Withdrawn
 from vigil.core.launching import launch_when_paced, relaunch
 from vigil.core.model import ALIVE, After, Mode, Session, State
+from vigil.core.reaping import release
 from vigil.core.waking import decide_wake, log_wake
 
 TRIES = ("start", "restart", "reset")  # after these its next launch waits for no wall that was met before
@@ -96,7 +98,7 @@ def start(book: Book, session: Session, event: Asked, now: float) -> None:
     if session.state is State.ENDING or (session.state is State.STUCK and session.after is not None):
         end(book, session, event, After.RELAUNCH, now)
     elif session.state not in ALIVE:
-        relaunch(book, forgive(book, session), now)
+        relaunch(book, forgive(book, replace(session, archived_at=None)), now)
 
 
 def restart(book: Book, session: Session, event: Asked, now: float) -> None:
@@ -104,7 +106,7 @@ def restart(book: Book, session: Session, event: Asked, now: float) -> None:
     if session.state in ALIVE:
         end(book, session, event, After.RELAUNCH, now)
     else:
-        relaunch(book, session, now)
+        relaunch(book, replace(session, archived_at=None), now)
 
 
 def rm(book: Book, session: Session, event: Asked, now: float) -> None:
@@ -115,6 +117,17 @@ def rm(book: Book, session: Session, event: Asked, now: float) -> None:
         remove(book, session, now)
     else:  # its survivors go first; nothing is purged before that is verified
         session = book.become(session, now, State.ENDING, "being removed", hold=None, after=After.REMOVE)
+        book.end_all(session.launch)
+
+
+def archive(book: Book, session: Session, event: Asked, now: float) -> None:
+    """End it, verified, then keep only its record."""
+    if session.state in ALIVE:
+        end(book, session, event, After.ARCHIVE, now)
+    elif session.launch is None:
+        put_away(book, session, now)
+    else:  # its survivors go first
+        session = book.become(session, now, State.ENDING, "being archived", hold=None, after=After.ARCHIVE)
         book.end_all(session.launch)
 
 
@@ -143,4 +156,6 @@ VERBS: dict[str, Callable[[Book, Session, Asked, float], None]] = {
     "reset": reset,
     "hibernate": hibernate,
     "wake": wake,
+    "archive": archive,
+    "release": release,
 }

@@ -40,6 +40,7 @@ class Book:
         self.last_deaths: deque[tuple[float, str]] = deque(maxlen=DEATHS_TOGETHER)  # when, and whose
         self.activity_stored: dict[str, float] = {}  # when each session was active last, as far as that is durable
         self.walled: set[str] = set()  # sessions that have met a wall nobody has got past yet
+        self.work_stored: dict[str, float] = {}  # and when it worked last
         self.booted = False  # the host was booted anew since these sessions were stored
         self.void_before = 0.0  # what was read earlier says nothing, unless it is conclusive
         self.by_name: dict[str, str] = {}
@@ -59,6 +60,7 @@ class Book:
         for session in sessions:
             self.keep(session, durable=False)
             self.activity_stored[session.id] = session.last_activity_at or 0.0
+            self.work_stored[session.id] = max(session.worked.values(), default=0.0)
             if session.doubt is not None and session.doubt.kind is DoubtKind.WEDGED and session.state in DOUBTFUL:
                 self.wedged.add(session.id)
         self.touched.clear()  # nothing happened yet
@@ -146,6 +148,7 @@ class Book:
         if durable:
             self.change.sessions[session.id] = session
             self.activity_stored[session.id] = session.last_activity_at or 0.0
+            self.work_stored[session.id] = max(session.worked.values(), default=0.0)
         return session
 
     def keep_incident(self, incident: Incident) -> None:
@@ -191,6 +194,7 @@ class Book:
         self.wedged.discard(session.id)
         self.walled.discard(session.id)
         self.activity_stored.pop(session.id, None)
+        self.work_stored.pop(session.id, None)
         for launch_id in [key for key, owner in self.by_launch.items() if owner == session.id]:
             del self.by_launch[launch_id]
             self.spawning.discard(launch_id)
@@ -207,7 +211,9 @@ class Book:
     def end_all(self, launch: Launch | None, unless_attended: bool = False) -> None:
         """Ask for the end of all there is of a launch; or only if nobody uses what is left of it."""
         assert launch is not None
-        self.do(EndLaunch(launch, GRACE_S, unless_attended))
+        session = self.of_launch(launch.id)
+        reap = unless_attended and session is not None and session.intent is not None and session.intent.verb == "reap"
+        self.do(EndLaunch(launch, GRACE_S, unless_attended, reap))
 
 
 def _with_slots(role: Role) -> Role:

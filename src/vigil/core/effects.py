@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vigil.core.model import Death, Incident, Intent, Launch, Session, Wake
+from vigil.core.reap import Guard, Stray
 from vigil.core.roles import Role
 
 
@@ -55,6 +56,23 @@ class EndLaunch:
     launch: Launch
     grace_s: float
     unless_attended: bool = False
+    reap: bool = False  # only if all is still as it was when that was decided; the outcome may be Spared
+    guard: Guard | None = None  # which its tmux server compares; None: what lives is spared
+
+
+@dataclass(frozen=True, slots=True)
+class EndStray:
+    """End what belongs to no launch that is known, if all is still as it was when that was decided."""
+
+    stray: Stray
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Watch a session no more that was adopted, and leave it as it was found."""
+
+    launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +164,8 @@ Effect = (
     Persist
     | Spawn
     | EndLaunch
+    | EndStray
+    | Release
     | Interrupt
     | CloseLaunch
     | SetTimer

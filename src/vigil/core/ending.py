@@ -9,7 +9,7 @@ from vigil.core.book import Book
 from vigil.core.dying import bury
 from vigil.core.effects import Purge, SetTimer
 from vigil.core.events import Asked, Ended
-from vigil.core.intents import REACTION, intend, spares_people
+from vigil.core.intents import REACTION, REAP, intend, spares_people
 from vigil.core.launching import launch_when_paced
 from vigil.core.limits import forgotten
 from vigil.core.model import After, Axis, Cause, Fact, Session, State
@@ -60,6 +60,8 @@ def ended(book: Book, event: Ended, now: float) -> None:
         facts = tuple(Fact(axis, "dead", "verified", now, conclusive=True) for axis in gone)
         session = judge_resume(book, book.keep(book.read_axes(book.close(session), facts)), now)
         session = summarise(book, session, now)
+    if event.ok:
+        session = _tell_reaped(book, session, now)
     held = session.hold is not None and session.hold.reason == "survivor"
     if not event.ok:
         if session.state is State.ENDING or held:
@@ -67,14 +69,30 @@ def ended(book: Book, event: Ended, now: float) -> None:
     elif held and session.state in (State.CRASHED, State.PENDING):
         launch_when_paced(book, session, now)
     elif session.state is State.ENDING and session.after is After.STOP:
-        actor = session.intent.actor if session.intent else "operator"
-        book.become(session, now, State.STOPPED, f"stopped by {actor}", hold=None, after=None, waking=None)
+        words = f"stopped by {session.intent.actor if session.intent else 'operator'}"
+        if session.intent is not None and session.intent.verb == REAP:
+            words = f"reaped: {session.intent.reason}"
+        book.become(session, now, State.STOPPED, words, hold=None, after=None, waking=None)
     elif session.state is State.ENDING and session.after is After.PARK:
         book.become(session, now, State.PARKED, _asleep(book, session), hold=None, after=None, waking=None)
+    elif session.state is State.ENDING and session.after is After.ARCHIVE:
+        archive(book, session, now)
     elif session.state is State.ENDING and session.after is After.RELAUNCH:
         launch_when_paced(book, session, now)
     elif session.state is State.ENDING and session.after is After.REMOVE:
         remove(book, session, now)
+
+
+def _tell_reaped(book: Book, session: Session, now: float) -> Session:
+    """Log what was reaped, once: a launch, or what one that had ended before left behind."""
+    intent, launch = session.intent, session.launch
+    if intent is None or launch is None or intent.verb != REAP or intent.launch_id != launch.id:
+        return session
+    leftovers = launch.ended_at is not None and intent.at > launch.ended_at and session.state is not State.ENDING
+    if session.state is State.ENDING or leftovers:
+        kind, _, why = intent.reason.partition(": ")
+        book.log(now, session, "session.reaped", **{"class": kind, "why": why, "actor": intent.actor})
+    return book.keep(replace(session, intent=None)) if leftovers else session
 
 
 def _asleep(book: Book, session: Session) -> str:
@@ -84,6 +102,14 @@ def _asleep(book: Book, session: Session) -> str:
     found, _ = find_conversation(book, session)
     how = "wakes in its conversation" if found is Found.RESUMABLE else f"wakes with a new conversation ({found})"
     return f"put to sleep by {actor}{f' ({reason})' if reason else ''}; {how}"
+
+
+def archive(book: Book, session: Session, now: float) -> None:
+    """Put a session away that is over: its record is kept, and it is listed only where all are."""
+    actor = session.intent.actor if session.intent is not None else "operator"
+    words = f"archived by {actor}; vigil start {session.name} brings it back, vigil rm {session.name} removes it"
+    archived_at = now if session.archived_at is None else session.archived_at
+    book.become(session, now, State.STOPPED, words, hold=None, after=None, archived_at=archived_at)
 
 
 def remove(book: Book, session: Session, now: float) -> None:

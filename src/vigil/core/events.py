@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vigil.core.model import Exit, Fact, IncidentKind, Message, Notice, ProcessId, Spec, Transcript
+from vigil.core.model import Exit, Fact, IncidentKind, Message, Notice, ProcessId, Session, Spec, Transcript
 from vigil.core.reactions import Reaction
+from vigil.core.reap import Glimpse, Policy, Stray
 from vigil.core.roles import Manifest
 from vigil.core.said import Hook, Said
 
@@ -160,6 +161,8 @@ class Observed:
     attached: int | None = None
     active_at: float | None = None
     socket_lost: bool = False  # its server lives, but nobody can reach it any more
+    printed_at: float | None = None  # what its screen shows changed, and not only by a spinner
+    delivered_at: float | None = None  # something was typed into it
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +292,41 @@ class Attended:
 
 
 @dataclass(frozen=True, slots=True)
+class Sighted:
+    """The reaper looked at everything; what it is to do follows from what it saw."""
+
+    glimpses: tuple[Glimpse, ...]
+    strays: tuple[Stray, ...]
+    policy: Policy
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """A launch was not reaped: its tmux server compared, and something was no longer so; or nobody can tell."""
+
+    launch_id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Sessions live that the store does not know: they are as their launches say."""
+
+    sessions: tuple[Session, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A session that was started elsewhere is taken over; it goes on as it is."""
+
+    session: Session
+    facts: tuple[Fact, ...]
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """What was left of a dead launch's runtime was ended, and is gone or not."""
 
@@ -359,6 +397,10 @@ Event = (
     | ReactionEnded
     | Ended
     | Attended
+    | Sighted
+    | Spared
+    | Recovered
+    | Adopted
     | Closed
     | TimerFired
     | Resumed

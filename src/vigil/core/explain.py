@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from vigil.core.health import health_of
 from vigil.core.liveness import PATIENCE
 from vigil.core.model import ALIVE, Axis, Cause, Death, Doubt, DoubtKind, Session, State
+from vigil.core.reap import WORKS
 from vigil.core.restart import COMES_BACK
 
 DOUBTFUL = (State.SUSPECT, State.STUCK)
@@ -108,6 +109,9 @@ def _proofs(session: Session) -> list[Proof]:
         for axis in Axis
         if (reading := session.axes.get(axis)) is not None
     ]
+    if session.worked and session.state in ALIVE:
+        kind = max(session.worked, key=lambda evidence: session.worked[evidence])
+        proofs.append(Proof("last work", WORKS.get(kind, kind), kind, session.worked[kind]))
     if session.last_death is not None:
         death = session.last_death
         words = f"{death.cause} ({_status(death)}); vigil death {death.id} tells all of it"

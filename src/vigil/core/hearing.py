@@ -26,6 +26,8 @@ CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it 
 WALLS = {What.LIMIT: Cause.LIMIT, What.AUTH: Cause.AUTH}
 TRIES = frozenset({What.PROMPT, What.TURN_STARTED})
 WRITTEN = ("doing", "conversation", "spent", "wall")  # what is worth a write at once
+HEARTBEAT = "heartbeat"
+SIGNS = frozenset({What.ALIVE, What.UNKNOWN})
 SAME_S = 0.05  # so far moments of hooks are compared
 LATER_S = 0.2  # a worse source that says so is believed if it is so much newer: two clocks are compared
 KEPT_S = 30.0  # how old the stored time of the last activity may become
@@ -34,7 +36,7 @@ KEPT_S = 30.0  # how old the stored time of the last activity may become
 def hooked(book: Book, event: Hooked, now: float) -> None:
     """Take in what hooks said, in the order of their moments."""
     in_order = sorted(event.hooks, key=lambda hook: hook.at)
-    said = (replace(one, at=hook.at) for hook in in_order for one in hook.said or (Said(What.ALIVE),))
+    said = (replace(one, at=hook.at) for hook in in_order for one in hook.said or (Said(What.ALIVE, name=hook.name),))
     heard(book, Heard(event.launch_id, tuple(said), "hook"), now)
 
 
@@ -90,6 +92,8 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
         if doing.turn:
             session = _end_silence(book, session, active_at, at)
         active_at = max(active_at, at)
+        if not (said.name == HEARTBEAT and said.what in SIGNS):  # a sign of life is no work
+            session = note_work(session, "sub-agent" if said.subagent else event.source, at)
         if said.what is What.PROMPT and not said.subagent:
             session = replace(session, prompted_at=max(at, session.prompted_at or 0.0))
         if proves_work(session, doing, said, at):
@@ -163,6 +167,13 @@ def _get_past(book: Book, session: Session, at: float, now: float) -> None:
     for other in met:
         if other.id not in book.walled:
             incidents.follow(book, book.sessions[other.id], now)
+
+
+def note_work(session: Session, evidence: str, at: float) -> Session:
+    """Take note that something showed work; what comes late changes nothing."""
+    if at <= session.worked.get(evidence, 0.0):
+        return session
+    return replace(session, worked={**session.worked, evidence: at})
 
 
 def _counts(session: Session, source: str, said: Said, at: float) -> bool:

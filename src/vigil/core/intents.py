@@ -6,7 +6,7 @@ from vigil.core.book import Book
 from vigil.core.model import Cause, Intent, Session
 
 INTENT_LASTS_S = 600.0
-SHIFT, UNHEALTHY = "shift", "unhealthy"  # verbs of policy
+SHIFT, UNHEALTHY, REAP = "shift", "unhealthy", "reap"  # verbs of policy
 REACTION = "reaction"  # who asks for a verb that the configuration wants done about an incident
 BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})  # these spare what somebody uses (P2)
 

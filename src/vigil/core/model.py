@@ -167,6 +167,15 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class Host:
+    """A tmux session that somebody else started, on a server of theirs; it was taken over, and may be given back."""
+
+    socket: str
+    target: str  # by its id on that server
+    name: str  # as it was called there
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One incarnation of a session; its id fences every fact, hook and exit."""
 
@@ -188,6 +197,7 @@ class Launch:
     woken_for: str = ""  # the cause of that mode
     conversation: str = ""  # that it goes on with
     summarised: bool = False  # so is what it did all in all
+    host: Host | None = None  # it was adopted: its server is not ours
 
     @property
     def agent(self) -> ProcessId | None:
@@ -341,6 +351,7 @@ class After(StrEnum):
 
     STOP = "stop"
     PARK = "park"
+    ARCHIVE = "archive"
     RELAUNCH = "relaunch"
     REMOVE = "remove"
 
@@ -385,6 +396,7 @@ class IncidentKind(StrEnum):
     LATE_DAEMON = "late-daemon"
     KEEPER_LOST = "keeper-lost"
     LOW_MEMORY = "low-memory"
+    STORE_LOST = "store-lost"
     UNDELIVERED = "undelivered"
 
 
@@ -526,3 +538,5 @@ class Session:
     queue: tuple[Message, ...] = ()  # what waits to be typed, the oldest first
     recent: tuple[Recent, ...] = ()  # the last words of its launch
     tally: Tally = NOTHING  # what was counted of its launch
+    worked: Mapping[str, float] = field(default_factory=dict)  # when each kind of evidence last showed that it works
+    archived_at: float | None = None  # it was put away: kept for its record, and not listed

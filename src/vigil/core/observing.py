@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from vigil.core import incidents, pulses, tally
+from vigil.core import hearing, incidents, pulses, tally
 from vigil.core.book import Book
 from vigil.core.doubting import is_news, repair, weigh, well_again
 from vigil.core.effects import CloseLaunch, LogEntry
@@ -29,6 +29,9 @@ def observed(book: Book, event: Observed, now: float) -> None:
         changes["last_activity_at"] = max(event.active_at, last_at)
         if session.doing.turn:
             changes["tally"] = tally.silent(session.tally, max(last_at, book.void_before), event.active_at)
+    for evidence, at in (("output", event.active_at), ("screen", event.printed_at), ("delivery", event.delivered_at)):
+        if at is not None:
+            session = hearing.note_work(session, evidence, at)
     facts = valid(book, event.facts)
     heard = event.active_at is not None and is_news(session)
     session = book.read_axes(session, facts, **changes)
@@ -37,7 +40,8 @@ def observed(book: Book, event: Observed, now: float) -> None:
     elif facts:
         weigh(book, session, now)
     else:  # nothing was read: that is no sample
-        book.keep(session, durable=False)
+        worked_at = max(session.worked.values(), default=0.0)
+        book.keep(session, durable=worked_at - book.work_stored.get(session.id, 0.0) > hearing.KEPT_S)
     if event.socket_lost:
         repair(book, session, book.sessions[session.id], now)
 

@@ -47,7 +47,7 @@ class RoleSpec:
     autostart: bool = False  # comes back by itself after a reboot
     after_crash: str = "fresh"  # or resume
     retry_saturated_s: float = 0.0  # a half-open trial after this long; 0 waits for a person
-    idle_ttl_s: float = 48 * 3600.0  # 0 is never
+    idle_ttl_s: float | None = None  # 0 is never, None as the configuration says
     health: Health | None = None
     watchdog: Watchdog = Watchdog()
     speaks: bool = False  # this kind of agent says what it does: one that has said nothing is not ready

@@ -27,6 +27,7 @@ class Admission:
         self._keeper_pid = keeper_pid  # what we launch is born below it, in its cgroup
         self._least_bytes = least_bytes
         self._told: int | None = None
+        self.shortage = ""  # that there is no memory for one more launch, in words
 
     async def run(self) -> None:
         """Look again and again."""
@@ -39,8 +40,9 @@ class Admission:
         least = self._least_bytes()
         available = read_available(pid=self._keeper_pid()) if least > 0 else None
         room = room_for(available, least)
+        words = "" if available is None else f"{available // MIB} MiB are available, {least // MIB} MiB must be"
+        self.shortage = words if room is not None and room <= 0 else ""
         if room is not None or self._told is not None:  # while memory is a matter it is told each time: some was used since
-            words = "" if available is None else f"{available // MIB} MiB are available, {least // MIB} MiB must be"
             self._feed(MemoryRead(room, words))
         self._told = room
 

@@ -50,6 +50,8 @@ class Adopter:
         if fact.value != "dead":  # what cannot be read is watched all the same, and judged by the liveness table (P7)
             self._carrier.follow(launch)
             self._carrier.listening.follow(session, launch)
+            if launch.host is not None:
+                await self._carrier.mark_again(launch)
             born = {role: [process.pid, process.start_ticks] for role, process in roles_of(launch).items()}
             return self._carrier.born(launch, {**born, "pane": launch.pane}, adopted=True)
         ends = ends_from_records(folder, self._clock)

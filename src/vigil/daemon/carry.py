@@ -18,9 +18,11 @@ from weakref import WeakValueDictionary
 from vigil.agents import Agent
 from vigil.agents.accounts import account_of
 from vigil.agents.adapter import Adapter, Beginning, Place, Start
-from vigil.core.effects import CloseLaunch, EndLaunch, Interrupt, Purge, RepairSocket, Spawn
-from vigil.core.events import Attended, Closed, Ended, Event, Found, Launched, LaunchFailed
+from vigil.core.effects import CloseLaunch, EndLaunch, EndStray, Interrupt, Purge, Release, RepairSocket, Spawn
+from vigil.core.events import Attended, Closed, Ended, Event, Found, Launched, LaunchFailed, Noted, Spared
+from vigil.core.intents import REAP
 from vigil.core.model import Axis, Fact, Launch, Mode, ProcessId, RuntimeKind, Session, Transcript
+from vigil.core.reap import Guard, Stray
 from vigil.daemon.census import Census
 from vigil.daemon.clock import Clock
 from vigil.daemon.conversations import Conversations
@@ -38,8 +40,10 @@ from vigil.keeper import kernel, records
 from vigil.observe.clients import read_clients
 from vigil.observe.descendants import find_named
 from vigil.observe.process import read_group, read_process
+from vigil.observe.spool import forget_hooks
 from vigil.observe.survivors import survivors_of
-from vigil.runtimes import Order, Runtime
+from vigil.runtimes import Order, Runtime, Tmux, socket_of
+from vigil.runtimes.guarding import KILLED
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 HOOK = Path(__file__).parent.parent / "agents" / "hook.sh"
@@ -48,6 +52,7 @@ FORGET_S = 2.0
 EXEC_S = 0.5
 SERVER_GRACE_S = 2.0
 SURVIVOR_GRACE_S = 3.0
+PARKING = frozenset({"hibernate", REAP})
 LAUNCHES_KEPT = 10  # folders a session keeps of its launches: a crash loop does not fill the disk
 REPAIR_S = 0.1  # a server makes its socket at once
 ROUNDS = 4  # survivors may start survivors while they are ended
@@ -103,6 +108,7 @@ class Carrier:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._kinds: dict[str, RuntimeKind] = {}
         self.purged: dict[str, list[str]] = {}
+        self.strays: dict[str, str] = {}  # what became of those that were ended last; empty while it is not known
 
     def knows(self, launch: Launch, kind: RuntimeKind) -> None:
         """Remember which runtime a launch lives in."""
@@ -123,7 +129,8 @@ class Carrier:
             folder = str(self._home.launch(launch.id))
             start = await asyncio.to_thread(self._begin, session, launch, env, folder)
             self._claim(session, launch, start.conversation)
-            order = Order(session, launch, {**env, **start.env}, start.command, start.files, agent.converses)
+            talks = replace(session, conversation=start.conversation or session.conversation)
+            order = Order(talks, launch, {**env, **start.env}, start.command, start.files, agent.converses)
             await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
             born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
         except (OSError, ValueError, KeeperRefused, KeeperSilent) as error:
@@ -233,7 +240,7 @@ class Carrier:
     async def repair(self, effect: RepairSocket) -> None:
         """Ask a tmux server to make its socket anew: SIGUSR1 does that, to exactly the process that was recorded (P9)."""
         server = effect.launch.server
-        if server is not None and self._is_alive(server):
+        if server is not None and effect.launch.host is None and self._is_alive(server):
             send(server, signal.SIGUSR1)
             await asyncio.sleep(REPAIR_S)
 
@@ -241,8 +248,11 @@ class Carrier:
         """End all there is of a launch, verified: agent, survivors, server. The intent was durable before this ran (P8)."""
         launch = effect.launch
         async with self._lock(launch.id):
-            if effect.unless_attended and (why := self._why_attended(launch)):
+            if effect.unless_attended and not effect.reap and (why := self._why_attended(launch)):
                 self._feed(Attended(launch.id, why))
+                return
+            if effect.reap and (why := await self._why_spared(launch, effect.guard)):
+                self._feed(Spared(launch.id, why))
                 return
             left = await self._end_all(launch, effect.grace_s)
             transcript = await self._read_conversation(launch.id)
@@ -251,6 +261,76 @@ class Carrier:
             self._feed(Ended(launch.id, ok=False, why=words))
         else:
             self._feed(Ended(launch.id, ok=True, transcript=transcript))
+
+    async def _why_spared(self, launch: Launch, guard: Guard | None) -> str:
+        """Have a launch compared once more and killed where it lives; say why it was not, and nothing if it is to end."""
+        agent = launch.agent
+        if agent is None or not self._is_alive(agent):
+            return ""  # it died meanwhile: what is left of it is nobody's
+        if guard is None:
+            return "it was not compared before the daemon ended; the next sweep looks at it again"
+        done, why = await self._runtimes[self._kinds[launch.id]].reap(launch, guard)
+        if done == KILLED or not self._is_alive(agent):
+            return ""
+        return why if done == "spared" else f"unknown: {why}"
+
+    async def end_stray(self, effect: EndStray) -> None:
+        """End what belongs to no launch that is known: compared by its server where it has one, then verified (P9)."""
+        stray = effect.stray
+        self.strays[stray.launch_id] = ""
+        try:
+            self.strays[stray.launch_id] = await self._end_stray(stray, effect.grace_s)
+        finally:
+            self.strays[stray.launch_id] = self.strays[stray.launch_id] or "failed"
+
+    async def _end_stray(self, stray: Stray, grace_s: float) -> str:
+        glimpse = stray.glimpse
+        told: dict[str, str | int | float | None] = {"launch": stray.launch_id, "session": stray.name}
+        if stray.server is not None and glimpse is not None and glimpse.guard is not None:
+            done, why = await self._runtimes[RuntimeKind.TMUX].reap(launch_of(stray), glimpse.guard)
+            if done != KILLED:
+                self._feed(Noted("orphan.spared", tuple((told | {"why": why, "outcome": done}).items())))
+                return f"{done}: {why}"
+        processes = [*stray.processes, *([stray.server] if stray.server is not None else [])]
+        left = await end_processes(dict.fromkeys(processes), grace_s)
+        if stray.socket and not left:
+            remove_socket(stray.socket)
+        told |= {"class": "orphan", "ended": len(processes) - len(left), "left": len(left)}
+        self._feed(Noted("orphan.reaped", tuple(told.items())))
+        return f"failed: {len(left)} processes live on after KILL" if left else "ended"
+
+    async def release(self, effect: Release) -> None:
+        """Take our marks off a session that was adopted, and watch it no more; all of it goes on."""
+        launch = effect.launch
+        async with self._lock(launch.id):
+            await self._leave(launch)
+
+    def adopted(self, session: Session) -> None:
+        """Watch a session that was started elsewhere, ourselves and through the keeper."""
+        launch = session.launch
+        assert launch is not None
+        self._kinds[launch.id] = session.spec.runtime
+        self.follow(launch)
+        folder = str(self._home.launch(launch.id))
+        watches = [
+            {"launch": launch.id, "folder": folder, "role": role, "pid": process.pid, "start_ticks": process.start_ticks}
+            for role, process in roles_of(launch).items()
+        ]
+        self._keeper.tell("watch", watches=watches)
+
+    async def mark_again(self, launch: Launch) -> None:
+        """Have an adopted session bear our mark: the daemon before us may have ended before it did."""
+        tmux = self._runtimes[RuntimeKind.TMUX]
+        assert isinstance(tmux, Tmux)
+        if not await tmux.mark(launch):
+            log.warning("an adopted session could not be marked", launch=launch.id)
+
+    async def _leave(self, launch: Launch) -> None:
+        """Leave what is not ours as it was found."""
+        tmux = self._runtimes[RuntimeKind.TMUX]
+        assert isinstance(tmux, Tmux)
+        await tmux.unmark(launch)
+        await self._forget(launch)
 
     async def interrupt(self, effect: Interrupt) -> None:
         """Ask an agent to leave what it does, as Ctrl-C would; the intent was durable before this ran (P8)."""
@@ -263,7 +343,7 @@ class Carrier:
 
     def _why_attended(self, launch: Launch) -> str:
         """Say who uses what a dead agent left open; nothing if nobody does."""
-        if read_clients().get(self._home.server_path(launch.id), 0):
+        if launch.host is None and read_clients().get(socket_of(self._home, launch), 0):
             return "a person is attached to its pane"
         if (
             launch.ended_at is not None
@@ -297,10 +377,20 @@ class Carrier:
         """Remove the files of a session: exactly the names its launches had."""
         session = effect.session
         gone = [f"session {session.name}"]
-        for number in range(1, session.launches + 1):
-            launch_id = f"{session.id}-{number}"
+        death = session.last_death
+        if (
+            session.launch is not None
+            and death is not None
+            and death.launch_id == session.launch.id
+            and death.intent is not None
+        ):
+            gone += ["park mark"] if death.intent.verb in PARKING else []
+        launch_ids = [f"{session.id}-{number}" for number in range(1, session.launches + 1)]
+        for launch_id in launch_ids:
             if await self._remove_launch(launch_id):
                 gone.append(f"launch {launch_id}")
+        hooks = await asyncio.to_thread(forget_hooks, self._home.spool, frozenset(launch_ids))
+        gone += [f"{hooks} hook events that nobody had read"] if hooks else []
         gone += [f"bundle {death_id}" for death_id in await self._purge_bundles(session)]
         gone += await asyncio.to_thread(self._purge_messages, session)
         if self._environments.forget(session.id):
@@ -330,6 +420,8 @@ class Carrier:
             await self._keeper.ask("forget", timeout_s=FORGET_S, launch=launch_id, removing=True)
 
     async def _end_all(self, launch: Launch, grace_s: float) -> list[ProcessId]:
+        if launch.host is not None:
+            return await self._end_adopted(launch, grace_s)
         agent = launch.process or self._find_agent(launch)
         agents = [process for process in (launch.found, agent) if process is not None]
         if launch.ended_at is not None:  # what is left is no agent that would have to finish something
@@ -350,8 +442,29 @@ class Carrier:
             return [launch.server] if launch.server else []
         return left
 
+    async def _end_adopted(self, launch: Launch, grace_s: float) -> list[ProcessId]:
+        """End what an adopted session runs, and nothing else of its server; after its agent's end nothing of it is ours."""
+        tmux = self._runtimes[RuntimeKind.TMUX]
+        assert isinstance(tmux, Tmux) and launch.host is not None
+        if launch.ended_at is not None:
+            await self._leave(launch)
+            return []
+        agents = [launch.agent] if launch.agent is not None else []
+        panes = await tmux.read_panes(launch)
+        leaders = [ProcessId(pid, ticks, self._boot) for pid in panes if (ticks := kernel.read_start_ticks(pid)) is not None]
+        left = await end_processes(agents, grace_s)
+        await self.watch.reported(launch.id, within_s=5.0)
+        await tmux.kill_marked(launch)
+        found = [one.process for one in await self._census.take() if any(one.sid == leader.pid for leader in leaders)]
+        left += await end_processes([*leaders, *found], min(grace_s, SURVIVOR_GRACE_S))
+        if not left:
+            await self._forget(launch)
+        return left
+
     async def survivors(self, launch: Launch) -> list[ProcessId]:
         """Return the processes of a launch that is over which live on; the pane it ran in is none of them."""
+        if launch.host is not None:
+            return []  # whatever else runs there is not ours
         spare = [process for process in (launch.server, launch.root, launch.process) if process is not None]
         return survivors_of(launch, spare, await self._census.take(), self._ticks(launch.ended_at))
 
@@ -367,6 +480,9 @@ class Carrier:
 
     async def _end_server(self, launch: Launch) -> bool:
         """End a launch's tmux server, its screen kept first; say whether it is gone."""
+        if launch.host is not None:
+            await self._leave(launch)
+            return True
         gone = True
         if launch.server is not None and self._is_alive(launch.server):
             kind = self._kinds.get(launch.id)
@@ -375,14 +491,18 @@ class Carrier:
                     await self._runtimes[kind].keep_screen(launch)
             gone = not await end_processes([launch.server], SERVER_GRACE_S)
         if gone:
-            for runtime in self._runtimes.values():
-                runtime.forget(launch)
-            self.watch.forget(launch.id)
-            self._outputs.forget(launch.id)
-            await self.listening.finish(launch.id)
-            self._keeper.tell("forget", launch=launch.id)
+            await self._forget(launch)
             remove_socket(self._home.server_path(launch.id))
         return gone
+
+    async def _forget(self, launch: Launch) -> None:
+        """Ask for nothing of a launch any more."""
+        for runtime in self._runtimes.values():
+            runtime.forget(launch)
+        self.watch.forget(launch.id)
+        self._outputs.forget(launch.id)
+        await self.listening.finish(launch.id)
+        self._keeper.tell("forget", launch=launch.id)
 
     def _find_agent(self, launch: Launch) -> ProcessId | None:
         """Look for an agent whose birth was not told to us."""
@@ -415,6 +535,12 @@ def remove_socket(path: str) -> None:
             sock.connect(path)
         except ConnectionRefusedError:
             os.unlink(path)
+
+
+def launch_of(stray: Stray) -> Launch:
+    """Return a launch that stands for what is not one any more, so that its server can be asked."""
+    session_id, _, number = stray.launch_id.rpartition("-")
+    return Launch(stray.launch_id, session_id, int(number) if number.isdigit() else 0, 0.0, pane=stray.pane or None)
 
 
 def with_processes(launch: Launch, event: Launched) -> Launch:

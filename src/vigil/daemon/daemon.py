@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from typing import Any
 
 from vigil import __version__
@@ -13,13 +14,15 @@ from vigil.agents import Agent, agent_of
 from vigil.agents.adapter import Adapter
 from vigil.agents.adapters import adapter_of
 from vigil.config.loading import ConfigFile, ConfigRefused
-from vigil.core.events import Exited, Gap, Launched, Noted, Resumed
+from vigil.core.effects import Persist
+from vigil.core.events import Exited, Gap, Launched, Noted, Observed, Recovered, Resumed
 from vigil.core.incidents import REMEMBERED_S
 from vigil.core.machine import Machine
-from vigil.core.model import ALIVE, IncidentKind, RuntimeKind, Session, State
+from vigil.core.model import ALIVE, IncidentKind, Launch, RuntimeKind, Session, State
 from vigil.core.said import Said
 from vigil.daemon.admission import Admission
 from vigil.daemon.adopt import Adopter
+from vigil.daemon.adopting import Adopting
 from vigil.daemon.alarms import Alarms
 from vigil.daemon.carry import Carrier
 from vigil.daemon.clock import Clock
@@ -43,7 +46,9 @@ from vigil.daemon.looking import Looker
 from vigil.daemon.operations import Operations
 from vigil.daemon.outputs import Outputs
 from vigil.daemon.reactor import Reactor
+from vigil.daemon.reaper import Reaper
 from vigil.daemon.recorder import Recorder, shown
+from vigil.daemon.recovering import find_unknown, roles_in
 from vigil.daemon.screens import Screens
 from vigil.daemon.secrets import Secrets
 from vigil.daemon.sending import Sending
@@ -57,7 +62,7 @@ from vigil.keeper import kernel
 from vigil.keeper.protocol import Message
 from vigil.keeper.records import read_json, record_json
 from vigil.observe.folder import WENT, FolderWatch
-from vigil.runtimes import make_runtimes
+from vigil.runtimes import Tmux, make_runtimes
 from vigil.store.store import Store
 
 BOOT = "boot.json"
@@ -130,9 +135,25 @@ class Daemon:
         tmux = self.runtimes[RuntimeKind.TMUX]
         self.dialogs = Dialogs(self.machine.sessions.values, tmux, self.adapter_of, secrets, self.clock.now, feed)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, lambda: self.keeper.pid)
-        environments.forget_roles_but(self.machine.roles)  # of a manifest that never became durable
-        screens = Screens(home, self.runtimes[RuntimeKind.TMUX])
+        # Of a manifest that never became durable; where the store was lost its launches still know their roles.
+        environments.forget_roles_but({*self.machine.roles, *roles_in(home)})
+        screens = Screens(home, self.runtimes[RuntimeKind.TMUX], self._printed)
         self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
+        tmux_ = self.runtimes[RuntimeKind.TMUX]
+        assert isinstance(tmux_, Tmux)
+        self.adopting = Adopting(home, self.clock, self.supervisor, self.operations, tmux_, self._process_names)
+        self.adopter = Adopter(home, self.clock, self.supervisor.carrier)
+        self.reaper = Reaper(
+            home,
+            self.clock,
+            self.supervisor,
+            self.runtimes,
+            screens,
+            self.config,
+            lambda: store.created_at,
+            self._recover,
+            lambda: self.admission.shortage,
+        )
         self.diagnoser = Diagnoser(self.machine, self.clock, feed, lambda: self.keeper.pid)
         self.alarms = Alarms(self.clock, feed, self.supervisor.done, Details(home, secrets, self.machine.sessions.get).of)
         self.reactor = Reactor(self.sending, feed)
@@ -142,6 +163,7 @@ class Daemon:
         self._sockets = FolderWatch(home.run, self._names_went, WENT)
         self._config_problem: str | None = None
         self._beats = 0
+        self._begun_anew = 0
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._with_keeper = False
@@ -153,6 +175,7 @@ class Daemon:
         self.supervisor.react = self.reactor.react
         self.supervisor.on_slow_store = self._store_changed
         self.supervisor.missed_s = self._gaps.missed_s
+        store.whole = self._whole
         self.recorder = recorder
         if recorder is not None:
             recorder.on_ended = self._recording_ended
@@ -167,11 +190,13 @@ class Daemon:
             self.alarms.tell(incident)
         self.alarms.start()
         await self.keeper.connect()
-        adopter = Adopter(self.home, self.clock, self.supervisor.carrier)
-        stored = list(self.machine.sessions.values())
         self.admission.look()  # before anybody is launched
+        unknown = self._find_unknown()
+        if unknown:
+            self.supervisor.feed(Recovered(tuple(unknown.values()), "the store did not know what lives"))
+        stored = list(({**self.machine.sessions, **unknown}).values())
         self.supervisor.feed(Resumed(self._booted))
-        for session, event in zip(stored, await asyncio.gather(*map(adopter.adopt, stored)), strict=True):
+        for session, event in zip(stored, await asyncio.gather(*map(self.adopter.adopt, stored)), strict=True):
             if isinstance(event, Exited) and session.launch is not None:
                 self.listening.follow(session, session.launch)  # what it wrote last is read when its launch is closed
             if event is not None:
@@ -198,9 +223,12 @@ class Daemon:
             self.listening,
             self.dialogs,
             self.diagnoser,
+            self.reaper,
         )
         for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))
+        if unknown:  # whoever asks first is to see them
+            await self.supervisor.until(lambda: unknown.keys() <= self.supervisor.shown.keys(), READ_S)
 
     async def _remember_boot(self, started: Noted) -> None:
         """Write down on which boot we are once all that follows from it is durable: who is killed before asks again."""
@@ -240,6 +268,8 @@ class Daemon:
 
     def is_old(self, session: Session) -> bool:
         """Say whether a session has been over for so long that a list without `--all` leaves it out."""
+        if session.archived_at is not None and session.state in OVER:
+            return True
         return session.state in OVER and self.clock.now() - session.state_since > OLD_S
 
     async def look(self, session: Session) -> None:
@@ -299,6 +329,46 @@ class Daemon:
         pinger = self.runtimes[RuntimeKind.TMUX].probes()
         return {"in_flight": pinger[0], "abandoned": pinger[1]}
 
+    def _process_names(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of agents' processes that the configuration adds."""
+        return {name: agent.process for name, agent in self.config.last_good.agents.items() if agent.process}
+
+    def _find_unknown(self) -> dict[str, Session]:
+        """Return sessions that live and that the store does not know, by their ids; a name is one session's."""
+        names = self.machine.by_name
+        found = find_unknown(
+            self.home, self.machine.sessions, lambda name: tuple(self.agent_of(name).process), self.clock.now()
+        )
+        return {session.id: session for session in found if names.get(session.name, session.id) == session.id}
+
+    async def _recover(self) -> None:
+        """Take over what lives and is not known, in case its record went missing under us."""
+        unknown = self._find_unknown()
+        if unknown:
+            await self.supervisor.done(Recovered(tuple(unknown.values()), "the store did not know what lives"))
+            for session in unknown.values():
+                if (event := await self.adopter.adopt(replace(session, state=State.RUNNING))) is not None:
+                    self.supervisor.feed(event)
+            await self._rewatch()
+
+    def _printed(self, launch: Launch, ago_s: float) -> None:
+        """What a terminal shows changed, at least so long ago."""
+        self.supervisor.feed(Observed(launch.id, (), printed_at=self.clock.now() - ago_s))
+
+    def _whole(self) -> Persist:
+        """Return all there is, for a database that was put in the place of ours."""
+        machine = self.machine
+        sessions = tuple(machine.sessions.values())
+        launches = tuple(session.launch for session in sessions if session.launch is not None)
+        return Persist(sessions, launches, incidents=tuple(machine.incidents.values()), roles=tuple(machine.roles.values()))
+
+    def _check_store(self) -> None:
+        """A database that was removed or replaced under us is written anew, and a human is told once."""
+        if self.store.is_lost() or self.store.begun_anew != self._begun_anew:
+            self._begun_anew = self.store.begun_anew + self.store.is_lost()  # the next write begins anew
+            words = f"{self.home.database} was removed or replaced while the daemon ran: all it knows was written anew"
+            self.alarms.report(IncidentKind.STORE_LOST, words)
+
     def _beat(self) -> None:
         """The loop runs: what it missed is said first, then the clock apart is told."""
         if (missed_s := self._gaps.missed_s()) > 0:
@@ -308,6 +378,7 @@ class Daemon:
         if self.recorder is not None:
             self.recorder.check()
         self._beats += 1
+        self._check_store()
         if self._beats % CONFIG_BEATS == 0:
             self.use_config()
 

@@ -10,7 +10,7 @@ from vigil.home import Home
 from vigil.keeper import kernel
 from vigil.observe.clients import read_clients
 from vigil.observe.process import ask_kernel, read_group, read_process
-from vigil.runtimes import Runtime
+from vigil.runtimes import Runtime, socket_of
 
 SURE = ("alive", "stopped", "dead")
 CLIENTS_S = 0.5
@@ -62,7 +62,7 @@ class Looker:
                 socket_lost = answer.socket_lost
         process = self._read_agent(launch, now)
         facts += [process, self._read_runtime(launch, process, now)]
-        attached = self._read_clients(now).get(self._home.server_path(launch.id), 0) if launch.server else 0
+        attached = self._read_clients(now).get(socket_of(self._home, launch), 0) if launch.server else 0
         return Observed(launch.id, tuple(facts), attached, socket_lost=socket_lost)
 
     def _read_clients(self, now: float) -> dict[str, int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 import secrets as tokens
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from vigil.agents import KINDS, agent_of, names_of
@@ -107,8 +108,7 @@ class Operations:
             name = f"{stem_of(command[0])}-{session_id[1:5]}"
         elif (problem := why_not_a_name(name)) is not None:
             raise UsageError(problem)
-        if self._machine.find(name) is not None or name in self._declaring:
-            raise VigilError(f"{name} exists already; vigil rm {name} removes it, vigil start {name} starts it again")
+        self._refuse_taken(name)
         env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
         env |= {key: value for key, value in wanted.own_env.items() if not key.startswith(OURS)}
         self._check(wanted, command, env)
@@ -127,11 +127,29 @@ class Operations:
             self._declaring.discard(name)
         return await self._launched(session_id, name)
 
+    @contextlib.contextmanager
+    def claim(self, name: str) -> Iterator[None]:
+        """Let nobody else have a name while a session of it is being made; VigilError if it is taken."""
+        self._refuse_taken(name)
+        self._declaring.add(name)
+        try:
+            yield
+        finally:
+            self._declaring.discard(name)
+
+    def _refuse_taken(self, name: str) -> None:
+        known = self._machine.find(name)
+        if known is not None or name in self._declaring:
+            what = "is archived" if known is not None and known.archived_at is not None else "exists already"
+            raise VigilError(f"{name} {what}; vigil rm {name} removes it, vigil start {name} starts it again")
+
     async def ask(self, verb: str, name: str, actor: str, reason: str = "") -> Session | None:
         """Carry out an operator's verb and wait until it is done; returns the session, or None when it was removed."""
         session = self.find(name)
         if verb in ("start", "restart"):
             self._check_again(session)
+        if verb in ("reset", "hibernate"):
+            refuse_adopted(session)
         if verb == "hibernate" and (why := why_not_parked(session)) is not None:
             raise Refused(f"{name} is not put to sleep: {why}")
         if reason:
@@ -141,7 +159,7 @@ class Operations:
         now = self._supervisor.shown.get(session.id)
         if now is None:
             return None
-        if verb in ("stop", "rm", "hibernate") and now.state in (State.STUCK, State.ENDING):
+        if verb in ("stop", "rm", "hibernate", "archive") and now.state in (State.STUCK, State.ENDING):
             raise VigilError(f"{name} could not be ended yet: {now.why}")
         if verb in ("start", "restart") and (why := why_not_launched(now)) is not None:
             raise VigilError(f"{name} was not launched: {why}")
@@ -178,6 +196,9 @@ class Operations:
     async def kill_all(self, actor: str) -> list[str]:
         """Stop every session, also what dead ones left; return the names that could not be ended."""
         reason = "daemon stop --kill-sessions"
+        for session in list(self._machine.sessions.values()):  # what somebody else started is theirs
+            if session.launch is not None and session.launch.host is not None and session.state in ALIVE:
+                await self._supervisor.done(Asked("release", session.id, actor, reason))
         at_rest = (State.STOPPED, State.PARKED)  # of these nothing runs
         names = [session.name for session in self._machine.sessions.values() if session.state not in at_rest]
         outcomes = await asyncio.gather(*(self.ask("stop", name, actor, reason) for name in names), return_exceptions=True)
@@ -206,7 +227,7 @@ class Operations:
         if session.state is State.STARTING:  # one that waits for its agent to show itself has been launched
             return session.launch is not None and session.launch.process is not None
         waiting = session.hold is not None and session.hold.reason in ("pace", "survivor")
-        return not waiting or verb in ("stop", "rm", "hibernate")
+        return not waiting or verb in ("stop", "rm", "hibernate", "archive")
 
     def _check(self, wanted: Wanted, command: tuple[str, ...], env: Mapping[str, str]) -> None:
         problem = self._runtimes[wanted.runtime].why_unusable()
@@ -222,6 +243,7 @@ class Operations:
             raise Refused(f"conversation {named} is open in {owner.name}: two agents in one would mix it up")
 
     def _check_again(self, session: Session) -> None:
+        refuse_adopted(session)
         problem = self._runtimes[session.spec.runtime].why_unusable()
         if problem is not None:
             raise VigilError(problem)
@@ -232,6 +254,13 @@ class Operations:
 def new_session_id() -> str:
     """Return an id that no session has had."""
     return "s" + base64.b32encode(os.urandom(5)).decode().lower()
+
+
+def refuse_adopted(session: Session) -> None:
+    """Refuse to launch, or to put to sleep, what somebody else started."""
+    if session.launch is not None and session.launch.host is not None:
+        words = "start it where it was started, then vigil adopt it again"
+        raise Refused(f"{session.name} was adopted, and Vigil neither launches nor wakes it: {words}")
 
 
 def why_not_launched(session: Session) -> str | None:

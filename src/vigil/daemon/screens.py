@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from zlib import crc32
 
 from vigil.core.model import Launch, ProcessId, Session
 from vigil.daemon.log import log
@@ -25,7 +27,14 @@ RARELY_S = 120.0  # between looks at a terminal of which nothing tells whether i
 # late: so an mtime says that something was printed until the end of its eight seconds, or just after.
 STEP_S = 8
 LATE_S = 0.1
+SPINNER_LINES = 3  # that a spinner and what stands beside it change
+SPINS_S = 60.0
+ESCAPES = re.compile(rb"\x1b\[[0-9;:?]*[A-Za-z]|\x1b[()][0-9A-Za-z]|[\x0e\x0f]")
 CONTINUED = bytes(range(0x80, 0xC0))  # the bytes of a UTF-8 character after its first
+
+
+OnChanged = Callable[[Launch, float], None]  # what it shows changed, not only by a spinner, and at least so many seconds ago
+Shown = tuple[tuple[int, int], ...]
 
 
 @dataclass
@@ -36,14 +45,17 @@ class Seen:
     asked_at: float  # it was asked last, whatever came of it
     terminal: str | None = None  # once it was found
     server_read: int | None = None  # how much its server had read by then, where no terminal is found
+    shown: Shown | None = None  # what it showed then
+    same_since: float | None = None  # it prints all the time, and has shown the same since then
 
 
 class Screens:
     """The screens of all launches."""
 
-    def __init__(self, home: Home, runtime: Runtime) -> None:
+    def __init__(self, home: Home, runtime: Runtime, on_changed: OnChanged = lambda *_: None) -> None:
         self._home = home
         self._runtime = runtime
+        self._on_changed = on_changed
         self._seen: dict[str, Seen] = {}
 
     async def keep(self, sessions: Iterable[Session]) -> None:
@@ -65,13 +77,40 @@ class Screens:
         """Drop what is remembered of a launch; a screen that is still on its way is not kept."""
         self._seen.pop(launch_id, None)
 
+    def spins(self, launch_id: str) -> bool:
+        """Say whether a terminal prints all the time and shows the same: a spinner is no work."""
+        seen = self._seen.get(launch_id)
+        return seen is not None and seen.same_since is not None and seen.captured_at - seen.same_since >= SPINS_S
+
+    async def refresh(self, launch: Launch) -> None:
+        """Look at a terminal now, whether or not it seems to have printed."""
+        if (seen := self._seen.get(launch.id)) is not None:
+            await self._keep(launch, seen)
+
+    def _compare(self, launch: Launch, seen: Seen, text: bytes) -> None:
+        """Say that a terminal shows something else than when it was seen last; only a spinner is not told."""
+        shown = shown_of(text)
+        if seen.shown is not None and is_same(seen.shown, shown):
+            seen.same_since = seen.same_since or seen.asked_at
+        else:
+            seen.same_since = None
+            self._on_changed(launch, printed_s(seen))
+        seen.shown = shown
+
     def _meet(self, launch: Launch) -> Seen:
         """Begin with what is on disk: an earlier daemon may have kept it."""
         try:
             captured_at = os.stat(self._path(launch)).st_mtime
         except OSError:
             captured_at = 0.0
-        return Seen(captured_at, captured_at)
+        return Seen(captured_at, captured_at, shown=self._read_shown(launch) if captured_at else None)
+
+    def _read_shown(self, launch: Launch) -> Shown | None:
+        try:
+            with open(self._path(launch), "rb") as file:
+                return shown_of(file.read(SCREEN_BYTES))
+        except OSError:
+            return None
 
     async def _keep(self, launch: Launch, seen: Seen) -> str | None:
         """Read one screen and write it; returns why the disk did not take it, if it did not."""
@@ -81,8 +120,10 @@ class Screens:
         # From here to the end nothing is waited for, so no last screen can come in between and be overwritten.
         if text is None or self._seen.get(launch.id) is not seen:
             return None
+        text = fit(text)
+        self._compare(launch, seen, text)
         try:
-            write_screen(self._path(launch), fit(text), asked_at)
+            write_screen(self._path(launch), text, asked_at)
         except FileNotFoundError:
             return None  # its folder is gone, and so is the launch
         except OSError as error:
@@ -92,6 +133,21 @@ class Screens:
 
     def _path(self, launch: Launch) -> str:
         return str(self._home.launch(launch.id) / "screen")
+
+
+def shown_of(text: bytes) -> Shown:
+    """Return a screen as one pair of sums a line: of all of it, and of its letters alone."""
+    lines = ESCAPES.sub(b"", text).rstrip().splitlines()
+    letters = ("".join(filter(str.isalpha, line.decode("utf-8", "replace"))) for line in lines)
+    return tuple((crc32(line), crc32(words.encode())) for line, words in zip(lines, letters, strict=True))
+
+
+def is_same(before: Shown, after: Shown) -> bool:
+    """Say whether two screens differ only as a spinner does: in signs and numbers, in few lines, each where it stood."""
+    if len(before) != len(after):
+        return False
+    moved = [(one, other) for one, other in zip(before, after, strict=True) if one != other]
+    return len(moved) <= SPINNER_LINES and all(one[1] == other[1] for one, other in moved)
 
 
 def has_terminal(launch: Launch) -> bool:
@@ -116,6 +172,15 @@ def has_printed(launch: Launch, seen: Seen, now: float) -> bool:
     if read is not None:
         return read != seen.server_read
     return now - seen.asked_at >= RARELY_S
+
+
+def printed_s(seen: Seen) -> float:
+    """Return for how long at least a terminal has printed nothing."""
+    try:
+        printed_at = os.stat(seen.terminal).st_mtime if seen.terminal is not None else time.time()
+    except OSError:
+        return 0.0
+    return max(0.0, time.time() - ((printed_at // STEP_S + 1) * STEP_S + LATE_S))
 
 
 def find_terminal(root: ProcessId) -> str | None:

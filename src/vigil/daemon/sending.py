@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 from vigil.agents.adapter import Adapter
+from vigil.core.events import Observed
 from vigil.core.model import Axis, Launch, RuntimeKind, Session
 from vigil.core.sending import Refusal, Sight, why_not
 from vigil.daemon.dialogs import find_dialog
@@ -71,6 +72,7 @@ class Sending:
         pasted = await keyboard.paste(call, launch.pane, f"vigil-{secrets.token_hex(4)}", prompt)
         if pasted == keyboard.REFUSED:
             return Sent("refused", "its pane died, or somebody began to read there")
+        self._supervisor.feed(Observed(launch.id, (), delivered_at=typed_at))
         if pasted is None:
             return Sent("unknown", "its tmux server gave no answer: the prompt may stand in its composer")
         await asyncio.sleep(PAUSE_S)

@@ -21,12 +21,14 @@ from vigil.core.effects import (
     Conclude,
     Effect,
     EndLaunch,
+    EndStray,
     Examine,
     Interrupt,
     Look,
     Persist,
     Purge,
     React,
+    Release,
     RepairSocket,
     SetTimer,
     Spawn,
@@ -289,6 +291,10 @@ class Supervisor:
             self._start(self.carrier.spawn(effect), LaunchFailed(effect.launch.id, self._clock.now(), "internal error"))
         elif isinstance(effect, EndLaunch):
             self._start(self.carrier.end(effect), Ended(effect.launch.id, ok=False, why="internal error"))
+        elif isinstance(effect, EndStray):
+            self._start(self.carrier.end_stray(effect), None)
+        elif isinstance(effect, Release):
+            self._start(self.carrier.release(effect), None)
         elif isinstance(effect, Interrupt):
             self._start(self.carrier.interrupt(effect), None)
         elif isinstance(effect, CloseLaunch):

@@ -31,7 +31,7 @@ def _sockets(patient: Patient) -> Iterator[Finding]:
             stale += [path] if _is_old(path) else []
         elif path.stem not in known:
             says = f"a tmux server (pid {listener_of(path)}) of launch {path.stem}, whose folder is gone"
-            yield warning(says, f"see what it runs (tmux -S {path} attach), then end it (tmux -S {path} kill-server)")
+            yield warning(says, f"vigil reap --dry-run shows it, vigil reap ends it; see what it runs: tmux -S {path} attach")
     if stale:
         says = f"{len(stale)} sockets of tmux servers that are gone: {_some(stale)}"
         yield warning(says, "vigil doctor --fix removes them", partial(_remove_sockets, stale))
@@ -69,7 +69,7 @@ def _unknown_launches(patient: Patient) -> Iterator[Finding]:
         if launch.living:
             pids = ", ".join(map(str, launch.living))
             says = f"launch {launch.id} ({launch.session}) lives (pid {pids}), and no session knows it"
-            yield warning(says, f"end it (kill {launch.living[0]}) if you do not need it")
+            yield warning(says, "the daemon's next start takes it over; vigil reap --dry-run shows what is nobody's")
     dead = [patient.home.launch(launch.id) for launch in unknown if not launch.living]
     dead = [folder for folder in dead if _is_old(folder)]
     if dead:

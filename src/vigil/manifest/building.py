@@ -36,7 +36,7 @@ def _role(workspace: str, team: str, role: RoleTable, spec: Spec) -> RoleSpec:
         autostart=role.autostart,
         after_crash=role.after_crash.value,
         retry_saturated_s=role.retry_saturated,
-        idle_ttl_s=role.idle_ttl,
+        idle_ttl_s=role.idle_ttl if "idle_ttl" in role.model_fields_set else None,
         health=_health(role.health),
         speaks=role.agent in REPORTING,
         watchdog=_watchdog(role.watchdog),

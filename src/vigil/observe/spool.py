@@ -13,7 +13,7 @@ import shutil
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -299,3 +299,24 @@ def _payload_of(value: dict[str, Any]) -> Mapping[str, Any]:
 def _name_of(payload: Mapping[str, Any]) -> str:
     name = next((value for key in NAME_KEYS if isinstance(value := payload.get(key), str) and value), "")
     return one_line(name[:NAME_CHARS])
+
+
+def forget_hooks(folder: Path, launch_ids: Collection[str]) -> int:
+    """Remove what hooks of these launches wrote and nobody has read, also what was set aside; return how many there were."""
+    gone = 0
+    for path in [*folder.glob("new/*.json"), *folder.glob("bad/*")]:
+        try:
+            if path.stat().st_size <= HOOK_BYTES and _launch_in(path.read_bytes()) in launch_ids:
+                path.unlink()
+                gone += 1
+        except OSError:
+            continue  # somebody read it meanwhile
+    return gone
+
+
+def _launch_in(data: bytes) -> str:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return ""
+    return next((str(found[key]) for key in LAUNCH_KEYS if key in found), "") if isinstance(found, dict) else ""

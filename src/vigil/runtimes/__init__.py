@@ -6,9 +6,9 @@ from vigil.core.model import RuntimeKind
 from vigil.home import Home
 from vigil.runtimes.contract import Answer, Order, Runtime
 from vigil.runtimes.headless import Headless
-from vigil.runtimes.tmux import Tmux
+from vigil.runtimes.tmux import Tmux, socket_of
 
-__all__ = ["Answer", "Headless", "Order", "Runtime", "Tmux", "make_runtimes"]
+__all__ = ["Answer", "Headless", "Order", "Runtime", "Tmux", "make_runtimes", "socket_of"]
 
 
 def make_runtimes(

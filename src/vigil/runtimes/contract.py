@@ -7,11 +7,13 @@ prompt goes into any argv but the agent's own.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from vigil.core.model import Fact, Launch, Session
+from vigil.core.reap import Guard
+from vigil.runtimes.guarding import Use
 from vigil.runtimes.keyboard import Call
 
 
@@ -74,6 +76,15 @@ class Runtime(Protocol):
     def commands_to(self, launch: Launch) -> Call | None:
         """Return what runs commands on the terminal's own server; None where there is no terminal."""
 
+    async def read_use(self, launch: Launch) -> Use | None:
+        """Read who is attached, and when anything was printed last; None where there is no server, or it cannot be told."""
+
+    def read_printed(self, launch: Launch) -> int | None:
+        """Read how many bytes were printed so far; None where a server knows that better."""
+
+    async def reap(self, launch: Launch, guard: Guard) -> tuple[str, str]:
+        """Compare once more, and kill if all is as it was: `killed`, `spared` or `unknown`, and why."""
+
     def attach_argv(self, launch: Launch) -> list[str] | None:
         """Return the command that shows a person the terminal; None where there is none."""
 
@@ -86,6 +97,17 @@ def make_folder(order: Order, folder: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(0o600)
         path.write_text(text, "utf-8")
+
+
+def declared_of(session: Session) -> dict[str, Any]:
+    """Return what a launch's folder says of its session: enough to know it again without the store."""
+    return {
+        "spec": asdict(session.spec),
+        "created_at": session.created_at,
+        "role": session.role,
+        "index": session.index,
+        "conversation": session.conversation,
+    }
 
 
 def agent_env(order: Order, spool: str, folder: str) -> dict[str, str]:

@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from vigil.core.model import Launch
+from vigil.core.reap import Guard
 from vigil.home import Home
 from vigil.keeper.records import record_json
-from vigil.runtimes.contract import Answer, Order, agent_env, make_folder
+from vigil.runtimes.contract import Answer, Order, agent_env, declared_of, make_folder
+from vigil.runtimes.guarding import KILLED, SPARED, Use
 from vigil.runtimes.tail import read_last_lines
 
 FOLLOW_S = 0.2
 CHUNK_BYTES = 1 << 18
 NO_SERVER = Answer(None)
+PRINTED = ("stdout.jsonl", "stderr.log")
 
 
 class Headless:
@@ -41,6 +44,7 @@ class Headless:
             "env": agent_env(order, str(self._home.spool), str(folder)),
             "cwd": order.session.spec.cwd,
             "stdin": "fifo" if order.converses else "null",
+            "declared": declared_of(order.session),
         }
         record_json(str(folder / "launch.json"), launch)
 
@@ -94,6 +98,25 @@ class Headless:
 
     def commands_to(self, launch: Launch) -> None:
         """There is no terminal."""
+
+    async def read_use(self, launch: Launch) -> Use | None:  # noqa: ARG002
+        """There is no server."""
+        return None
+
+    def read_printed(self, launch: Launch) -> int | None:
+        """Read how long the files are that the agent prints into."""
+        folder = self._home.launch(launch.id)
+        try:
+            return sum((folder / name).stat().st_size for name in PRINTED)
+        except OSError:
+            return None
+
+    async def reap(self, launch: Launch, guard: Guard) -> tuple[str, str]:
+        """Nobody can attach; what it printed meanwhile spares it. Whoever asks ends it then."""
+        printed = self.read_printed(launch)
+        if printed is None or guard.printed is None:
+            return "unknown", "what it printed cannot be read"
+        return (KILLED, "") if printed == guard.printed else (SPARED, "it printed in the moment of the kill")
 
     def attach_argv(self, launch: Launch) -> list[str] | None:  # noqa: ARG002
         """There is no terminal."""

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from vigil.core.model import Axis, Fact, Launch
+from vigil.core.reap import Guard
 from vigil.home import Home
 from vigil.keeper.records import record_json
+from vigil.runtimes import guarding
 from vigil.runtimes.calls import Calls
-from vigil.runtimes.contract import Answer, Order, agent_env, make_folder
+from vigil.runtimes.contract import Answer, Order, agent_env, declared_of, make_folder
 from vigil.runtimes.keyboard import Call
 from vigil.runtimes.ping import Pinger, Pong
 from vigil.runtimes.screen import NotSpoken, ScreenRefused, capture, capture_words
@@ -94,6 +98,7 @@ class Tmux:
             "argv": argv,
             "env": agent_env(order, str(self._home.spool), str(folder)),
             "cwd": spec.cwd,
+            "declared": declared_of(order.session),
         }
         record_json(str(folder / "launch.json"), launch)
 
@@ -187,7 +192,9 @@ class Tmux:
         self._reading.discard(launch.id)
         if self._hangs(launch):
             return  # nothing can be had of it
-        text = await self._capture(launch, HISTORY_LINES)
+        self._keep_screen(launch, await self._capture(launch, HISTORY_LINES))
+
+    def _keep_screen(self, launch: Launch, text: bytes | None) -> None:
         folder = self._home.launch(launch.id)
         if text is not None and folder.exists():
             temporary = folder / "screen.tmp"
@@ -201,8 +208,68 @@ class Tmux:
             return None
         return ["tmux", "-u", "-S", self._socket(launch), "attach-session", "-t", launch.pane]
 
+    async def read_use(self, launch: Launch) -> guarding.Use | None:
+        """Read who is attached to a session and when it printed last; None if that cannot be told."""
+        call = self.commands_to(launch)
+        pane = launch.pane or await self._first_pane(launch)
+        return None if pane is None else await guarding.read_use(call, pane, launch.host is None)
+
+    def read_printed(self, launch: Launch) -> int | None:  # noqa: ARG002
+        """Its server says when it printed."""
+        return None
+
+    async def reap(self, launch: Launch, guard: Guard) -> tuple[str, str]:
+        """Have the server kill a session if all is as it was; `killed`, `spared` or `unknown`, and why.
+
+        What was said before the order's own deadline is over is waited for: after that nothing happens any more.
+        """
+        pane = launch.pane or await self._first_pane(launch)
+        if pane is None:
+            return "unknown", "its tmux server gave no answer"
+        screen = await self._capture(replace(launch, pane=pane), HISTORY_LINES)
+        asked_at = asyncio.get_running_loop().time()
+        done, said = await guarding.compare_and_kill(self.commands_to(launch), pane, launch.id, guard, launch.host is None)
+        if done == guarding.KILLED:
+            self._closing.add(launch.id)
+            self._reading.discard(launch.id)
+            self._keep_screen(launch, screen)
+        elif done == guarding.SPARED:
+            said = guarding.why_spared(said, launch.id, guard)
+        else:
+            await asyncio.sleep(max(0.0, asked_at + guarding.ORDER_S - asyncio.get_running_loop().time()))
+        return done, said
+
+    async def mark(self, launch: Launch) -> bool:
+        """Tag a session that was adopted; say whether it bears our mark now."""
+        assert launch.host is not None
+        return await guarding.tag_session(self.commands_to(launch), launch.host.target, launch.id)
+
+    async def unmark(self, launch: Launch) -> bool:
+        """Take our mark off a session that was adopted."""
+        assert launch.host is not None and launch.pane is not None
+        return await guarding.untag_session(self.commands_to(launch), launch.host.target, launch.pane, launch.id)
+
+    async def read_panes(self, launch: Launch) -> list[int]:
+        """Read the processes of the panes of an adopted session that no other session shows."""
+        assert launch.host is not None
+        words = ("list-panes", "-s", "-t", launch.host.target, "-F", "#{window_linked} #{pane_pid} #{" + guarding.TAG + "}")
+        found = (await self.commands_to(launch)(*words) or b"").decode("utf-8", "replace").splitlines()
+        rows = [line.split(" ", 2) for line in found]
+        return [int(row[1]) for row in rows if len(row) == 3 and row[0] == "0" and row[1].isdigit() and row[2] == launch.id]
+
+    async def kill_marked(self, launch: Launch) -> bool:
+        """Kill an adopted session, if it is still the one that was adopted; say whether its server did."""
+        assert launch.host is not None and launch.pane is not None
+        return await guarding.kill_tagged(self.commands_to(launch), launch.host.target, launch.id)
+
+    async def _first_pane(self, launch: Launch) -> str | None:
+        """Return the pane of a server of which nothing is known but its socket."""
+        found = await self.commands_to(launch)("list-panes", "-a", "-F", "#{pane_id}")
+        panes = (found or b"").decode("ascii", "replace").split()
+        return panes[0] if panes and re.fullmatch(r"%\d+", panes[0]) else None
+
     def _socket(self, launch: Launch) -> str:
-        return self._home.server_path(launch.id)
+        return socket_of(self._home, launch)
 
     def _hangs(self, launch: Launch) -> bool:
         return self.pinger.waited_s(self._socket(launch)) >= PING_S
@@ -219,11 +286,26 @@ class Tmux:
 
         return call
 
+    def commands_at(self, server: str) -> Call:
+        """Return what runs commands on a server that is not ours."""
+
+        async def call(*command: str, stdin: bytes = b"") -> bytes | None:
+            return await self._call_at(server, *command, stdin=stdin)
+
+        return call
+
     async def _call(self, launch: Launch, *command: str, stdin: bytes = b"") -> bytes | None:
         """Run one command within its deadline; None if it gave no answer."""
-        server = self._socket(launch)
+        return await self._call_at(self._socket(launch), *command, stdin=stdin)
+
+    async def _call_at(self, server: str, *command: str, stdin: bytes = b"") -> bytes | None:
         env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
         return await self._calls.run(server, ("tmux", "-u", "-N", "-S", server, *command), env, stdin)
+
+
+def socket_of(home: Home, launch: Launch) -> str:
+    """Return the socket of a launch's tmux server: our own, or the one it was adopted on."""
+    return home.server_path(launch.id) if launch.host is None else launch.host.socket
 
 
 def new_part(before: list[bytes], now: list[bytes]) -> bytes:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
+import time
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import NullPool, StaticPool
 
 from vigil.errors import VigilError
 from vigil.store.schema import HEAD, metadata
 
+BIRTHS_FROM = 1577836800  # 2020: what counts seconds from here fits SQLite's `user_version` for longer than we do
 CHECKED_BYTES = 256 << 20  # a larger database is not read whole at every start
 
 
@@ -37,11 +40,27 @@ def open_database(path: Path) -> Engine:
             migrate(engine)
         with engine.begin() as connection:
             connection.exec_driver_sql("SELECT count(*) FROM events WHERE seq < 0")
+            _remember_birth(connection)
     except Exception as error:
         raise DatabaseRefused(f"{path} cannot be opened: {_reason(error)}") from error
     finally:
         os.umask(old_mask)
     return engine
+
+
+def _remember_birth(connection: Connection) -> None:
+    """Write down once when a database was made; one from before that was asked is as old as its oldest event."""
+    if connection.exec_driver_sql("PRAGMA user_version").scalar():
+        return
+    oldest = connection.exec_driver_sql("SELECT min(at) FROM events").scalar()
+    born_at = time.time() if oldest is None else float(oldest)
+    connection.exec_driver_sql(f"PRAGMA user_version = {max(1, math.ceil(born_at - BIRTHS_FROM))}")
+
+
+def read_birth(engine: Engine) -> float:
+    """Read when a database was made."""
+    with engine.connect() as connection:
+        return BIRTHS_FROM + float(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
 
 
 def read_revision(path: Path) -> str | None:

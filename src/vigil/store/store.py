@@ -6,7 +6,8 @@ All writing is one function, `write`: whatever one decision changed, and the eve
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from vigil.core.escalate import is_settled
 from vigil.core.model import Death, Incident, Intent, Launch, Session
 from vigil.core.roles import Role
 from vigil.errors import VigilError
-from vigil.store.opening import make_engine, open_database
+from vigil.store.opening import make_engine, open_database, read_birth
 from vigil.store.schema import deaths, events, incidents, intents, launches, roles, sessions
 
 T = TypeVar("T")
@@ -50,8 +51,13 @@ class Store:
     """One open database."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._engine: Engine = open_database(path)
         self._readers: Engine = make_engine(path, read_only=True)
+        self._file = _file_of(path)
+        self.created_at = read_birth(self._engine)
+        self.begun_anew = 0  # so often another file was found in our place
+        self.whole: Callable[[], Persist] | None = None  # all there is, for a database that somebody put in our place
 
     def close(self) -> None:
         """Close the database; what was written is on disk already."""
@@ -61,6 +67,8 @@ class Store:
     def write(self, changes: Sequence[Persist]) -> list[StoredEvent]:
         """Make decisions durable, all or none, and return their events with their numbers."""
         stored: list[StoredEvent] = []
+        if self.is_lost():
+            changes = [self._begin_anew(), *changes]
         with self._engine.begin() as connection:
             for change in changes:
                 _write_one(connection, change, stored)
@@ -70,6 +78,24 @@ class Store:
                 connection.execute(_old_deaths())
                 connection.execute(_old_launches())
         return stored
+
+    def is_lost(self) -> bool:
+        """Say whether the file we write is not the one in its place any more: it was removed, or another was put there."""
+        return self.whole is not None and _file_of(self._path) != self._file
+
+    def _begin_anew(self) -> Persist:
+        """Open what lies in our place now, or a new database; return all that must be in it."""
+        assert self.whole is not None
+        before, self._engine = self._engine, open_database(self._path)
+        before.dispose()
+        self._file = _file_of(self._path)
+        self.created_at = read_birth(self._engine)
+        self.begun_anew += 1
+        whole = self.whole()
+        with self._engine.begin() as connection:
+            for session in whole.sessions:  # a name is one session's: that of the one that lives
+                connection.execute(delete(sessions).where(sessions.c.name == session.name, sessions.c.id != session.id))
+        return whole
 
     def read_sessions(self) -> list[Session]:
         """Read every session."""
@@ -157,6 +183,14 @@ class Store:
             rows = connection.execute(query).all()
         found = [_event(row) for row in rows]
         return found[::-1] if newest else found
+
+
+def _file_of(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _write_one(connection: Connection, change: Persist, stored: list[StoredEvent]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect
 from vigil.core.events import Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
+from vigil.core.intents import REAP
 from vigil.core.model import ALIVE, After, Cause, RestartWhen, Session, State
 from vigil.core.roles import Role, RoleSpec
 
@@ -40,6 +41,9 @@ class Converges(Promise):
         policy, death = session.spec.restart, session.last_death
         if death is not None and self.world.people.changed(session, death.at):
             return  # what it was under when it died was another policy
+        reaped = death is not None and death.intent is not None and death.intent.verb == REAP
+        if session.state is State.PARKED and reaped:
+            return  # nobody used it for so long
         if session.state is State.PARKED or self.world.people.sleeps(session.id):
             asleep = session.state is State.PARKED and self.world.people.sleeps(session.id)
             self.demand(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Spawn
 from vigil.core.events import Applied, Asked, Event
+from vigil.core.intents import REAP
 from vigil.core.model import ALIVE, Cause, Death, RestartPolicy, RestartWhen, Session, State
 from vigil.core.roles import Role
 
@@ -186,7 +187,8 @@ class Backoff(Promise):
         count, role = self._count[key], self.world.daemon.roles.get(session.role or "")
         charges = session.charges if role is None else role.charges
         self.demand(charges == count, f"{session.name} has {charges} charges after {count} charged deaths")
-        if session.after is None and death.cause is not Cause.OPERATOR:  # else what follows is somebody's wish
+        reaped = death.intent is not None and death.intent.verb == REAP and session.state is State.PARKED
+        if session.after is None and death.cause is not Cause.OPERATOR and not reaped:  # else what follows is somebody's wish
             over = self._forbid(death, session, began)
             self.demand((session.state in self.OVER) == over, f"{session.name} is {session.state} after {death.cause}")
             if not over and death.cause in (Cause.LIMIT, Cause.AUTH):

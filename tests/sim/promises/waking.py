@@ -37,7 +37,7 @@ class Conversations(Promise):
             self.demand(there and launch.conversation not in before.quarantined, f"{told} into what is not there")
             self.demand(cause not in TO_BLAME, f"{told} after {cause}")
             self.demand(not self._others_in(before, launch.conversation), f"{told} into a conversation of another")
-        elif cause is not None and cause not in TO_BLAME and cause is not Cause.LAUNCH_FAILED:
+        elif before.waking is None and cause is not None and cause not in TO_BLAME and cause is not Cause.LAUNCH_FAILED:
             free = (
                 there
                 and before.conversation not in spawn.session.quarantined

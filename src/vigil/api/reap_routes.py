@@ -1,0 +1,79 @@
+"""Routes about what comes and goes: the reaper's sweep, archiving, adopting and giving back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict
+
+from vigil.api.access import TheDaemon, may_change
+from vigil.api.views import session_detail
+from vigil.daemon.adopting import view
+from vigil.daemon.reaper import Outcome
+from vigil.errors import NoSuchSession
+
+router = APIRouter()
+
+
+@router.post("/v1/reap")
+async def reap(daemon: TheDaemon, request: Request, dry_run: bool = False) -> list[dict[str, Any]]:
+    """Look at everything and do what the table says; a dry run does nothing."""
+    actor = "operator" if dry_run else may_change(daemon, request, None)
+    return [_shown(outcome) for outcome in await daemon.reaper.sweep(actor, dry_run)]
+
+
+def _shown(found: Outcome) -> dict[str, Any]:
+    verdict = found.verdict
+    return {
+        "name": verdict.name,
+        "class": verdict.kind.value,
+        "action": verdict.action.value,
+        "evidence": list(verdict.evidence),
+        "launch": verdict.launch_id or None,
+        "outcome": found.outcome or None,
+        "why": found.why or verdict.evidence[0],
+    }
+
+
+@router.post("/v1/sessions/{name:path}:archive")
+async def archive(daemon: TheDaemon, name: str, request: Request, reason: str = "") -> dict[str, Any]:
+    """End a session and keep only its record."""
+    session = await daemon.operations.ask("archive", name, may_change(daemon, request, name), reason)
+    if session is None:
+        raise NoSuchSession(f"{name} was removed meanwhile")
+    return session_detail(session)
+
+
+class AdoptRequest(BaseModel):
+    """A tmux session to take over."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: str
+    sockets: list[str]
+    name: str | None = None
+
+
+@router.get("/v1/adopt")
+async def candidates(daemon: TheDaemon, socket: Annotated[list[str] | None, Query()] = None) -> list[dict[str, Any]]:
+    """Sessions on other servers, with the agent found in each."""
+    found = await daemon.adopting.candidates(socket or [])
+    names = {one.tag: mine.name for one in found if one.tag and (mine := daemon.machine.of_launch(one.tag)) is not None}
+    return [view(one, names.get(one.tag)) for one in found]
+
+
+@router.post("/v1/adopt", status_code=201)
+async def adopt(daemon: TheDaemon, wanted: AdoptRequest, request: Request) -> dict[str, Any]:
+    """Take over a tmux session that was started elsewhere, without restarting it."""
+    actor = may_change(daemon, request, None)
+    return session_detail(await daemon.adopting.adopt(wanted.target, wanted.sockets, wanted.name, actor))
+
+
+@router.post("/v1/sessions/{name:path}:release")
+async def release(daemon: TheDaemon, name: str, request: Request, reason: str = "") -> dict[str, Any]:
+    """Give a session back that was adopted; all of it goes on."""
+    session = await daemon.adopting.release(name, may_change(daemon, request, name), reason)
+    assert session.launch is not None and session.launch.host is not None
+    host, pid = session.launch.host, session.launch.agent.pid if session.launch.agent is not None else None
+    return {"name": name, "target": host.name, "socket": host.socket, "pid": pid}

@@ -1,0 +1,81 @@
+"""Strays: processes and tmux servers that carry this instance's mark, whichever launch they say they are of.
+
+Two homes are two instances: a process is ours only if its environment names our own spool beside the launch. Reads only.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from vigil.core.model import ProcessId
+from vigil.keeper import kernel
+
+ENVIRON_BYTES = 1 << 20
+SUFFIX = ".tmux"
+CREDENTIALS = struct.Struct("3i")
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """One process of ours: who it is, and what its environment says."""
+
+    process: ProcessId
+    launch_id: str
+    session: str
+
+
+def read_marked(seen: Collection[tuple[ProcessId, str | None]], known: Collection[str], spool: str) -> list[Marked]:
+    """Return those of the processes seen that are this instance's and of no known launch."""
+    found = []
+    for process, launch_id in seen:
+        if launch_id is None or launch_id in known:
+            continue
+        env = _read_environment(process)
+        if env.get(b"VIGIL_SPOOL") == os.fsencode(spool):
+            found.append(Marked(process, launch_id, env.get(b"VIGIL_SESSION", b"").decode("utf-8", "replace")))
+    return found
+
+
+def _read_environment(process: ProcessId) -> dict[bytes, bytes]:
+    try:
+        with open(f"/proc/{process.pid}/environ", "rb", buffering=0) as file:
+            words = file.read(ENVIRON_BYTES).split(b"\0")
+        if kernel.read_start_ticks(process.pid) != process.start_ticks:
+            return {}
+    except OSError:
+        return {}
+    return dict(word.split(b"=", 1) for word in words if b"=" in word)
+
+
+def read_servers(run: Path, known: Collection[str], boot: str) -> dict[str, ProcessId]:
+    """Return who listens on sockets of no known launch, by launch."""
+    found = {}
+    for name in sorted(os.listdir(run)):
+        launch_id = name.removesuffix(SUFFIX)
+        if name.endswith(SUFFIX) and launch_id not in known:
+            server = _read_listener(str(run / name), boot)
+            if server is not None:
+                found[launch_id] = server
+    return found
+
+
+def _read_listener(path: str, boot: str) -> ProcessId | None:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:
+            sock.connect(path)
+            pid = CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[0]
+    except OSError:
+        return None
+    ticks = kernel.read_start_ticks(pid)
+    return None if ticks is None else ProcessId(pid, ticks, boot)
+
+
+def age_s(process: ProcessId) -> float:
+    """Return how long ago a process began."""
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.start_ticks / kernel.TICKS_A_SECOND)
