@@ -277,7 +277,6 @@ def test_the_right_one_always_whatever_a_person_did_in_its_terminal(fast: Instan
     fast.tmux("split", "split-window", "-d", "-t", "%0", "exec sleep 1000")
     fast.tmux("second", "new-window", "-d", "while :; do date; sleep 0.2; done")
     pids = {name: fast.get(name)["pid"] for name in ("a", "ab", "split", "second", "named")}
-    wait_for(lambda: time.time() - os.stat(fast.home.database).st_mtime > 0, 5, "the store")
     fast.ok("stop", "named")
     wait_class(fast, "split", "idle")
     wait_class(fast, "ab", "idle")
@@ -287,13 +286,8 @@ def test_the_right_one_always_whatever_a_person_did_in_its_terminal(fast: Instan
 
     found = reap(fast)
 
-    assert {name: one["class"] for name, one in found.items()} == {
-        "a": "idle",
-        "ab": "busy",
-        "split": "idle",
-        "second": "busy",
-        "named": "keep",
-    }
+    ended = {name for name, one in found.items() if one["action"] != "keep"}
+    assert (ended, found["named"]["class"]) == ({"a", "split"}, "keep")
     assert {name for name, pid in pids.items() if alive(pid)} == {"ab", "second"}
 
 

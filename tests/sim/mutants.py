@@ -36,6 +36,7 @@ from vigil.core import (
 )
 from vigil.core.events import (
     Acked,
+    Adopted,
     Applied,
     Condition,
     Configured,
@@ -48,9 +49,11 @@ from vigil.core.events import (
     Noted,
     Reached,
     ReactionEnded,
+    Recovered,
     RuntimeEnded,
     ShiftAborted,
     ShiftAsked,
+    Sighted,
     Weighed,
     Withdrawn,
 )
@@ -63,8 +66,11 @@ SEEDS = 60  # a mutant that none of them notices has survived
 # Nothing produces these yet: the issues that bring them bring their mutants to life.
 NOT_YET = {Cause.STALLED}
 # A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; a
-# configuration without reactions, what people type to try a route, and memory.
+# configuration without reactions, what people type to try a route, and memory; a reaper that does nothing breaks no promise,
+# and nobody loses the store there, or adopts anything.
 UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent, Weighed, Reached, Configured, ReactionEnded, Acked}
+UNTOLD |= {Sighted, Recovered, Adopted}
+UNASKED = ("archive", "release")
 HEARD_IN = {
     Condition: "killed",
     Interrupted: "killed",
@@ -243,7 +249,7 @@ def _handlers() -> Iterator[Mutant]:
             yield Mutant(
                 "events", f"{event.__name__} is not heard", _set(machine.HANDLERS, event, _nothing), HEARD_IN.get(event)
             )
-    for verb in asked.VERBS:
+    for verb in (verb for verb in asked.VERBS if verb not in UNASKED):
         yield Mutant("verbs", f"{verb} does nothing", _set(asked.VERBS, verb, _nothing), "people")
     for reason in asked.ENDED_BY_RESET:
         left = tuple(other for other in asked.ENDED_BY_RESET if other != reason)

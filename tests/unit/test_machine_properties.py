@@ -469,8 +469,8 @@ def _stored(session: Session) -> Session:
 
 
 def _lasting(session: Session) -> Session:
-    """Return a session without what readings change: that is read anew, not stored."""
-    return replace(session, axes={}, attached=0, last_activity_at=None)
+    """Return a session without what readings change: that is read anew, or stored now and then."""
+    return replace(session, axes={}, attached=0, last_activity_at=None, worked={})
 
 
 def _settle(machine: Machine, world: World, now: float) -> dict[str, State]:

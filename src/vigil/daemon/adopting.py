@@ -161,8 +161,12 @@ class Adopting:
         return self._process(group) if group > 0 else None
 
     def _process(self, pid: int) -> ProcessId | None:
-        stat = kernel.read_stat(pid)
-        return None if stat is None or stat.state in "ZX" else ProcessId(pid, stat.start_ticks, self._boot)
+        """Return a living process of ours; what is somebody else's is not ours to watch."""
+        try:
+            stat, mine = kernel.read_stat(pid), os.stat(f"/proc/{pid}").st_uid == os.getuid()
+        except OSError:
+            return None
+        return None if stat is None or stat.state in "ZX" or not mine else ProcessId(pid, stat.start_ticks, self._boot)
 
     async def adopt(self, target: str, sockets: Iterable[str], name: str | None, actor: str) -> Session:
         """Take over the session of exactly this name; everything that can be wrong is found before anything is done."""

@@ -136,7 +136,7 @@ class Daemon:
         self.dialogs = Dialogs(self.machine.sessions.values, tmux, self.adapter_of, secrets, self.clock.now, feed)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, lambda: self.keeper.pid)
         # Of a manifest that never became durable; where the store was lost its launches still know their roles.
-        environments.forget_roles_but({*self.machine.roles, *roles_in(home)})
+        environments.forget_roles_but({*self.machine.roles, *roles_in(home, self.machine.sessions)})
         screens = Screens(home, self.runtimes[RuntimeKind.TMUX], self._printed)
         self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
         tmux_ = self.runtimes[RuntimeKind.TMUX]

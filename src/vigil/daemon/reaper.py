@@ -7,6 +7,7 @@ deadline and holds up nobody else. Switched off by `[reaper] enabled = false`, w
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections import defaultdict
@@ -34,7 +35,8 @@ from vigil.runtimes import Runtime
 from vigil.runtimes.guarding import Use
 
 FIRST_S = 5.0  # after a start: what was said while nobody listened is read first
-LOOK_S = 1.0  # how soon a changed configuration is seen
+LOOK_S = 5.0  # how soon a changed configuration is seen, and that memory is short
+LEAST_S = 0.2
 CPU_S = 1.0
 FOLDER_S = 2.0
 OUTCOME_S = 60.0
@@ -102,7 +104,8 @@ class Reaper:
         loop = asyncio.get_running_loop()
         swept_at, relieved_at = loop.time() - self._config.last_good.reaper.interval_s + FIRST_S, -PRESSURE_S
         while True:
-            await asyncio.sleep(LOOK_S)
+            due_s = min(swept_at + self._config.last_good.reaper.interval_s, self._again_at or math.inf) - loop.time()
+            await asyncio.sleep(min(max(due_s, LEAST_S), LOOK_S))
             wanted, now = self._config.last_good.reaper, loop.time()
             if not wanted.enabled:
                 continue

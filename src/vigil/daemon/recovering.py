@@ -7,7 +7,7 @@ so they are taken over under their own names, and nothing of theirs is an orphan
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -38,9 +38,10 @@ def find_unknown(
     return list(newest.values())
 
 
-def roles_in(home: Home) -> set[str]:
-    """Return the roles that launches on disk are of."""
-    found = (records.read_json(str(home.launch(launch_id) / "launch.json")) for launch_id in _ids(home))
+def roles_in(home: Home, known: Collection[str]) -> set[str]:
+    """Return the roles that launches on disk are of, those of sessions that are known aside."""
+    unknown = [launch_id for launch_id in _ids(home) if launch_id.rpartition("-")[0] not in known]
+    found = (records.read_json(str(home.launch(launch_id) / "launch.json")) for launch_id in unknown)
     declared = (order.get("declared") for order in found if order is not None)
     return {str(each["role"]) for each in declared if isinstance(each, dict) and each.get("role")}
 
