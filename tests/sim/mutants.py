@@ -236,7 +236,8 @@ def _incidents() -> Iterator[Mutant]:
 def _notices() -> Iterator[Mutant]:
     """P12: what was delivered is over, pauses grow, and what comes back is the same one only for a while."""
     yield Mutant("fates", "sent is tried again", _swap(outbox, "FATES", outbox.FATES[1:]), "disk")
-    yield Mutant("fates", "failed is never tried again", _swap(outbox, "FATES", (*outbox.FATES[:1], outbox.FATES[3])), "disk")
+    at_once = (*outbox.FATES[:-1], outbox.Row(outbox.FAILED, lambda _: True))
+    yield Mutant("fates", "what failed is given up at once", _swap(outbox, "FATES", at_once), "disk")
     yield Mutant("pauses", "pauses shrink", _swap(outbox, "FACTOR", 0.5), "disk")
     for_days = _both(_swap(incidents, "SAME_S", 1e5), _swap(incidents, "LONGEST_SAME_S", 1e5))
     yield Mutant("flaps", "what comes back after hours is the same", for_days, "people")

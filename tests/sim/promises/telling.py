@@ -69,6 +69,7 @@ class OneIncident(Promise):
     )
     ACTION = frozenset({IncidentKind.NEEDS_INPUT, IncidentKind.AUTH, IncidentKind.UNDELIVERED})
     SAME_S = 600.0  # what comes back later than this is never the same one
+    LEAST = 5  # so often a route that is down is tried
     MOST = 2  # so often is anybody told the same, whatever is killed
 
     def __init__(self, world: World) -> None:
@@ -99,6 +100,8 @@ class OneIncident(Promise):
 
     def _follow(self, incident: Incident) -> None:
         self._recorded |= {notice.id for notice in incident.notices if notice.state == "sent"}
+        hasty = [notice.id for notice in incident.notices if notice.state == "failed" and notice.attempts < self.LEAST]
+        self.demand(not hasty, f"{hasty[:1]} is given up before it was tried {self.LEAST} times")
         if incident.resolved_at is None:
             self._check_reopened(incident)
             self.demand(self._open.get(incident.key, incident.id) == incident.id, f"two incidents of {incident.key} are open")
