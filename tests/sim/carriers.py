@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.sim.host import Body, Process
-from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Interrupt, Look, Purge, RepairSocket, Spawn
+from vigil.core.effects import CloseLaunch, Conclude, Diagnose, Effect, EndLaunch, Interrupt, Look, Purge, RepairSocket, Spawn
 from vigil.core.events import Attended, Closed, Ended, Launched, LaunchFailed, Spared
 from vigil.core.model import Axis, Fact, Kept, Launch, Session, Transcript
 
@@ -54,6 +54,8 @@ class Carriers:
             self._world.senses.conclude(effect.launch.id)
         elif isinstance(effect, RepairSocket):
             self._world.daemon.later(0.1, self._repair, effect.launch)
+        elif isinstance(effect, Diagnose):
+            self._world.silences.diagnose(effect)
         elif isinstance(effect, Purge):
             self._purge(effect.session)
 

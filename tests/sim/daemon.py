@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.sim.adoption import adopt
 from tests.sim.notifier import TELLING
+from tests.sim.silences import EAGER
 from vigil.core.effects import Effect, Persist, SetTimer, Tell
 from vigil.core.events import Applied, Condition, Configured, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
 from vigil.core.incidents import host_incident, opened
@@ -99,6 +100,7 @@ class Daemon:
         world.reaper.begin()
         world.admission.begin()  # before anybody is launched
         self._queue.append(Configured(TELLING.routes))
+        self._queue.append(EAGER)
         self._queue.append(Resumed(booted))
         for session in stored:
             event = adopt(world, session)

@@ -40,8 +40,10 @@ from vigil.core.events import (
     Applied,
     Condition,
     Configured,
+    Diagnosed,
     Heard,
     Interrupted,
+    Measured,
     MemoryRead,
     MessageQueued,
     MessageSent,
@@ -54,6 +56,8 @@ from vigil.core.events import (
     ShiftAborted,
     ShiftAsked,
     Sighted,
+    Stepped,
+    WatchdogsSet,
     Weighed,
     Withdrawn,
 )
@@ -67,9 +71,10 @@ SEEDS = 60  # a mutant that none of them notices has survived
 NOT_YET = {Cause.STALLED}
 # A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; a
 # configuration without reactions, what people type to try a route, and memory; a reaper that does nothing breaks no promise,
-# and nobody loses the store there, or adopts anything.
+# and nobody loses the store there, or adopts anything. Who hangs is simulated in test_silences.
 UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent, Weighed, Reached, Configured, ReactionEnded, Acked}
 UNTOLD |= {Sighted, Recovered, Adopted}
+UNTOLD |= {WatchdogsSet, Measured, Diagnosed, Stepped}
 UNASKED = ("archive", "release")
 HEARD_IN = {
     Condition: "killed",
@@ -256,7 +261,7 @@ def _handlers() -> Iterator[Mutant]:
         left = tuple(other for other in asked.ENDED_BY_RESET if other != reason)
         scenario = {"backoff": "people", "saturated": "people", "cold-start": "teams"}.get(reason, "walls")
         yield Mutant("reset", f"{reason} goes on", _swap(asked, "ENDED_BY_RESET", left), scenario)
-    for kind in waiting.TIMERS:
+    for kind in waiting.TIMERS.keys() - {"silence"}:  # who hangs is simulated in test_silences
         scenario = {"incidents": "tmux", "pulse": "signs", "memory": "teams", "drain": "shifts"}.get(kind, "everything")
         yield Mutant("timers", f"{kind} does nothing", _set(waiting.TIMERS, kind, _nothing), scenario)
     for kind in waiting.ROLE_TIMERS:

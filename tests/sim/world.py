@@ -24,6 +24,7 @@ from tests.sim.promises import Promises
 from tests.sim.reaper import Reaper
 from tests.sim.scenarios import LOOK, Fault, Plan
 from tests.sim.senses import Senses
+from tests.sim.silences import Silences
 from tests.sim.spool import Spool
 from tests.sim.store import Store
 from tests.sim.story import Line
@@ -71,6 +72,7 @@ class World:
         self.notifier = Notifier(self)
         self.senses = Senses(self)
         self.reaper = Reaper(self)
+        self.silences = Silences(self)
         self.carriers = Carriers(self)
         self.daemon = Daemon(self)
         self.promises = Promises(self)

@@ -30,6 +30,7 @@ from vigil.core.escalate import Ladder, Step
 from vigil.core.model import IncidentKind, RestartPolicy, RestartWhen, Severity
 from vigil.core.quiet import Quiet
 from vigil.core.reactions import HIBERNATE
+from vigil.core.roles import Watchdog
 from vigil.errors import UsageError, VigilError
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "configuration.md"
@@ -134,7 +135,7 @@ def test_the_example_of_the_interface_is_understood(write: Write) -> None:
     assert write(INTERFACE).read() == Config(
         routes={"ops": RouteConfig(url="file:/etc/vigil/ops.url"), "script": RouteConfig(exec=("/usr/local/bin/on-incident",))},
         ladders=(Ladder((Step("ops", 0.0), Step("script", 1800.0, 7200.0)), severity=Severity.URGENT),),
-        unsupported=("watchdog: read, but nothing uses it yet",),
+        watchdog=Watchdog(300.0, 600.0, 900.0, 900.0, 600.0, 180.0, 600.0, False),
     )
 
 

@@ -44,9 +44,9 @@ def test_a_file_that_is_not_valid_is_a_problem_with_every_mistake_and_the_way_ou
 
 
 def test_what_has_no_effect_yet_is_a_note(path: Path) -> None:
-    path.write_text("[watchdog]\n")
+    path.write_text("[reaper]\n")
 
-    says = f"{path}: watchdog: read, but nothing uses it yet"
+    says = f"{path}: reaper: read, but nothing uses it yet"
     assert check_config() == [Finding(Level.NOTE, says)]
 
 

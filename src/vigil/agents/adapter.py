@@ -89,3 +89,7 @@ class Adapter:
     terminal: bool = False  # a headless run ends with RESULT: without it exit 0 is not finished
     has_hooks: bool = False
     identity: tuple[str, ...] = ()  # variables that say who it is to the model: keys, addresses, its folder of settings
+
+    def speaks(self, headless: bool) -> bool:
+        """Say whether one of these says what it does: by hooks, or by the stream it prints when headless."""
+        return self.has_hooks or (headless and self.terminal)

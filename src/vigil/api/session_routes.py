@@ -89,7 +89,8 @@ def _policy_of(wanted: RunRequest, default: RestartPolicy) -> RestartPolicy:
 @router.get("/v1/sessions/{name:path}:why")
 async def why(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """Why a session is as it is."""
-    return why_view(name, explain(daemon.operations.find(name)), daemon.clock.now())
+    session = await daemon.judged(daemon.operations.find(name))
+    return why_view(name, explain(session, daemon.machine.checked_at(session.id)), daemon.clock.now())
 
 
 @router.get("/v1/sessions/{name:path}:diag")

@@ -86,7 +86,7 @@ async def abort(daemon: TheDaemon, team: str, request: Request) -> dict[str, Any
 def idle_keys(manifest: Manifest) -> list[str]:
     """Return the keys that were given and have no effect yet."""
     plain = RoleSpec("", "", "", 0, Spec((), ""))
-    keys = ("idle_ttl_s", "watchdog")
+    keys = ("idle_ttl_s",)
     return [key.removesuffix("_s") for key in keys if any(getattr(r, key) != getattr(plain, key) for r in manifest.roles)]
 
 

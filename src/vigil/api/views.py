@@ -153,6 +153,16 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
             "attempts": doubt.attempts,
             "evidence": doubt.evidence,
         },
+        "stall": None
+        if session.stall is None
+        else {
+            "verdict": session.stall.verdict,
+            "confidence": session.stall.confidence.value,
+            "since": rfc3339(session.stall.since),
+            "warnings": session.stall.warnings,
+            "warned_at": rfc3339(session.stall.warned_at),
+            "remedy": session.stall.step or None,
+        },
         "intent": None
         if session.intent is None
         else {"verb": session.intent.verb, "actor": session.intent.actor, "at": rfc3339(session.intent.at)},

@@ -28,9 +28,10 @@ def why(name: str, output: str) -> None:
         print(one_line(f"because {reason}"))
     if found["evidence"]:
         print("\nevidence")
+        width = max(11, *(len(proof["fact"]) for proof in found["evidence"]))
         for proof in found["evidence"]:
             age = "" if proof["age_s"] is None else f", {proof['age_s']:.0f} s ago"
-            print(f"  {proof['fact']:<11} {one_line(proof['value'])}  ({proof['source']}{age})")
+            print(f"  {proof['fact']:<{width}} {one_line(proof['value'])}  ({proof['source']}{age})")
     if found["ruled_out"]:
         print("\nruled out")
         for line in found["ruled_out"]:

@@ -18,11 +18,22 @@ from vigil.core.model import IncidentKind, RestartPolicy
 from vigil.core.outbox import Patience
 from vigil.core.quiet import Quiet
 from vigil.core.reactions import FOR, HIBERNATE, Reaction
+from vigil.core.roles import Watchdog
 
 Place = tuple[int | str, ...]
 
 MOST_PROBLEMS = 100
 KEY = "[key]"  # how pydantic says that it is the key of an entry that is wrong, not its value
+WATCHDOG = {  # the keys of the table, and what they are called from there on
+    "stall_after": "stall_after_s",
+    "tool_timeout": "tool_timeout_s",
+    "mcp_tool_timeout": "mcp_tool_timeout_s",
+    "subagent_timeout": "subagent_timeout_s",
+    "approval_reminder": "approval_reminder_s",
+    "stall_repeat_seconds": "stall_repeat_s",
+    "liveness_timeout": "liveness_timeout_s",
+    "stall_auto_kill": "stall_auto_kill",
+}
 KINDS = {
     "string_type": "text in quotes",
     "bool_type": "true or false",
@@ -140,7 +151,7 @@ def tables(value: object) -> Iterator[tuple[Any, dict[str, Any]]]:
 def _config_of(file: File) -> Config:
     return Config(
         agents={
-            name: AgentConfig(tuple(agent.command), tuple(agent.process), agent.instrument)
+            name: AgentConfig(tuple(agent.command), tuple(agent.process), agent.instrument, watchdog_of(agent.watchdog))
             for name, agent in file.agents.items()
         },
         routes={name: _route_of(route) for name, route in file.routes.items()},
@@ -162,6 +173,7 @@ def _config_of(file: File) -> Config:
             file.reaper.grace,
             file.reaper.park_on_pressure,
         ),
+        watchdog=watchdog_of(file.watchdog),
         unsupported=tuple(_unsupported(file)),
     )
 
@@ -190,6 +202,9 @@ def _reaction_of(reaction: ReactionTable) -> Reaction:
     )
 
 
+def watchdog_of(table: BaseModel) -> Watchdog:
+    """Return what a table says of silence; what is not given is for others to say."""
+    return Watchdog(**{WATCHDOG[key]: getattr(table, key) for key in table.model_fields_set})
+
+
 def _unsupported(file: File) -> Iterator[str]:
-    if "watchdog" in file.model_fields_set:
-        yield "watchdog: read, but nothing uses it yet"

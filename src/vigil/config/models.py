@@ -113,7 +113,7 @@ class Table(BaseModel):
 
 
 class WatchdogTable(Table):
-    """`[watchdog]`: when silence becomes a warning."""
+    """`[watchdog]`: when silence becomes a warning; of an agent, what is not given is as in the general table."""
 
     stall_after: Duration = 300.0
     tool_timeout: Duration = 600.0
@@ -171,6 +171,7 @@ class AgentTable(Table):
     command: Command = []
     process: Annotated[list[FilledWord], AfterValidator(some)] = []
     instrument: bool = True
+    watchdog: WatchdogTable = WatchdogTable()
 
 
 class RouteTable(Table):

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from vigil.core.escalate import Ladder
 from vigil.core.model import RestartPolicy
 from vigil.core.outbox import Patience
+from vigil.core.patience import UNSAID, Watchdogs
 from vigil.core.quiet import Quiet
 from vigil.core.reactions import Reaction
+from vigil.core.roles import Watchdog
 
 LEAST_MEMORY_BYTES = 256 << 20  # room for one more agent: about 200 MB were measured in a terminal
 
@@ -21,6 +23,7 @@ class AgentConfig:
     command: tuple[str, ...] = ()
     process: tuple[str, ...] = ()
     instrument: bool = True  # its launches get what its adapter adds: flags, hooks, files of their own
+    watchdog: Watchdog = UNSAID
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +74,12 @@ class Config:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     launch: LaunchConfig = field(default_factory=LaunchConfig)
     reaper: ReaperConfig = field(default_factory=ReaperConfig)
+    watchdog: Watchdog = UNSAID
     unsupported: tuple[str, ...] = ()  # what is valid and has no effect yet, a line each
+
+    @property
+    def watchdogs(self) -> Watchdogs:
+        """What it says of silence, of all sessions and of each agent's."""
+        return Watchdogs(
+            self.watchdog, {name: agent.watchdog for name, agent in self.agents.items() if agent.watchdog != UNSAID}
+        )

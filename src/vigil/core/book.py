@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from vigil.core import incidents
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
 from vigil.core.model import Death, DoubtKind, Fact, Incident, Intent, Launch, Reading, Session, State
+from vigil.core.patience import Watchdogs
 from vigil.core.reactions import Reaction
 from vigil.core.roles import Role
 
@@ -23,6 +24,13 @@ DEATHS_KEPT = 1000
 DEATHS_TOGETHER = 100
 SAME_S = 1.0
 RESOLVED_KEPT = 1000  # incidents that are over: for the fate of their last notices, and if they come back
+
+
+class Idle(NamedTuple):
+    """What was learned of a kind of agent that waits for input."""
+
+    cpu: float  # cores
+    samples: int
 
 
 class Book:
@@ -54,6 +62,9 @@ class Book:
         self.memory = ""  # and how much there is, in words
         self.routes: tuple[str, ...] | None = None  # the ways to reach people; None: nobody has said
         self.reactions: tuple[Reaction, ...] = ()
+        self.watchdogs = Watchdogs()  # what the configuration says of silence
+        self.checked_at: dict[str, float] = {}  # when the silence of a session is looked at next
+        self.idle_cpu: dict[str, Idle] = {}  # what kinds of agents use while they wait for input
         self.change = Change()
         for incident in open_incidents:
             self.keep_incident(incident)
@@ -195,6 +206,7 @@ class Book:
         self.walled.discard(session.id)
         self.activity_stored.pop(session.id, None)
         self.work_stored.pop(session.id, None)
+        self.checked_at.pop(session.id, None)
         for launch_id in [key for key, owner in self.by_launch.items() if owner == session.id]:
             del self.by_launch[launch_id]
             self.spawning.discard(launch_id)

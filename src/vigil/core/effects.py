@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vigil.core.model import Death, Incident, Intent, Launch, Session, Wake
+from vigil.core.model import Death, Incident, Intent, Launch, ProcessId, Session, Wake
 from vigil.core.reap import Guard, Stray
 from vigil.core.roles import Role
 
@@ -135,6 +135,30 @@ class RepairSocket:
 
 
 @dataclass(frozen=True, slots=True)
+class Diagnose:
+    """Read what a silent launch and all below it do, over a window; the outcome is Diagnosed."""
+
+    launch: Launch
+    window_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class EndChild:
+    """End one recorded process below an agent, and not the agent; the outcome is Stepped."""
+
+    launch: Launch
+    process: ProcessId
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CloseInput:
+    """Let a headless agent read the end of its input; the outcome is Stepped."""
+
+    launch: Launch
+
+
+@dataclass(frozen=True, slots=True)
 class Tell:
     """Tell the escalation clock of an incident; it goes on even if the store does not answer (P6)."""
 
@@ -174,6 +198,9 @@ Effect = (
     | Conclude
     | Examine
     | RepairSocket
+    | Diagnose
+    | EndChild
+    | CloseInput
     | Tell
     | Answer
     | React

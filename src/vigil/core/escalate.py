@@ -145,7 +145,19 @@ def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
             event = "reminder" if step.route in told else first
             due.append(Due(f"{_step_id(incident, index)}/{number}", step.route, event, incident))
             told.add(step.route)
-    return due
+    return due + _reminders(incident, {notice.route for notice in due})
+
+
+def _reminders(incident: Incident, told_now: set[str]) -> list[Due]:
+    """Return the newest reminder that was decided beside the ladder, for all who were told and are not told now anyway."""
+    if not incident.reminders:
+        return []
+    recorded = {notice.id for notice in incident.notices}
+    due = [
+        Due(f"{incident.id}/reminded{incident.reminders}/{route}", route, "reminder", incident)
+        for route in sorted(_told(incident) - told_now)
+    ]
+    return [notice for notice in due if notice.notice_id not in recorded]
 
 
 def _base(incident: Incident) -> float:

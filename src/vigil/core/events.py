@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vigil.core.evidence import Evidence
 from vigil.core.model import Exit, Fact, IncidentKind, Message, Notice, ProcessId, Session, Spec, Transcript
+from vigil.core.patience import Watchdogs
 from vigil.core.reactions import Reaction
 from vigil.core.reap import Glimpse, Policy, Stray
 from vigil.core.roles import Manifest
@@ -116,6 +118,8 @@ class Launched:
     conversation: str = ""  # that it was given
     account: str = ""  # whose limits it meets, where that was found out
     without: tuple[str, ...] = ()  # what could not be set up for it, a line each
+    speaks: bool = False  # this kind of agent says what it does
+    reads_input: bool = False  # and reads a pipe that is held open for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +217,38 @@ class Weighed:
 
     launch_id: str
     memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchdogsSet:
+    """What the configuration says of silence, now."""
+
+    watchdogs: Watchdogs
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How much CPU the agents of launches use, in cores, each by itself: what one pass over all of them read."""
+
+    rates: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """What the sensors read of a silent launch and of all below it."""
+
+    launch_id: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """What became of a remedy: the process that was meant is verified gone, the input is closed, or it is not."""
+
+    launch_id: str
+    step: str
+    ok: bool
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +424,10 @@ Event = (
     | Hooked
     | Heard
     | Weighed
+    | WatchdogsSet
+    | Measured
+    | Diagnosed
+    | Stepped
     | Gap
     | Condition
     | Notified

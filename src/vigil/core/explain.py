@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from vigil.core.health import health_of
 from vigil.core.liveness import PATIENCE
-from vigil.core.model import ALIVE, Axis, Cause, Death, Doubt, DoubtKind, Session, State
+from vigil.core.model import ALIVE, Axis, Cause, Death, Doubt, DoubtKind, Session, Stall, State
 from vigil.core.reap import WORKS
 from vigil.core.restart import COMES_BACK
 
@@ -50,11 +50,13 @@ class Explanation:
     next: tuple[Next, ...]
 
 
-def explain(session: Session) -> Explanation:
-    """Return why a session is in its state."""
+def explain(session: Session, checked_at: float | None = None) -> Explanation:
+    """Return why a session is in its state; `checked_at` is when its silence is looked at next."""
     death = session.last_death
     over = session.state not in (*ALIVE, State.STOPPED, State.PARKED) and death is not None
-    reasons = [why_of(session)]
+    found = _found(session)
+    told = found is not None and found.warned_at is not None  # then the reasons say all of it, one by one
+    reasons = [session.why if told else why_of(session), *(() if found is None else found.reasons)]
     if over and death is not None:
         reasons += [f"{line.text} ({line.source})" for line in death.evidence]
     return Explanation(
@@ -63,7 +65,7 @@ def explain(session: Session) -> Explanation:
         reasons=tuple(dict.fromkeys(reasons)),
         evidence=tuple(_proofs(session)),
         ruled_out=tuple(_ruled_out(session)),
-        next=(*_next(session), *_waiting(session)),
+        next=(*_next(session, checked_at), *_waiting(session)),
     )
 
 
@@ -80,16 +82,27 @@ def why_of(session: Session) -> str:
         return f"waits for a human: {activity.why}"
     if activity is not None and activity.value == "throttled" and session.wall is not None and not session.wall.over:
         return f"{session.wall.cause}: {session.wall.text}"
+    if session.stall is not None and session.stall.warned_at is not None:
+        return f"{session.stall.verdict}: {'; '.join(session.stall.reasons)}"
     return session.why
 
 
+def _found(session: Session) -> Stall | None:
+    """Return what the watchdog found of a session that is up and not in doubt."""
+    return session.stall if session.state in (State.RUNNING, State.STARTING) and session.doubt is None else None
+
+
 def _verdict(session: Session) -> str:
+    if (found := _found(session)) is not None:
+        return found.verdict
     if session.state is State.RUNNING and (health := health_of(session)) != "ok":
         return f"{session.state}: {health}"
     return f"{session.state}: {session.doubt.kind}" if session.doubt and session.state in DOUBTFUL else session.state.value
 
 
 def _confidence(session: Session) -> str:
+    if (found := _found(session)) is not None:
+        return found.confidence.value
     if session.state in DOUBTFUL and session.doubt is not None and session.doubt.kind not in SURE:
         return "unknown"
     if session.state in ALIVE:
@@ -112,6 +125,8 @@ def _proofs(session: Session) -> list[Proof]:
     if session.worked and session.state in ALIVE:
         kind = max(session.worked, key=lambda evidence: session.worked[evidence])
         proofs.append(Proof("last work", WORKS.get(kind, kind), kind, session.worked[kind]))
+    if (found := _found(session)) is not None:
+        proofs += [Proof(sign.fact, sign.value, sign.source, sign.at) for sign in found.signs]
     if session.last_death is not None:
         death = session.last_death
         words = f"{death.cause} ({_status(death)}); vigil death {death.id} tells all of it"
@@ -151,14 +166,16 @@ def _ruled_out(session: Session) -> list[str]:
         out.append("the server is dead: it does not answer, but its process lives")
     if process is not None and process.value in ("unknown", "failed"):
         out.append("the agent is dead: that it could not be read proves nothing")
+    if (found := _found(session)) is not None:
+        out += found.ruled_out
     death = session.last_death
     if session.state not in ALIVE and death is not None and death.intent is None:
         out.append("Vigil or an operator ended it: no intent was recorded")
     return out
 
 
-def _next(session: Session) -> list[Next]:
-    policy = session.spec.restart
+def _next(session: Session, checked_at: float | None) -> list[Next]:
+    policy, found = session.spec.restart, _found(session)
     if session.hold is not None:
         what = "waits for a person: vigil reset or vigil start" if session.hold.until is None else "is launched again"
         return [Next(HOLDS.get(session.hold.reason, what), session.hold.until)]
@@ -168,9 +185,10 @@ def _next(session: Session) -> list[Next]:
     if session.state is State.RUNNING and wall is not None and not wall.over:
         what = "whoever gets past it brings back all of its account" if wall.until is None else "its limit should be over"
         return [Next(what, wall.until)]
+    steps = [] if found is None else _after_stall(session, found, checked_at)
     if session.state in (State.RUNNING, State.STARTING):
         back = "comes back after a failure" if Cause.CRASH in COMES_BACK[policy.when] else "stays dead if it dies"
-        return [Next(f"{back} (restart is {policy.when})", None)]
+        return [*steps, Next(f"{back} (restart is {policy.when})", None)]
     if session.state is State.PARKED:
         return [Next(f"sleeps until vigil wake {session.name}, or a message to it", None)]
     if session.state in (State.STOPPED, State.FAILED, State.SUCCEEDED):
@@ -184,6 +202,17 @@ def _waiting(session: Session) -> list[Next]:
     """Return what becomes of messages that wait."""
     number = len(session.queue)
     return [Next(f"{number} messages are typed, in order, when it can take them", None)] if number else []
+
+
+def _after_stall(session: Session, found: Stall, checked_at: float | None) -> list[Next]:
+    """Return what follows from what the watchdog found."""
+    steps = [Next("its silence is looked at again", checked_at)] if checked_at is not None else []
+    if found.warned_at is None:
+        return steps
+    steps.append(Next("is well again as soon as it speaks", None))
+    if found.kept:
+        return [*steps, Next(f"is not touched: {found.kept}", None), Next(f"vigil restart {session.name} ends it", None)]
+    return [*steps, Next(f"the remedy after {found.step} follows if that did not help" if found.step else "is treated", None)]
 
 
 def _after_doubt(session: Session, doubt: Doubt) -> list[Next]:

@@ -18,6 +18,7 @@ HEALTH = {
     State.SUCCEEDED: "unknown",
 }
 
+STALLED_IN = frozenset({State.STARTING, State.RUNNING})
 PULSES = {PulseState.LATE: "suspect", PulseState.UNHEALTHY: "unhealthy"}
 ACTIVITIES = {"waiting-human": "needs-input", "throttled": "throttled"}
 
@@ -27,6 +28,8 @@ def health_of(session: Session) -> str:
     process = session.axes.get(Axis.PROCESS)
     server = session.axes.get(Axis.SERVER)
     if session.state is State.RUNNING and process is not None and process.value == "stopped":
+        return "stalled"
+    if session.state in STALLED_IN and session.stall is not None and session.stall.warned_at is not None:
         return "stalled"
     if session.state is State.RUNNING and server is not None and server.value == "wedged":
         return "suspect"

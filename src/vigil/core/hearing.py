@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vigil.core import incidents, pulses, tally
+from vigil.core import incidents, pulses, tally, trail, watching
 from vigil.core.book import Book
 from vigil.core.doing import IDLE, Doing, activity_of, take_in
 from vigil.core.doubting import is_news, well_again
@@ -94,6 +94,7 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
         active_at = max(active_at, at)
         if not (said.name == HEARTBEAT and said.what in SIGNS):  # a sign of life is no work
             session = note_work(session, "sub-agent" if said.subagent else event.source, at)
+        session = replace(session, trail=trail.take_in(session.trail, said, at))
         if said.what is What.PROMPT and not said.subagent:
             session = replace(session, prompted_at=max(at, session.prompted_at or 0.0))
         if proves_work(session, doing, said, at):
@@ -108,6 +109,7 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
     news = is_news(session)
     session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at)
     session = pulses.heard(book, session, max(active_at, book.void_before), now)
+    session = watching.heard(book, before, session, now)
     changed = any(getattr(session, name) != getattr(before, name) for name in WRITTEN)
     if news:
         well_again(book, session, now)

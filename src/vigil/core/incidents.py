@@ -100,6 +100,10 @@ def _wall_of(session: Session) -> str:
     return session.why if wall is None else f"{wall.cause}: {wall.text}" + (f" ({wall.note})" if wall.note else "")
 
 
+def _is_stalled(session: Session) -> bool:
+    return session.state in ALIVE and session.stall is not None and session.stall.warned_at is not None
+
+
 RULES = (
     Rule(IncidentKind.STUCK, lambda s: s.state is State.STUCK, folded_into=IncidentKind.STUCK),
     Rule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated", of=lambda s: s.role),
@@ -116,6 +120,7 @@ RULES = (
         lambda s: f"{len(s.queue)} messages wait for it, and it is {s.state}: vigil start {s.name} delivers them",
     ),
     Rule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
+    Rule(IncidentKind.STALLED, _is_stalled, lambda s: f"{s.stall.verdict}: {'; '.join(s.stall.reasons)}" if s.stall else ""),
     Rule(IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.axes[Axis.ACTIVITY].why}"),
 )
 
@@ -450,6 +455,14 @@ def say_anew(book: Book, key: str, why: str) -> None:
     """Let an open incident say how things are now: it is the same one, and nothing more happened."""
     if book.incidents[key].why != why:
         _keep(book, replace(book.incidents[key], why=why))
+        book.do(Tell(book.incidents[key]))
+
+
+def remind(book: Book, key: str, why: str) -> None:
+    """Let whoever was told of an open incident be told again, once: it goes on."""
+    before = book.incidents.get(key)
+    if before is not None:
+        _keep(book, replace(before, why=why, count=before.count + 1, reminders=before.reminders + 1))
         book.do(Tell(book.incidents[key]))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from vigil.core.book import Book
+from dataclasses import replace
+
+from vigil.core.book import GRACE_S, Book
 from vigil.core.model import Cause, Intent, Session
 
 INTENT_LASTS_S = 600.0
-SHIFT, UNHEALTHY, REAP = "shift", "unhealthy", "reap"  # verbs of policy
+SHIFT, UNHEALTHY, REAP, STALL = "shift", "unhealthy", "reap", "stall"  # verbs of policy
 REACTION = "reaction"  # who asks for a verb that the configuration wants done about an incident
 BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})  # these spare what somebody uses (P2)
 
@@ -14,6 +16,11 @@ BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})  # these s
 def spares_people(intent: Intent | None) -> bool:
     """Say whether what is meant by an intent is not done while somebody uses the launch (P2)."""
     return intent is not None and intent.cause in BY_POLICY
+
+
+def voided(intent: Intent | None, now: float) -> Intent | None:
+    """Return an intent that is over: what ends within its grace is still its doing, what ends later is not."""
+    return None if intent is None else replace(intent, void_from=min(intent.void_from or now + GRACE_S, now + GRACE_S))
 
 
 def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, reason: str, now: float) -> Intent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vigil.core import incidents, limits, pulses
+from vigil.core import incidents, limits, pulses, recovering, watching
 from vigil.core.book import GRACE_S, Book
 from vigil.core.charging import comes_back_by_itself
 from vigil.core.doing import UNHEARD
@@ -117,6 +117,7 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     if session.launch is not None:
         book.by_launch.pop(session.launch.id, None)
     session = replace(session, doing=UNHEARD, spent_before=session.spent, read_to={}, recent=(), tally=NOTHING)
+    session = replace(session, **watching.clear_trail(session))
     session = replace(
         session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None, pulse=None
     )
@@ -166,6 +167,9 @@ def attended(book: Book, event: Attended, now: float) -> None:
     if session.state is State.ENDING and spares_people(session.intent):
         _spare(book, session, event.why, now)
         return
+    if session.stall is not None and session.stall.step and session.state in recovering.TREATED:
+        recovering.spared(book, session, event.why, now)
+        return
     if session.hold is None or session.hold.reason != "survivor":
         return
     until = now + ATTENDED_S
@@ -205,6 +209,8 @@ def launched(book: Book, event: Launched, now: float) -> None:
         server=event.server,
         pane=event.pane,
         names=before.names or event.names,
+        speaks=before.speaks or event.speaks,
+        reads_input=before.reads_input or event.reads_input,
     )
     session = book.read_axes(replace(session, launch=launch), event.facts)
     if event.conversation and event.conversation != session.conversation:
@@ -230,6 +236,8 @@ def launched(book: Book, event: Launched, now: float) -> None:
         book.keep(session, durable=launch != before)
     if session.state is State.RUNNING and (session.pulse is None or before.process is None):
         session = pulses.begin(book, session, now)
+    if before.process is None or event.adopted:
+        watching.begin(book, session, now)
     if session.role is None and session.charges:
         book.do(SetTimer(session.id, "stable", (launch.started_at or now) + session.spec.restart.reset_after_s))
 

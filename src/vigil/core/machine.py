@@ -20,10 +20,12 @@ from vigil.core import (
     observing,
     reacting,
     reaping,
+    recovering,
     shifts,
     teams,
     waiting,
     waking,
+    watching,
 )
 from vigil.core.book import GRACE_S, Book, Change
 from vigil.core.effects import Effect
@@ -37,6 +39,7 @@ from vigil.core.events import (
     Condition,
     Configured,
     Declared,
+    Diagnosed,
     Ended,
     Event,
     Exited,
@@ -47,6 +50,7 @@ from vigil.core.events import (
     Interrupted,
     Launched,
     LaunchFailed,
+    Measured,
     MemoryRead,
     MessageQueued,
     MessageSent,
@@ -64,13 +68,18 @@ from vigil.core.events import (
     ShiftAsked,
     Sighted,
     Spared,
+    Stepped,
     Swept,
     TimerFired,
+    WatchdogsSet,
     Weighed,
     Withdrawn,
 )
+from vigil.core.evidence import Evidence
 from vigil.core.model import Incident, Session
+from vigil.core.patience import Watchdogs
 from vigil.core.roles import Role
+from vigil.core.stall import Finding, classify
 
 __all__ = ["GRACE_S", "HANDLERS", "Machine"]
 
@@ -104,6 +113,10 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Hooked: hearing.hooked,
     Heard: hearing.heard,
     Weighed: observing.weighed,
+    WatchdogsSet: watching.configured,
+    Measured: watching.measured,
+    Diagnosed: watching.diagnosed,
+    Stepped: recovering.stepped,
     Gap: observing.gap,
     Noted: observing.noted,
     Condition: incidents.condition,
@@ -151,6 +164,22 @@ class Machine:
         HANDLERS[type(event)](self._book, event, now)
         teams.follow(self._book, now)
         return self._book.change.effects()
+
+    def judge(self, launch_id: str, evidence: Evidence, now: float) -> Finding | None:
+        """Return what would be found of a launch by this evidence; nothing is kept of it."""
+        session = self._book.living(launch_id)
+        if session is None or not watching.is_watched(session):
+            return None
+        return classify(watching.case_of(self._book, session, Diagnosed(launch_id, evidence), now))
+
+    def checked_at(self, session_id: str) -> float | None:
+        """Return when the silence of a session is looked at next."""
+        return self._book.checked_at.get(session_id)
+
+    @property
+    def watchdogs(self) -> Watchdogs:
+        """What the configuration says of silence, as far as that was told."""
+        return self._book.watchdogs
 
     def find(self, name: str) -> Session | None:
         """Return the session of exactly this name."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 from vigil.core.doing import UNHEARD, Doing
 from vigil.core.recent import Recent
 from vigil.core.tally import NOTHING, Tally
+from vigil.core.trail import SAID_NOTHING, Trail
 
 
 class State(StrEnum):
@@ -198,6 +199,8 @@ class Launch:
     conversation: str = ""  # that it goes on with
     summarised: bool = False  # so is what it did all in all
     host: Host | None = None  # it was adopted: its server is not ours
+    speaks: bool = False  # its kind of agent says what it does, and is set up for that
+    reads_input: bool = False  # headless, it reads a pipe that is held open for it
 
     @property
     def agent(self) -> ProcessId | None:
@@ -462,6 +465,7 @@ class Incident:
     escalated_at: float | None = None  # what was to be done about it was done in vain: it is urgent since
     reactions: tuple[Reacted, ...] = ()
     spent: int = 0  # reactions to those of the same before it
+    reminders: int = 0  # so often it was decided to tell of it again, beside its ladder
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,6 +500,38 @@ class Pulse:
 
 
 @dataclass(frozen=True, slots=True)
+class Sign:
+    """One entry of the evidence a verdict rests on, as it is shown."""
+
+    fact: str
+    value: str
+    source: str
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """What the watchdog found of a launch last, and what it has done about it."""
+
+    verdict: str
+    confidence: Confidence
+    reasons: tuple[str, ...]
+    at: float
+    since: float  # it is found so, without a break
+    signs: tuple[Sign, ...] = ()
+    ruled_out: tuple[str, ...] = ()
+    samples: int = 1  # equal ones in a row, a window apart
+    sampled_at: float = 0.0  # the last of them
+    independent: int = 0  # sensors that speak for it
+    warned_at: float | None = None  # a human was told; None: it is not worth that, or not yet
+    warnings: int = 0
+    told: tuple[tuple[str, str], ...] = ()  # how things stood at the last warning: what changed is said with the next
+    step: str = ""  # the last remedy that was tried
+    stepped_at: float | None = None
+    kept: str = ""  # why no remedy is tried
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """An identity with its desired state, and all the core remembers of it."""
 
@@ -522,6 +558,8 @@ class Session:
     pulse: Pulse | None = None  # where its role promises signs of life
     deaths: tuple[str, ...] = ()  # its last ones that were charged, the newest last
     doing: Doing = UNHEARD  # what is open of its agent's work
+    trail: Trail = SAID_NOTHING  # and what it said last
+    stall: Stall | None = None  # what was found when it fell silent
     conversation: str = ""  # the one it is in, or was last
     prompted_at: float | None = None  # its agent took a prompt last
     spent: Spent = NOTHING_SPENT

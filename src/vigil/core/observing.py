@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from vigil.core import hearing, incidents, pulses, tally
+from vigil.core import hearing, incidents, pulses, tally, watching
 from vigil.core.book import Book
 from vigil.core.doubting import is_news, repair, weigh, well_again
 from vigil.core.effects import CloseLaunch, LogEntry
@@ -76,7 +76,8 @@ def found(book: Book, event: Found, now: float) -> None:
     book.log(now, session, "session.agent-found", pid=event.process.pid)
     if session.state is State.STARTING:
         session = book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
-        pulses.begin(book, session, now)
+        session = pulses.begin(book, session, now)
+        watching.begin(book, session, now)
     else:
         book.keep(session)
 
@@ -108,7 +109,8 @@ def gap(book: Book, event: Gap, now: float) -> None:
             session = book.keep(replace(session, doubt=later))
         if session.pulse is not None:
             later_s = session.pulse.due_from + event.lasted_s
-            book.keep(replace(session, pulse=replace(session.pulse, due_from=later_s)), durable=False)
+            session = book.keep(replace(session, pulse=replace(session.pulse, due_from=later_s)), durable=False)
+        watching.missed(book, session, event.lasted_s, now)
 
 
 def closed(book: Book, event: Closed, now: float) -> None:

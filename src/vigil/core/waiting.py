@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigil.core import hearing, incidents, pulses, reacting, shifts, summary
+from vigil.core import hearing, incidents, pulses, reacting, shifts, summary, watching
 from vigil.core.book import DOUBTED, Book
 from vigil.core.charging import comes_back_by_itself, forgive, forgive_role, steady_at
 from vigil.core.doubting import look_again
@@ -147,7 +147,8 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
             if session.doubt is not None:
                 session = book.keep(replace(session, doubt=rested(session.doubt, now)))
                 book.do(SetTimer(session.id, "look", now))
-            pulses.rest(book, session, now)
+            session = pulses.rest(book, session, now)
+            watching.rest(book, session, now)
     for session_id in sorted(book.walled):
         _take_up_wall(book, book.sessions[session_id], now)
     for role in book.roles.values():
@@ -188,6 +189,7 @@ TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
     "incidents": incidents.follow,
     "pulse": pulses.check,
     "drain": shifts.drain_timer,
+    "silence": watching.check,
     "memory": still_short,
     "wall": hearing.wall_over,
     summary.TIMER: summary.timer,

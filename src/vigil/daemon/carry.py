@@ -18,8 +18,19 @@ from weakref import WeakValueDictionary
 from vigil.agents import Agent
 from vigil.agents.accounts import account_of
 from vigil.agents.adapter import Adapter, Beginning, Place, Start
-from vigil.core.effects import CloseLaunch, EndLaunch, EndStray, Interrupt, Purge, Release, RepairSocket, Spawn
-from vigil.core.events import Attended, Closed, Ended, Event, Found, Launched, LaunchFailed, Noted, Spared
+from vigil.core.effects import (
+    CloseInput,
+    CloseLaunch,
+    EndChild,
+    EndLaunch,
+    EndStray,
+    Interrupt,
+    Purge,
+    Release,
+    RepairSocket,
+    Spawn,
+)
+from vigil.core.events import Attended, Closed, Ended, Event, Found, Launched, LaunchFailed, Noted, Spared, Stepped
 from vigil.core.intents import REAP
 from vigil.core.model import Axis, Fact, Launch, Mode, ProcessId, RuntimeKind, Session, Transcript
 from vigil.core.reap import Guard, Stray
@@ -47,6 +58,7 @@ from vigil.runtimes.guarding import KILLED
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 HOOK = Path(__file__).parent.parent / "agents" / "hook.sh"
+END_CHILD, CLOSE_INPUT = "end-child", "close-stdin"  # what an outcome is of
 SPAWN_S = 15.0
 FORGET_S = 2.0
 EXEC_S = 0.5
@@ -142,6 +154,11 @@ class Carrier:
             return
         event = replace(self.born(launch, born, names=agent.process), conversation=start.conversation, without=start.without)
         event = replace(event, account=account_of(self._adapter_of(session.spec.agent), env))
+        headless = session.spec.runtime is RuntimeKind.HEADLESS
+        speaks = (
+            self._is_set_up(session.spec.agent) and not start.without and self._adapter_of(session.spec.agent).speaks(headless)
+        )
+        event = replace(event, speaks=speaks, reads_input=headless and agent.converses)
         exec_seen = session.spec.runtime is not RuntimeKind.TMUX or await self._exec_seen(event.process.pid)
         self._feed(event)
         launch = with_processes(launch, event)
@@ -340,6 +357,26 @@ class Carrier:
                 self._feed(Attended(launch.id, why))
             elif agent is not None and self._is_alive(agent):
                 send(agent, signal.SIGINT)
+
+    async def end_child(self, effect: EndChild) -> None:
+        """End one process below an agent, verified; the intent was durable before this ran (P8)."""
+        launch = effect.launch
+        async with self._lock(launch.id):
+            if why := self._why_attended(launch):
+                self._feed(Stepped(launch.id, END_CHILD, False, why))
+                return
+            left = await end_processes([effect.process], effect.grace_s)
+        words = f"pid {effect.process.pid} {'lives on after KILL' if left else 'is gone'}"
+        self._feed(Stepped(launch.id, END_CHILD, not left, words))
+
+    async def close_input(self, effect: CloseInput) -> None:
+        """Let a headless agent read the end of its input: the keeper holds the other end."""
+        try:
+            await self._keeper.ask("close-input", timeout_s=FORGET_S, launch=effect.launch.id)
+        except (KeeperSilent, KeeperRefused) as error:
+            self._feed(Stepped(effect.launch.id, CLOSE_INPUT, False, str(error)))
+        else:
+            self._feed(Stepped(effect.launch.id, CLOSE_INPUT, True))
 
     def _why_attended(self, launch: Launch) -> str:
         """Say who uses what a dead agent left open; nothing if nobody does."""

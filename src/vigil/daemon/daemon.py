@@ -15,11 +15,12 @@ from vigil.agents.adapter import Adapter
 from vigil.agents.adapters import adapter_of
 from vigil.config.loading import ConfigFile, ConfigRefused
 from vigil.core.effects import Persist
-from vigil.core.events import Exited, Gap, Launched, Noted, Observed, Recovered, Resumed
+from vigil.core.events import Exited, Gap, Launched, Noted, Observed, Recovered, Resumed, WatchdogsSet
 from vigil.core.incidents import REMEMBERED_S
 from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, IncidentKind, Launch, RuntimeKind, Session, State
 from vigil.core.said import Said
+from vigil.core.watching import is_watched, with_finding
 from vigil.daemon.admission import Admission
 from vigil.daemon.adopt import Adopter
 from vigil.daemon.adopting import Adopting
@@ -52,6 +53,7 @@ from vigil.daemon.recovering import find_unknown, roles_in
 from vigil.daemon.screens import Screens
 from vigil.daemon.secrets import Secrets
 from vigil.daemon.sending import Sending
+from vigil.daemon.silences import Silences
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.sweep import Sweep
 from vigil.daemon.teams import Teams
@@ -67,6 +69,7 @@ from vigil.store.store import Store
 
 BOOT = "boot.json"
 READ_S = 1.5
+JUDGE_S = 0.5  # whoever asks why waits so long
 OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # seen by whoever has them
 OVER = frozenset({State.STOPPED, State.SUCCEEDED})
 OLD_S = 86400.0
@@ -155,6 +158,7 @@ class Daemon:
             lambda: self.admission.shortage,
         )
         self.diagnoser = Diagnoser(self.machine, self.clock, feed, lambda: self.keeper.pid)
+        self.silences = Silences(self.machine, self.diagnoser, self.listening, home, self.clock, feed)
         self.alarms = Alarms(self.clock, feed, self.supervisor.done, Details(home, secrets, self.machine.sessions.get).of)
         self.reactor = Reactor(self.sending, feed)
         self.hooks = Hooks(home.spool, self.clock, feed, self._is_current, self.supervisor.done, self._read_hook)
@@ -162,6 +166,7 @@ class Daemon:
         self.lateness = Lateness(self._beat)
         self._sockets = FolderWatch(home.run, self._names_went, WENT)
         self._config_problem: str | None = None
+        self._watchdogs = self.machine.watchdogs
         self._beats = 0
         self._begun_anew = 0
         self._loop = asyncio.get_running_loop()
@@ -173,6 +178,7 @@ class Daemon:
         self.supervisor.tell = self.alarms.tell
         self.supervisor.examine = self.coroner.examine
         self.supervisor.react = self.reactor.react
+        self.supervisor.diagnose = self.silences.diagnose
         self.supervisor.on_slow_store = self._store_changed
         self.supervisor.missed_s = self._gaps.missed_s
         store.whole = self._whole
@@ -224,6 +230,7 @@ class Daemon:
             self.dialogs,
             self.diagnoser,
             self.reaper,
+            self.silences,
         )
         for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))
@@ -278,6 +285,16 @@ class Daemon:
             await self.sweep.look(session)
             await self.supervisor.until(lambda: self.supervisor.shown.get(session.id) is not session, READ_S)
 
+    async def judged(self, session: Session) -> Session:
+        """Return a session with what is found of its silence now; nothing is kept of it."""
+        launch = session.launch
+        if launch is None or not is_watched(session):
+            return session
+        evidence = await self.silences.read(session, launch, JUDGE_S)
+        found = self.machine.judge(launch.id, evidence, self.clock.now())
+        now = self.machine.of_launch(launch.id) or session
+        return now if found is None else replace(now, stall=with_finding(now.stall, found, evidence.at))
+
     def agent_of(self, name: str) -> Agent:
         """Return what is known of a kind of agent, by the configuration as it was valid last."""
         return agent_of(name, self.config.last_good.agents)
@@ -305,7 +322,11 @@ class Daemon:
     def use_config(self) -> None:
         """Take in the configuration if it changed; one that is not valid changes nothing, and is said once."""
         try:
-            self.alarms.use(self.config.read())
+            config = self.config.read()
+            self.alarms.use(config)
+            if config.watchdogs != self._watchdogs:
+                self._watchdogs = config.watchdogs
+                self.supervisor.feed(WatchdogsSet(config.watchdogs))
             self._config_problem = None
         except ConfigRefused as error:
             if str(error) != self._config_problem:

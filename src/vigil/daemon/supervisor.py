@@ -17,9 +17,12 @@ from typing import Any
 
 from vigil.core.effects import (
     Answer,
+    CloseInput,
     CloseLaunch,
     Conclude,
+    Diagnose,
     Effect,
+    EndChild,
     EndLaunch,
     EndStray,
     Examine,
@@ -34,10 +37,10 @@ from vigil.core.effects import (
     Spawn,
     Tell,
 )
-from vigil.core.events import Declared, Ended, Event, Gap, LaunchFailed, Noted, ReactionEnded, TimerFired, Withdrawn
+from vigil.core.events import Declared, Ended, Event, Gap, LaunchFailed, Noted, ReactionEnded, Stepped, TimerFired, Withdrawn
 from vigil.core.machine import Machine
 from vigil.core.model import Incident, Session, Wake
-from vigil.daemon.carry import Carrier
+from vigil.daemon.carry import CLOSE_INPUT, END_CHILD, Carrier
 from vigil.daemon.clock import Clock
 from vigil.daemon.feed import Feed
 from vigil.daemon.log import log
@@ -103,6 +106,7 @@ class Supervisor:
         self.tell: Callable[[Incident], None]
         self.examine: Callable[[Examine], Awaitable[None]]
         self.react: Callable[[React], Awaitable[None]]
+        self.diagnose: Callable[[Diagnose], Awaitable[None]]
         self.on_slow_store: Callable[[bool], None] = lambda _slow: None
         self.missed_s: Callable[[], float] = lambda: 0.0
         self.on_handled: Callable[[float, Event, list[Effect] | str], None] = lambda _now, _event, _answer: None
@@ -297,6 +301,12 @@ class Supervisor:
             self._start(self.carrier.release(effect), None)
         elif isinstance(effect, Interrupt):
             self._start(self.carrier.interrupt(effect), None)
+        elif isinstance(effect, Diagnose):
+            self._start(self.diagnose(effect), None)
+        elif isinstance(effect, EndChild):
+            self._start(self.carrier.end_child(effect), Stepped(effect.launch.id, END_CHILD, False, "internal error"))
+        elif isinstance(effect, CloseInput):
+            self._start(self.carrier.close_input(effect), Stepped(effect.launch.id, CLOSE_INPUT, False, "internal error"))
         elif isinstance(effect, CloseLaunch):
             self._start(self.carrier.close(effect), None)
         elif isinstance(effect, Purge):

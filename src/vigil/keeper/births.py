@@ -83,6 +83,14 @@ class Births:
                 del self._by_client[pid]
                 self._settle(birth)
 
+    def close_input(self, launch: str) -> bool:
+        """Let an agent read the end of its input; say whether it had one that we held."""
+        fd = self._held_stdin.pop(launch, None)
+        if fd is None:
+            return False
+        os.close(fd)
+        return True
+
     def abandon(self, launch: str) -> None:
         """Forget a birth nobody waits for any more, and let go of its agent's input."""
         for birth in {id(birth): birth for birth in self._by_fd.values() if birth.launch == launch}.values():

@@ -181,6 +181,10 @@ class Keeper:
             self._snapshots.cancel(message["launch"])
         answer({"ok": True})
 
+    def _close_input(self, message: Message, answer: Any) -> None:
+        done = self._births.close_input(message["launch"])
+        answer({"ok": True} if done else {"error": "nobody holds its input open"})
+
     def _leave(self, message: Message, answer: Any) -> None:  # noqa: ARG002
         answer({"ok": True})
         self._quit = True
@@ -239,6 +243,7 @@ REQUESTS = {
     "spawn": Keeper._spawn,
     "watch": Keeper._watch,
     "forget": Keeper._forget,
+    "close-input": Keeper._close_input,
     "quit": Keeper._leave,
     "upgrade": Keeper._upgrade,
 }

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from vigil.agents.kinds import Configured, agent_of
+from vigil.config.checking import watchdog_of
 from vigil.core.model import RestartPolicy, Spec
-from vigil.core.roles import Health, Manifest, RoleSpec, Watchdog
+from vigil.core.roles import Health, Manifest, RoleSpec
 from vigil.manifest.contradictions import REPORTING
-from vigil.manifest.models import GRACE_S, File, HealthTable, RoleTable, WatchdogTable
+from vigil.manifest.models import GRACE_S, File, HealthTable, RoleTable
 from vigil.manifest.values import Declared
 
 
@@ -39,7 +40,7 @@ def _role(workspace: str, team: str, role: RoleTable, spec: Spec) -> RoleSpec:
         idle_ttl_s=role.idle_ttl if "idle_ttl" in role.model_fields_set else None,
         health=_health(role.health),
         speaks=role.agent in REPORTING,
-        watchdog=_watchdog(role.watchdog),
+        watchdog=watchdog_of(role.watchdog),
     )
 
 
@@ -63,18 +64,3 @@ def _health(table: HealthTable | None) -> Health | None:
     if table is None:
         return None
     return Health(table.heartbeat, table.failures, max(GRACE_S, table.heartbeat) if table.grace is None else table.grace)
-
-
-def _watchdog(table: WatchdogTable) -> Watchdog:
-    """Return what was given; the rest is for the configuration to say."""
-    given = {key: getattr(table, key) for key in table.model_fields_set}
-    return Watchdog(
-        stall_after_s=given.get("stall_after"),
-        tool_timeout_s=given.get("tool_timeout"),
-        mcp_tool_timeout_s=given.get("mcp_tool_timeout"),
-        subagent_timeout_s=given.get("subagent_timeout"),
-        approval_reminder_s=given.get("approval_reminder"),
-        stall_repeat_s=given.get("stall_repeat_seconds"),
-        liveness_timeout_s=given.get("liveness_timeout"),
-        stall_auto_kill=given.get("stall_auto_kill"),
-    )

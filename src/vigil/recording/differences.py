@@ -23,7 +23,7 @@ PARTS = {
     "removed": "removal",
     "log": "log",
 }
-TABLES = frozenset({"axes", "data", "read_to", "worked"})  # fields that are tables: the key says what it is for, not the model
+TABLES = frozenset({"agents", "axes", "data", "read_to", "worked"})  # of these the key says what it is for, not the model
 FIRST = ("state", "why", "hold", "doubt", "charges", "cause")  # what a person asks for first
 INSIDE = ("launch.", "last_death.", "intent.", "session.", "incident.")  # copies of what is compared as a thing of its own
 ORDER = ("answer", "death", "removal", "session")  # then effects, then the rest of what is made durable

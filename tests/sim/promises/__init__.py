@@ -15,6 +15,7 @@ from tests.sim.promises.living import CleanIdentity, IntentFirst, NoHarm, Nothin
 from tests.sim.promises.replicas import Exact
 from tests.sim.promises.restarting import Backoff, Marker
 from tests.sim.promises.shifting import Rolling, ShiftEnds
+from tests.sim.promises.stalling import Progress
 from tests.sim.promises.telling import Activity, OneIncident, OnTime
 from tests.sim.promises.waking import Conversations
 from tests.sim.promises.walls import OncePerAccount
@@ -39,6 +40,7 @@ PROMISES: tuple[type[Promise], ...] = (
     Rolling,
     ShiftEnds,
     Heartbeats,
+    Progress,
     Admitted,
     WayOut,
     OnTime,

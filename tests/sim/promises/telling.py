@@ -67,7 +67,15 @@ class OneIncident(Promise):
             IncidentKind.KEEPER_LOST,
         }
     )
-    ACTION = frozenset({IncidentKind.NEEDS_INPUT, IncidentKind.AUTH, IncidentKind.UNDELIVERED})
+    ACTION = frozenset(
+        {
+            IncidentKind.NEEDS_INPUT,
+            IncidentKind.AUTH,
+            IncidentKind.UNDELIVERED,
+            IncidentKind.STALLED,
+            IncidentKind.TAINTED,
+        }
+    )
     SAME_S = 600.0  # what comes back later than this is never the same one
     LEAST = 5  # so often a route that is down is tried
     MOST = 2  # so often is anybody told the same, whatever is killed
@@ -191,6 +199,12 @@ class OneIncident(Promise):
         self.demand(due.route in wanted, f"{incident.key} is told to {due.route}")
         if due.before is not None:
             self._check_retry(due, now)
+            return
+        if "/reminded" in due.notice_id:  # a question is reminded of on a clock of its own
+            self.demand(incident.kind is IncidentKind.NEEDS_INPUT, f"{incident.key} is told again beside its ladder")
+            self.demand(
+                (incident.id, due.route) in self._told, f"{due.route} is reminded of {incident.key}, and never heard of it"
+            )
             return
         if due.event == "resolved":
             self.demand(incident.resolved_at is not None, f"{incident.key} is called over, and is not")

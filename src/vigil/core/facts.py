@@ -1,0 +1,361 @@
+"""Facts: what can be true of a silent agent; each is true, false or unknown, and rests on one sensor (DESIGN 5).
+
+Pure, and a table: FACTS. Unknown is never false: whoever needs a fact does not have it then (P7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vigil.core.case import GONE, LIMBO_S, SUBAGENT_TOOLS, TOOL_SLACK_S, Case, is_mcp, waits_until
+from vigil.core.evidence import Child
+from vigil.core.said import What
+from vigil.core.trail import COMPACTION
+
+ASSUMED_IDLE = 0.05  # cores that an agent uses while it waits, before that was learned: 3 to 5 % is usual
+ABOVE_IDLE = 0.05  # and so much more is work
+SPINS = 0.8  # of a core, by the agent's own process
+STARVED = 0.12  # and of one that wants to run whenever it is looked at
+MOVES_BYTES = 1024.0  # a second
+LATE_S = 2.0  # a reading that is later is void
+CIRCLES = 200  # the same tool so often in a row
+COMPACTIONS = 10
+NOT_FURTHER = 2.0  # times the patience with a sub-agent: words come, and none takes it further
+FAR_TOO_LONG = 6.0  # times the liveness timeout: no thought takes an hour, whatever comes over its connection
+STARTUP_S = 30.0  # what an agent starts within this serves it as long as it lives
+WAITS_FOR_CHILD = frozenset({"do_wait", "wait4", "do_sigtimedwait", "sigsuspend", "__do_sys_rt_sigsuspend"})
+
+
+class Origin(StrEnum):
+    """Which sensor a fact rests on; two facts are independent if these differ."""
+
+    WORDS = "words"
+    OURS = "ours"
+    STATE = "state"
+    CPU = "cpu"
+    BYTES = "bytes"
+    SOCKETS = "sockets"
+    FILES = "files"
+    PROCESSES = "processes"
+    PIPES = "pipes"
+
+
+KERNEL = frozenset(Origin) - {Origin.WORDS, Origin.OURS}  # what counts towards two independent facts
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact: the sensor it rests on, when it holds, and that in words."""
+
+    origin: Origin
+    holds: Callable[[Case], bool | None]
+    words: Callable[[Case], str]
+
+
+def _no(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _any(values: Iterable[bool | None]) -> bool | None:
+    """True if one is; unknown if none is and one is unknown."""
+    found = list(values)
+    return True if any(found) else None if None in found else False
+
+
+def _said_lately(case: Case) -> bool:
+    return case.silent_s < case.patience_s
+
+
+def _quiet(case: Case) -> bool:
+    """Silent for as long as a plain turn may be, whatever is open."""
+    return case.silent_s >= case.limits.stall_after_s
+
+
+def _far_too_long(case: Case) -> bool:
+    return case.silent_s >= FAR_TOO_LONG * case.limits.liveness_timeout_s
+
+
+def _late(case: Case) -> bool | None:
+    late_s = case.evidence.late_s.value
+    return None if late_s is None else late_s > LATE_S
+
+
+def _tries_again(case: Case) -> bool:
+    return case.doing.retries and case.now < waits_until(case.doing, case.silent_from)
+
+
+def _waits(case: Case) -> bool:
+    return case.doing.waits and case.now < waits_until(case.doing, case.silent_from)
+
+
+def _finished(case: Case) -> bool:
+    return case.headless and case.trail.result_at is not None and not case.doing.turn
+
+
+def _over_long(case: Case) -> bool:
+    return case.trail.result_at is not None and case.now - max(case.trail.result_at, case.trail.floor) >= min(
+        LIMBO_S, case.limits.stall_after_s
+    )
+
+
+def _circles(case: Case) -> bool:
+    trail = case.trail
+    if trail.again == COMPACTION:
+        return trail.times >= COMPACTIONS
+    if trail.again and trail.times >= CIRCLES:
+        return True
+    still_s = case.now - max(trail.further_at, trail.floor)
+    return case.doing.turn and trail.spoke and _speaks_on(case) and still_s >= NOT_FURTHER * case.limits.subagent_timeout_s
+
+
+def _speaks_on(case: Case) -> bool:
+    """It says something all the time."""
+    return case.silent_s < case.limits.stall_after_s
+
+
+def _stopped(case: Case) -> bool | None:
+    state = case.evidence.state.value
+    return None if state is None else state in ("T", "t")
+
+
+def _in_state(case: Case, states: str) -> bool | None:
+    state = case.evidence.state.value
+    return None if state is None else state in states
+
+
+def _busy(case: Case) -> bool | None:
+    rate = case.rate(case.evidence.tree_cpu)
+    return None if rate is None else rate > (ASSUMED_IDLE if case.idle_cpu is None else case.idle_cpu) + ABOVE_IDLE
+
+
+def _spins(case: Case) -> bool | None:
+    """It uses a whole core, or as much as a busy host gives to one that always wants to run."""
+    rate, runs = case.rate(case.evidence.main_cpu), _in_state(case, "R")
+    if rate is None or runs is None:
+        return None
+    return rate >= (STARVED if runs else SPINS) and rate >= (case.idle_cpu or 0.0) + ABOVE_IDLE
+
+
+def _moves_bytes(case: Case) -> bool | None:
+    rate = case.rate(case.evidence.io)
+    return None if rate is None else rate >= MOVES_BYTES
+
+
+def _connected(case: Case) -> bool | None:
+    count = case.evidence.sockets.value
+    return None if count is None else count >= 1
+
+
+def _bytes_come(case: Case) -> bool | None:
+    connected = _connected(case)
+    return case.is_fresh(case.evidence.received_s) if connected else connected
+
+
+def _network_dead(case: Case) -> bool | None:
+    """It has no connection at all, or nobody acknowledges what it sent over those it has."""
+    connected, unacked = _connected(case), case.evidence.unacked.value
+    if connected is False:
+        return True
+    if connected is None or unacked is None:
+        return connected and None
+    return unacked > 0 and _bytes_come(case) is False and case.is_fresh(case.evidence.sent_s) is False
+
+
+def _writes(case: Case) -> bool | None:
+    numbers = (case.evidence.printed_s, case.evidence.transcript_s, case.evidence.subagents_s)
+    known = [case.is_fresh(number) for number in numbers if number.value is not None]
+    return _any(known) if known else None
+
+
+def _is_mcp_open(case: Case) -> bool:
+    return any(is_mcp(one) for one in case.doing.tools)
+
+
+def _is_subagent_open(case: Case) -> bool:
+    return any(one.name in SUBAGENT_TOOLS for one in case.doing.tools)
+
+
+def _tool_runs(case: Case) -> bool | None:
+    return None if case.own is None else bool(case.own)
+
+
+def _tool_ended_unseen(case: Case) -> bool | None:
+    """A process of the tool has ended, nobody waits for it, and no other one of it lives."""
+    age_s, runs = case.tool_age_s, _tool_runs(case)
+    if age_s is None or runs is None:
+        return None
+    dead = [child for child in case.evidence.children if child.below and child.state == "Z"]
+    of_tool = [child for child in dead if child.age_s is not None and child.age_s <= age_s + TOOL_SLACK_S]
+    return not runs and bool(of_tool)
+
+
+def _is_child_busy(case: Case, child: Child) -> bool | None:
+    if not case.window_is_long_enough():
+        return None
+    cpu = None if child.cpu is None else child.cpu > ABOVE_IDLE
+    io = None if child.io is None else child.io >= MOVES_BYTES
+    fresh = False if child.sockets == 0 else None if child.received_s is None else child.received_s <= case.fresh_s
+    return True if any((cpu, io, fresh)) else None if cpu is None else False
+
+
+def _tool_works(case: Case) -> bool | None:
+    """Any process of the tool uses CPU, moves bytes or receives some."""
+    return None if case.own is None else _any(_is_child_busy(case, child) for child in case.own)
+
+
+def _tool_is_calm(case: Case) -> bool | None:
+    works = _tool_works(case)
+    return None if works is None or not case.own else not works
+
+
+def blocked(case: Case) -> tuple[Child, ...]:
+    """Return the processes of a tool that wait for input, if all others of it only wait for them."""
+    own = case.own or ()
+    asking = tuple(child for child in own if child.waits_for_input)
+    others = [child for child in own if not child.waits_for_input]
+    return asking if asking and all(child.wchan in WAITS_FOR_CHILD for child in others) else ()
+
+
+def _child_waits(case: Case) -> bool | None:
+    if case.own is None or any(child.waits_for_input is None for child in case.own):
+        return None
+    return bool(blocked(case))
+
+
+def holders(case: Case) -> tuple[Child, ...]:
+    """Return the processes that keep a tool's pipe open although the tool's own are gone."""
+    alive = [child for child in case.evidence.children if child.state not in GONE]
+    return tuple(child for child in alive if child.holds_pipe and not child.below)
+
+
+def _pipe_held(case: Case) -> bool | None:
+    if case.evidence.descendants.value is None:
+        return None
+    return bool(holders(case))
+
+
+def adapters(case: Case) -> tuple[Child, ...]:
+    """Return the process that serves an open MCP tool, if exactly one bears its server's name."""
+    servers = {part[1] for one in case.doing.tools if is_mcp(one) and len(part := one.name.split("__")) > 2}
+    named = [
+        child
+        for child in case.evidence.children
+        if child.below and child.state not in GONE and any(server in f"{child.name} {child.command}" for server in servers)
+    ]
+    top = [child for child in named if child.parent not in {other.process.pid for other in named}]
+    return tuple(top) if len(top) == 1 else ()
+
+
+def _adapter_deaf(case: Case) -> bool | None:
+    """The server of an open MCP tool receives nothing."""
+    found = adapters(case)
+    if not found or found[0].sockets is None:
+        return None
+    if found[0].sockets == 0:
+        return True
+    return None if found[0].received_s is None else found[0].received_s > case.fresh_s
+
+
+def _background_lives(case: Case) -> bool | None:
+    """Something of a finished agent goes on: a sub-agent that writes, processes that work, bytes that move."""
+    return _any((bool(_writes(case)), _busy(case), _moves_bytes(case)))
+
+
+def left_running(case: Case) -> tuple[Child, ...]:
+    """Return what an agent started after it was up: a server of its own, and not one of its adapters."""
+    born_s = case.now - case.started_at - STARTUP_S
+    return tuple(
+        one for one in case.evidence.children if one.state not in GONE and one.age_s is not None and one.age_s < born_s
+    )
+
+
+def age(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
+
+
+def rate(value: float | None) -> str:
+    return "unknown" if value is None else f"{value * 100:.1f} % of a core"
+
+
+def tools(case: Case) -> str:
+    names = ", ".join(dict.fromkeys(one.name or "a tool" for one in case.doing.tools)) or "no tool"
+    return f"{names} open for {age(case.tool_age_s)}" if case.tool_age_s is not None else names
+
+
+def told(children: Iterable[Child]) -> str:
+    found = [f"{child.name} (pid {child.process.pid})" for child in children]
+    return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "") or "none"
+
+
+def _received(case: Case) -> str:
+    count, last_s = case.evidence.sockets.value, case.evidence.received_s.value
+    if not count:
+        return "it has no connection" if count == 0 else "its connections cannot be read"
+    return f"{count:.0f} connections, " + ("no byte came" if last_s is None else f"the last byte came {age(last_s)} ago")
+
+
+def _quietly(case: Case) -> str:
+    return f"no word for {age(case.silent_s)}, {age(case.patience_s)} is allowed with what is open"
+
+
+O = Origin  # noqa: E741
+FACTS: dict[str, Fact] = {
+    "late": Fact(O.OURS, _late, lambda c: f"Vigil read this {age(c.evidence.late_s.value or 0)} late"),
+    "stopped": Fact(O.STATE, _stopped, lambda c: f"the kernel says it is stopped ({c.evidence.state.value})"),
+    "traced": Fact(O.STATE, lambda c: c.evidence.traced.value, lambda _: "a debugger holds it"),
+    "uninterruptible": Fact(
+        O.STATE, lambda c: _in_state(c, "D"), lambda c: f"it waits in the kernel ({c.evidence.wchan.value or 'unknown where'})"
+    ),
+    "asks": Fact(O.WORDS, lambda c: bool(c.doing.asked), lambda c: f"{len(c.doing.asked)} questions wait for a person"),
+    "tries again": Fact(O.WORDS, _tries_again, lambda _: "it said that a limit or a failing model holds it"),
+    "waits": Fact(O.WORDS, _waits, lambda _: "it declared a wait that is not over"),
+    "turn open": Fact(O.WORDS, lambda c: c.doing.turn or bool(c.doing.tools), lambda _: "a turn is open"),
+    "tool open": Fact(O.WORDS, lambda c: bool(c.doing.tools), tools),
+    "mcp open": Fact(O.WORDS, _is_mcp_open, tools),
+    "sub-agent open": Fact(O.WORDS, _is_subagent_open, tools),
+    "sub-agents told": Fact(O.WORDS, lambda c: bool(c.trail.subagents), lambda c: f"{len(c.trail.subagents)} sub-agents run"),
+    "tool ended last": Fact(
+        O.WORDS, lambda c: c.trail.last == What.TOOL_ENDED, lambda _: "the last it said was that a tool ended"
+    ),
+    "said lately": Fact(O.WORDS, _said_lately, lambda c: f"its last word came {age(c.silent_s)} ago"),
+    "silent": Fact(O.WORDS, lambda c: not _said_lately(c), _quietly),
+    "quiet": Fact(O.WORDS, _quiet, _quietly),
+    "far too long": Fact(O.WORDS, _far_too_long, lambda c: f"no word for {age(c.silent_s)}, whatever comes in"),
+    "circles": Fact(O.WORDS, _circles, lambda c: f"{c.trail.again or 'words'} {c.trail.times} times, and nothing else"),
+    "finished": Fact(O.WORDS, _finished, lambda _: "it has said that it is done"),
+    "over long": Fact(O.WORDS, _over_long, lambda c: f"that was {age(c.now - (c.trail.result_at or c.now))} ago"),
+    "empty": Fact(O.WORDS, lambda c: c.trail.empty, lambda _: "its run came to nothing: no turn, nothing spent"),
+    "resumed": Fact(O.WORDS, lambda c: c.resumed, lambda _: "it took up an earlier conversation"),
+    "stalled before": Fact(O.WORDS, lambda c: c.stalled_before, lambda _: "that conversation had stalled before"),
+    "never spoke": Fact(O.WORDS, lambda c: not c.trail.spoke, lambda c: f"no word since its start {age(c.silent_s)} ago"),
+    "ought to speak": Fact(O.WORDS, lambda c: c.speaks, lambda _: "this kind of agent says what it does"),
+    "writes": Fact(O.FILES, _writes, lambda _: "what it writes still grows"),
+    "still": Fact(O.FILES, lambda c: _no(_writes(c)), lambda _: "nothing that it writes grows"),
+    "busy": Fact(O.CPU, _busy, lambda c: f"it and what is below it use {rate(c.evidence.tree_cpu.value)}"),
+    "calm": Fact(O.CPU, lambda c: _no(_busy(c)), lambda c: f"it uses {rate(c.evidence.tree_cpu.value)}, as when it waits"),
+    "spins": Fact(O.CPU, _spins, lambda c: f"its own process uses {rate(c.evidence.main_cpu.value)}"),
+    "moves bytes": Fact(O.BYTES, _moves_bytes, lambda c: f"it moves {c.evidence.io.value or 0:.0f} bytes a second"),
+    "moves none": Fact(O.BYTES, lambda c: _no(_moves_bytes(c)), lambda _: "it reads and writes nothing"),
+    "connected": Fact(O.SOCKETS, _connected, _received),
+    "bytes come": Fact(O.SOCKETS, _bytes_come, _received),
+    "no byte": Fact(O.SOCKETS, lambda c: _no(_bytes_come(c)), _received),
+    "network dead": Fact(
+        O.SOCKETS, _network_dead, lambda c: _received(c) if not c.evidence.sockets.value else "nobody acknowledges what it sent"
+    ),
+    "tool runs": Fact(O.PROCESSES, _tool_runs, lambda c: f"processes of its tool: {told(c.own or ())}"),
+    "no tool process": Fact(O.PROCESSES, lambda c: _no(_tool_runs(c)), lambda _: "no process of its tool is there"),
+    "tool ended unseen": Fact(
+        O.PROCESSES, _tool_ended_unseen, lambda _: "its tool's process has ended, and it does not see that"
+    ),
+    "tool works": Fact(O.CPU, _tool_works, lambda c: f"its tool works: {told(c.own or ())}"),
+    "tool calm": Fact(O.CPU, _tool_is_calm, lambda c: f"its tool uses nothing: {told(c.own or ())}"),
+    "child waits": Fact(O.PROCESSES, _child_waits, lambda c: f"{told(blocked(c))} waits for input that nobody gives"),
+    "pipe held": Fact(O.PIPES, _pipe_held, lambda c: f"{told(holders(c))} outlived its tool and holds its pipe open"),
+    "adapter deaf": Fact(O.SOCKETS, _adapter_deaf, lambda c: f"its MCP server {told(adapters(c))} receives nothing"),
+    "background lives": Fact(O.PROCESSES, _background_lives, lambda _: "something of its work goes on"),
+    "left running": Fact(
+        O.PROCESSES, lambda c: bool(left_running(c)), lambda c: f"it left something running: {told(left_running(c))}"
+    ),
+}

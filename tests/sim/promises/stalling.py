@@ -1,0 +1,20 @@
+"""Silence: whoever works is not ended for it."""
+
+from __future__ import annotations
+
+from tests.sim.promises.base import Promise
+from vigil.core.effects import CloseInput, Effect, EndChild, Persist
+from vigil.core.events import Event
+from vigil.core.model import Cause
+
+
+class Progress(Promise):
+    """Policy never ends, interrupts or disturbs for its silence who shows progress, or of whom too little is known (P2)."""
+
+    name = "progress"
+
+    def decided(self, event: Event, effects: list[Effect]) -> None:
+        for effect in effects:
+            self.demand(not isinstance(effect, EndChild | CloseInput), f"a remedy is tried: {effect}")
+            for intent in effect.intents if isinstance(effect, Persist) else ():
+                self.demand(intent.cause is not Cause.STALLED, f"{intent.session_id} works, and is treated: {intent.reason}")

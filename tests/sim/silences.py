@@ -1,0 +1,57 @@
+"""Simulated readings of silent agents: all of them work, as far as anybody can read that; only who is stopped does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.sim.host import Body
+from vigil.core.effects import Diagnose
+from vigil.core.events import Diagnosed, WatchdogsSet
+from vigil.core.evidence import Evidence, Flag, Number, Text
+from vigil.core.patience import Watchdogs
+from vigil.core.roles import Watchdog
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+WAYS = ("bytes", "work", "writes", "blind")  # how its work shows, and that it does not
+EAGER = WatchdogsSet(Watchdogs(Watchdog(stall_auto_kill=True)))  # whoever is found to hang is ended
+
+
+class Silences:
+    """Answers what is asked of silent launches."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def diagnose(self, effect: Diagnose) -> None:
+        """Read a launch, over a window."""
+        self._world.daemon.later(effect.window_s, self._read, effect.launch.id)
+
+    def _read(self, launch_id: str) -> None:
+        body = self._world.host.bodies.get(launch_id)
+        if body is not None and body.agent is not None and body.agent.alive:
+            self._world.daemon.feed(Diagnosed(launch_id, self._evidence(body)))
+
+    def _evidence(self, body: Body) -> Evidence:
+        """Return what can be read: that it is stopped, or one sign of its work; some sensors fail."""
+        assert body.agent is not None
+        now, way = self._world.daemon.clock(), self._world.chances(f"{body.session_id} silences").choice(WAYS)
+        if body.agent.stopped:
+            return Evidence(now, body.agent.id.pid, state=Text("T", "procfs", now), traced=Flag(False, "procfs", now))
+        if way == "blind":
+            return Evidence(now, body.agent.id.pid)
+        return Evidence(
+            now,
+            body.agent.id.pid,
+            state=Text("S", "procfs", now),
+            traced=Flag(False, "procfs", now),
+            window_s=Number(30.0, "procfs", now),
+            main_cpu=Number(0.5 if way == "work" else 0.0, "procfs", now),
+            tree_cpu=Number(0.5 if way == "work" else 0.0, "procfs", now),
+            io=Number(1e6 if way == "work" else 0.0, "procfs", now),
+            sockets=Number(1.0, "sock_diag", now),
+            received_s=Number(5.0 if way == "bytes" else 3600.0, "sock_diag", now),
+            transcript_s=Number(5.0 if way == "writes" else 3600.0, "files", now),
+            descendants=Number(0.0, "procfs", now),
+        )
