@@ -43,13 +43,6 @@ def test_a_file_that_is_not_valid_is_a_problem_with_every_mistake_and_the_way_ou
     assert finding.todo == f"correct {path}, then ask again"
 
 
-def test_what_has_no_effect_yet_is_a_note(path: Path) -> None:
-    path.write_text("[reaper]\n")
-
-    says = f"{path}: reaper: read, but nothing uses it yet"
-    assert check_config() == [Finding(Level.NOTE, says)]
-
-
 def test_an_empty_name_is_a_problem_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VIGIL_CONFIG", "")
 

@@ -174,7 +174,6 @@ def _config_of(file: File) -> Config:
             file.reaper.park_on_pressure,
         ),
         watchdog=watchdog_of(file.watchdog),
-        unsupported=tuple(_unsupported(file)),
     )
 
 
@@ -205,6 +204,3 @@ def _reaction_of(reaction: ReactionTable) -> Reaction:
 def watchdog_of(table: BaseModel) -> Watchdog:
     """Return what a table says of silence; what is not given is for others to say."""
     return Watchdog(**{WATCHDOG[key]: getattr(table, key) for key in table.model_fields_set})
-
-
-def _unsupported(file: File) -> Iterator[str]:

@@ -75,7 +75,6 @@ class Config:
     launch: LaunchConfig = field(default_factory=LaunchConfig)
     reaper: ReaperConfig = field(default_factory=ReaperConfig)
     watchdog: Watchdog = UNSAID
-    unsupported: tuple[str, ...] = ()  # what is valid and has no effect yet, a line each
 
     @property
     def watchdogs(self) -> Watchdogs:

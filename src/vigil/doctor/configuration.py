@@ -1,9 +1,9 @@
-"""The check of the configuration file: what is wrong in it, and what of it has no effect yet."""
+"""The check of the configuration file: what is wrong in it."""
 
 from __future__ import annotations
 
 from vigil.config.finding import find_config
-from vigil.doctor.finding import Finding, note, ok, problem
+from vigil.doctor.finding import Finding, ok, problem
 from vigil.errors import VigilError
 
 
@@ -16,11 +16,9 @@ def check_config() -> list[Finding]:
     except VigilError as error:
         return [problem(str(error), "correct VIGIL_CONFIG, then ask again")]
     try:
-        config = ConfigFile(path).read()
+        ConfigFile(path).read()
     except ConfigRefused as refused:
         return [problem(f"{path} is not valid: {refused}", f"correct {path}, then ask again")]
     if not path.exists():
         return [ok(f"{path} does not exist: all is as by default")]
-    if config.unsupported:
-        return [note(f"{path}: {'; '.join(config.unsupported)}")]
     return [ok(f"{path} is valid")]
