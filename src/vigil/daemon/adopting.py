@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from vigil.agents.adapters import ADAPTERS
-from vigil.core.events import Adopted, Asked
+from vigil.core.events import Adopted
 from vigil.core.identity import why_not_a_name
 from vigil.core.launching import unheard
 from vigil.core.model import ALIVE, Axis, Host, Launch, ProcessId, Session, Spec, State
@@ -262,8 +262,7 @@ class Adopting:
     async def _give_back(self, session: Session, actor: str, reason: str) -> None:
         assert session.launch is not None
         (self._home.launch(session.launch.id) / "born.json").unlink(missing_ok=True)  # it is not to be found again
-        await self._supervisor.done(Asked("release", session.id, actor, reason))
-        await self._operations.purged(session.id)
+        await self._operations.give_back(session, actor, reason)
 
 
 def _read_agent(kind: str, process: ProcessId) -> Agent:

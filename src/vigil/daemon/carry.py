@@ -120,6 +120,7 @@ class Carrier:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._kinds: dict[str, RuntimeKind] = {}
         self.purged: dict[str, list[str]] = {}
+        self.released: set[str] = set()  # launches that were given back, until whoever asked for it knows
         self.strays: dict[str, str] = {}  # what became of those that were ended last; empty while it is not known
 
     def knows(self, launch: Launch, kind: RuntimeKind) -> None:
@@ -319,8 +320,11 @@ class Carrier:
     async def release(self, effect: Release) -> None:
         """Take our marks off a session that was adopted, and watch it no more; all of it goes on."""
         launch = effect.launch
-        async with self._lock(launch.id):
-            await self._leave(launch)
+        try:
+            async with self._lock(launch.id):
+                await self._leave(launch)
+        finally:
+            self.released.add(launch.id)
 
     def adopted(self, session: Session) -> None:
         """Watch a session that was started elsewhere, ourselves and through the keeper."""

@@ -184,6 +184,18 @@ class Operations:
                 raise VigilError(f"{name} was not launched: {why}")
         return wake
 
+    async def give_back(self, session: Session, actor: str, reason: str) -> None:
+        """Let go of a session that was adopted, and wait until nothing of ours is left on it."""
+        assert session.launch is not None
+        await self._supervisor.done(Asked("release", session.id, actor, reason))
+        released = self._supervisor.carrier.released
+        for _ in range(1000):
+            if session.launch.id in released:
+                break
+            await asyncio.sleep(0.01)
+        released.discard(session.launch.id)
+        await self.purged(session.id)
+
     async def purged(self, session_id: str) -> list[str]:
         """Return what went with a session that was removed."""
         purged = self._supervisor.carrier.purged
@@ -198,7 +210,7 @@ class Operations:
         reason = "daemon stop --kill-sessions"
         for session in list(self._machine.sessions.values()):  # what somebody else started is theirs
             if session.launch is not None and session.launch.host is not None and session.state in ALIVE:
-                await self._supervisor.done(Asked("release", session.id, actor, reason))
+                await self.give_back(session, actor, reason)
         at_rest = (State.STOPPED, State.PARKED)  # of these nothing runs
         names = [session.name for session in self._machine.sessions.values() if session.state not in at_rest]
         outcomes = await asyncio.gather(*(self.ask("stop", name, actor, reason) for name in names), return_exceptions=True)
