@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -122,11 +122,11 @@ SCENES: list[tuple[str, str, str, str, bool]] = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Instance]:
     """One daemon with all of them, started together."""
     vigil = Instance()
-    folder = tmp_path_factory.mktemp("scenes")
+    folder = tmp_path
     vigil.config.write_text(CONFIG)
     with neighbour():
         until = time.time() + 600
@@ -206,8 +206,7 @@ WARNED = [("network", "network-dead"), ("ticks", "upstream-stall"), ("mcp", "too
 WELL = [("thinks", "thinking"), ("builds", "working"), ("tests", "tool-running"), ("waits", "waiting-timer")]
 
 
-@pytest.mark.parametrize(("name", "verdict"), WELL)
-def test_who_works_thinks_or_waits_is_left_alone(stage: Instance, name: str, verdict: str) -> None:
+def check_who_works_thinks_or_waits_is_left_alone(stage: Instance, name: str, verdict: str) -> None:
     outlive(stage, name)
     why = stage.client.why(name)
 
@@ -216,8 +215,7 @@ def test_who_works_thinks_or_waits_is_left_alone(stage: Instance, name: str, ver
     assert stage.get(name)["health"] == "ok"
 
 
-@pytest.mark.parametrize(("name", "verdict"), WARNED)
-def test_who_hangs_is_told_again_and_again_and_not_touched_unless_that_is_wanted(
+def check_who_hangs_is_told_again_and_again_and_not_touched_unless_that_is_wanted(
     stage: Instance, name: str, verdict: str
 ) -> None:
     warnings = wait_for(lambda: told(stage, name) if len(told(stage, name)) >= 2 else None, SOON_S, f"two warnings of {name}")
@@ -232,8 +230,7 @@ def test_who_hangs_is_told_again_and_again_and_not_touched_unless_that_is_wanted
     assert told(stage, name, "session.remedy") == []
 
 
-@pytest.mark.parametrize(("name", "verdict"), SICK)
-def test_who_hangs_is_ended_where_that_is_wanted_from_the_cheapest_remedy_up(stage: Instance, name: str, verdict: str) -> None:
+def check_who_hangs_is_ended_where_that_is_wanted_from_the_cheapest_remedy_up(stage: Instance, name: str, verdict: str) -> None:
     death = stage.wait_death(name, within_s=SOON_S)
     steps = [event["data"]["step"] for event in told(stage, name, "session.remedy")]
 
@@ -247,7 +244,7 @@ def test_who_hangs_is_ended_where_that_is_wanted_from_the_cheapest_remedy_up(sta
         assert (steps, death["signal"]) == (["interrupt", "end"], signal.SIGKILL)
 
 
-def test_a_question_has_a_clock_of_its_own_and_is_no_stall(stage: Instance) -> None:
+def check_a_question_has_a_clock_of_its_own_and_is_no_stall(stage: Instance) -> None:
     reminded = wait_for(lambda: told(stage, "asks", "session.reminded"), SOON_S, "a reminder")
     session = stage.get("asks")
 
@@ -257,14 +254,14 @@ def test_a_question_has_a_clock_of_its_own_and_is_no_stall(stage: Instance) -> N
     assert stage.client.why("asks")["verdict"] == "waiting-human"
 
 
-def test_who_is_limited_is_shown_so_until_that_is_over(stage: Instance) -> None:
+def check_who_is_limited_is_shown_so_until_that_is_over(stage: Instance) -> None:
     outlive(stage, "limited")
 
     assert stage.get("limited")["health"] == "throttled"
     assert told(stage, "limited") == []
 
 
-def test_an_agent_that_finished_and_lingers_is_ended_and_counts_as_finished(stage: Instance) -> None:
+def check_an_agent_that_finished_and_lingers_is_ended_and_counts_as_finished(stage: Instance) -> None:
     death = stage.wait_death("lingers", within_s=SOON_S)
 
     assert (death["cause"], death["charged"]) == ("finished", False)
@@ -272,15 +269,14 @@ def test_an_agent_that_finished_and_lingers_is_ended_and_counts_as_finished(stag
     assert stage.get("lingers")["state"] == "succeeded"
 
 
-def test_an_agent_that_goes_on_after_its_result_is_left_alone(stage: Instance) -> None:
+def check_an_agent_that_goes_on_after_its_result_is_left_alone(stage: Instance) -> None:
     outlive(stage, "goes-on")
 
     assert told(stage, "goes-on") == []
     assert stage.get("goes-on")["state"] == "running"
 
 
-@pytest.mark.parametrize(("name", "verdict"), [("reads", "blocked-child"), ("leaks", "leaked-pipe")])
-def test_the_process_that_hangs_is_ended_and_its_agent_goes_on(stage: Instance, name: str, verdict: str) -> None:
+def check_the_process_that_hangs_is_ended_and_its_agent_goes_on(stage: Instance, name: str, verdict: str) -> None:
     over = wait_for(
         lambda: told(stage, name, "session.stall-over"), SOON_S, f"{name} to go on", lambda: stage.client.events(name)
     )
@@ -293,7 +289,7 @@ def test_the_process_that_hangs_is_ended_and_its_agent_goes_on(stage: Instance, 
     assert (session["state"], session["health"], session["incidents"]) == ("running", "ok", [])
 
 
-def test_a_second_run_that_hangs_before_its_first_word_is_told_of_the_right_process(stage: Instance) -> None:
+def check_a_second_run_that_hangs_before_its_first_word_is_told_of_the_right_process(stage: Instance) -> None:
     warning = wait_for(lambda: told(stage, "again"), SOON_S, "a warning")[0]
 
     assert warning["data"]["verdict"] == "start-blocked"
@@ -301,7 +297,7 @@ def test_a_second_run_that_hangs_before_its_first_word_is_told_of_the_right_proc
     assert len(stage.deaths("again")) == 1
 
 
-def test_why_shows_the_verdict_its_evidence_what_was_ruled_out_and_what_follows(stage: Instance) -> None:
+def check_why_shows_the_verdict_its_evidence_what_was_ruled_out_and_what_follows(stage: Instance) -> None:
     wait_for(lambda: told(stage, "ticks"), SOON_S, "a warning")
     found = stage.json("why", "ticks")
     facts = {proof["fact"]: proof for proof in found["evidence"]}
@@ -312,6 +308,32 @@ def test_why_shows_the_verdict_its_evidence_what_was_ruled_out_and_what_follows(
     assert facts["cpu of all below"]["age_s"] is not None
     assert any("stall_auto_kill" in step["what"] for step in found["next"]), found["next"]
     assert "upstream-stall" in stage.ok("why", "ticks")
+
+
+ONCE: list[tuple[str, str]] = [()]  # type: ignore[list-item]
+CHECKS: list[tuple[Callable[..., None], list[tuple[str, str]]]] = [
+    (check_who_hangs_is_told_again_and_again_and_not_touched_unless_that_is_wanted, WARNED),
+    (check_the_process_that_hangs_is_ended_and_its_agent_goes_on, [("reads", "blocked-child"), ("leaks", "leaked-pipe")]),
+    (check_a_question_has_a_clock_of_its_own_and_is_no_stall, ONCE),
+    (check_a_second_run_that_hangs_before_its_first_word_is_told_of_the_right_process, ONCE),
+    (check_why_shows_the_verdict_its_evidence_what_was_ruled_out_and_what_follows, ONCE),
+    (check_an_agent_that_finished_and_lingers_is_ended_and_counts_as_finished, ONCE),
+    (check_who_hangs_is_ended_where_that_is_wanted_from_the_cheapest_remedy_up, SICK),
+    (check_who_works_thinks_or_waits_is_left_alone, WELL),
+    (check_who_is_limited_is_shown_so_until_that_is_over, ONCE),
+    (check_an_agent_that_goes_on_after_its_result_is_left_alone, ONCE),
+]
+
+
+def test_silent_agents_of_every_sort_get_each_its_verdict_and_only_those_that_hang_are_ended(stage: Instance) -> None:
+    failures = []
+    for check, scenes in CHECKS:
+        for scene in scenes:
+            try:
+                check(stage, *scene)
+            except AssertionError as error:  # the others are told too
+                failures.append(f"{check.__name__}{scene}: {error}")
+    assert not failures, "\n\n".join(failures)
 
 
 def test_a_configuration_holds_at_once_and_a_wrong_one_is_refused_with_its_bounds(vigil: Instance, tmp_path: Path) -> None:
