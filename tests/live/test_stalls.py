@@ -148,7 +148,7 @@ def stage(tmp_path: Path) -> Iterator[Instance]:
         (folder / "leak.py").write_text(LEAK)
         vigil.run("leaks", sys.executable, str(folder / "leak.py"), agent="kill", runtime="headless")
         (folder / "second").write_text(SECOND)
-        (folder / "first.toml").write_text(ABOUT + PROMPT + step("exit = 3"))
+        (folder / "first.toml").write_text(ABOUT + PROMPT + step("wait = 1") + step("exit = 3"))
         vigil.run(
             "again", "sh", str(folder / "second"), str(folder / "first.toml"), agent="keep", runtime="headless",
             restart="on-failure", backoff_base_s=0.1,

@@ -23,7 +23,8 @@ LATE_S = 2.0  # a reading that is later is void
 CIRCLES = 200  # the same tool so often in a row
 COMPACTIONS = 10
 NOT_FURTHER = 2.0  # times the patience with a sub-agent: words come, and none takes it further
-FAR_TOO_LONG = 6.0  # times the liveness timeout: no thought takes an hour, whatever comes over its connection
+FAR_S = 3600.0  # no thought takes an hour, whatever comes over its connection
+FAR_TOO_LONG = 6.0  # times the liveness timeout, where that is longer
 STARTUP_S = 30.0  # what an agent starts within this serves it as long as it lives
 WAITS_FOR_CHILD = frozenset({"do_wait", "wait4", "do_sigtimedwait", "sigsuspend", "__do_sys_rt_sigsuspend"})
 
@@ -74,7 +75,7 @@ def _quiet(case: Case) -> bool:
 
 
 def _far_too_long(case: Case) -> bool:
-    return case.silent_s >= FAR_TOO_LONG * case.limits.liveness_timeout_s
+    return case.silent_s >= max(FAR_S, FAR_TOO_LONG * case.limits.liveness_timeout_s)
 
 
 def _late(case: Case) -> bool | None:

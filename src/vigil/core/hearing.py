@@ -50,6 +50,7 @@ def heard(book: Book, event: Heard, now: float) -> None:
     for said in event.said:
         session = _remember(_count(session, said), said, now if said.at is None else min(said.at, now), event.source)
     if session.launch is not None and session.launch.ended_at is not None:
+        session = replace(session, trail=replace(session.trail, spoke=session.trail.spoke or bool(event.said)))
         _leave_behind(book, before, session, event, now)
         return
     _follow(book, before, session, event, now)
