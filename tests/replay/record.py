@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import signal
 import socket
 import sys
@@ -133,7 +134,8 @@ def scrubbed(text: str, vigil: Instance) -> str:
     text = text.replace(kernel.read_boot(), BOOT).replace(str(vigil.path), "/tmp/vigil")
     # A launch has a `root`, whoever records it.
     ours = {str(Path.home()), str(Path(sys.prefix)), str(Path.cwd()), socket.gethostname(), getpass.getuser()}
-    found = sorted(word for word in ours - {"/", "", "root"} if word in text)
+    words = ours - {"/", "", "root"}
+    found = sorted(word for word in words if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text))  # a host may be called `a`
     assert not found, f"the recording names {found}"
     return text
 
