@@ -53,7 +53,7 @@ class Body:
     repairs: bool = False  # it was asked for a new socket while it was stopped
     keeper: int = 0  # the generation of the keeper that spawned it
     words: Words | None = None  # what its agent said last, where that is why it ended
-    met: Words | None = None  # a wall that it told of in a hook
+    met: tuple[Words, ...] = ()  # walls that it told of in hooks, each of which may have been lost
     oom: Oom | None = None  # what the keeper found out about want of memory, where a SIGKILL ended its agent
     kept: set[str] = field(default_factory=set)  # who has recorded how the agent ended: keeper, shim, kernel
     known: frozenset[str] = frozenset()  # those of them who had, when its death was told

@@ -52,7 +52,7 @@ def says_it_is_locked_out(world: World, session_id: str, size: float) -> bool:
 
 
 def _say(world: World, body: Body, error: str, words: str, meant: Words) -> None:
-    body.met = meant
+    body.met = (*body.met, meant)
     payload = {"hook_event_name": "StopFailure", "error": error, "last_assistant_message": words}
     until = "" if meant.resets_at is None else f" {meant.resets_at!r}"
     world.spool.write(body, payload, f"rests, {meant.cause}{until}")

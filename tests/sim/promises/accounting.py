@@ -54,7 +54,7 @@ class Sure(Promise):
         found = {Cause.SERVER_DIED} if server and not server.alive and server.ended_at <= agent.ended_at + SETTLE_S else set()
         if body.ended_by == "vigil":
             return found | {Cause.SERVER_DIED}  # an orphan that was replaced; what else policy ends has its intent
-        found |= {body.met.cause} if body.met is not None else set()
+        found |= {met.cause for met in body.met}
         return found | {self._by_itself(body)} | ({Cause.EARLY_EXIT} if agent.exit_code == 0 else set())
 
     def _by_itself(self, body: Body) -> Cause:

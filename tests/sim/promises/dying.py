@@ -127,7 +127,7 @@ class OneDeath(Promise):
         if body.words is not None:
             return {body.words.cause}
         # What it said in a hook counts, if it was heard and it has not worked since.
-        said = {body.met.cause} if body.met is not None and (code != 0 or body.kind is RuntimeKind.HEADLESS) else set()
+        said = {met.cause for met in body.met} if code != 0 or body.kind is RuntimeKind.HEADLESS else set()
         if code != 0:
             return {Cause.CRASH} | said
         session = self.world.store.sessions.get(body.session_id)
