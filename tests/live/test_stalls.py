@@ -128,33 +128,35 @@ def stage(tmp_path: Path) -> Iterator[Instance]:
     vigil = Instance()
     folder = tmp_path
     vigil.config.write_text(CONFIG)
-    with neighbour():
-        until = time.time() + 600
-        for name, kind, script, _, _ in SCENES:
-            path = folder / f"{name}.toml"
-            path.write_text(ABOUT + script.replace("${until}", str(until)))
-            vigil.run(name, *AGENT, str(path), agent=kind, runtime="headless")
-        for name, script in (
-            ("lingers", RESULT + FOREVER),
-            ("goes-on", RESULT + step('burn = "forever"')),
-        ):
-            path = folder / f"{name}.toml"
-            path.write_text(ABOUT + script)
-            vigil.run(name, *AGENT, str(path), agent="claude", runtime="headless")
-        path = folder / "reads.toml"
-        child = step('child = { argv = ["cat"], wait = true }')
-        path.write_text(ABOUT + PROMPT + BASH + child + BASH_DONE + hook("Stop") + FOREVER)
-        vigil.run("reads", *AGENT, str(path), agent="kill", runtime="tmux")
-        (folder / "leak.py").write_text(LEAK)
-        vigil.run("leaks", sys.executable, str(folder / "leak.py"), agent="kill", runtime="headless")
-        (folder / "second").write_text(SECOND)
-        (folder / "first.toml").write_text(ABOUT + PROMPT + step("wait = 1") + step("exit = 3"))
-        vigil.run(
-            "again", "sh", str(folder / "second"), str(folder / "first.toml"), agent="keep", runtime="headless",
-            restart="on-failure", backoff_base_s=0.1,
-        )  # fmt: skip
-        os.kill(vigil.get("stopped")["pid"], signal.SIGSTOP)
-        yield vigil
+    try:
+        with neighbour():
+            until = time.time() + 600
+            for name, kind, script, _, _ in SCENES:
+                path = folder / f"{name}.toml"
+                path.write_text(ABOUT + script.replace("${until}", str(until)))
+                vigil.run(name, *AGENT, str(path), agent=kind, runtime="headless")
+            for name, script in (
+                ("lingers", RESULT + FOREVER),
+                ("goes-on", RESULT + step('burn = "forever"')),
+            ):
+                path = folder / f"{name}.toml"
+                path.write_text(ABOUT + script)
+                vigil.run(name, *AGENT, str(path), agent="claude", runtime="headless")
+            path = folder / "reads.toml"
+            child = step('child = { argv = ["cat"], wait = true }')
+            path.write_text(ABOUT + PROMPT + BASH + child + BASH_DONE + hook("Stop") + FOREVER)
+            vigil.run("reads", *AGENT, str(path), agent="kill", runtime="tmux")
+            (folder / "leak.py").write_text(LEAK)
+            vigil.run("leaks", sys.executable, str(folder / "leak.py"), agent="kill", runtime="headless")
+            (folder / "second").write_text(SECOND)
+            (folder / "first.toml").write_text(ABOUT + PROMPT + step("wait = 1") + step("exit = 3"))
+            vigil.run(
+                "again", "sh", str(folder / "second"), str(folder / "first.toml"), agent="keep", runtime="headless",
+                restart="on-failure", backoff_base_s=0.1,
+            )  # fmt: skip
+            os.kill(vigil.get("stopped")["pid"], signal.SIGSTOP)
+            yield vigil
+    finally:
         vigil.destroy()
 
 
