@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from tests.sim.host import Body
 from vigil.core.effects import Diagnose
@@ -36,7 +37,7 @@ class Silences:
     def _evidence(self, body: Body) -> Evidence:
         """Return what can be read: that it is stopped, or one sign of its work; some sensors fail."""
         assert body.agent is not None
-        now, way = self._world.daemon.clock(), self._world.chances(f"{body.session_id} silences").choice(WAYS)
+        now, way = self._world.daemon.clock(), WAYS[crc32(body.launch_id.encode()) % len(WAYS)]
         if body.agent.stopped:
             return Evidence(now, body.agent.id.pid, state=Text("T", "procfs", now), traced=Flag(False, "procfs", now))
         if way == "blind":

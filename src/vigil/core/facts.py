@@ -297,6 +297,12 @@ def _received(case: Case) -> str:
     return f"{count:.0f} connections, " + ("no byte came" if last_s is None else f"the last byte came {age(last_s)} ago")
 
 
+def _in_circles(case: Case) -> str:
+    if case.trail.times >= COMPACTIONS:
+        return f"{case.trail.again} {case.trail.times} times in a row, and nothing else"
+    return f"it speaks, and nothing took it further for {age(case.now - case.trail.further_at)}"
+
+
 def _quietly(case: Case) -> str:
     return f"no word for {age(case.silent_s)}, {age(case.patience_s)} is allowed with what is open"
 
@@ -324,7 +330,7 @@ FACTS: dict[str, Fact] = {
     "silent": Fact(O.WORDS, lambda c: not _said_lately(c), _quietly),
     "quiet": Fact(O.WORDS, _quiet, _quietly),
     "far too long": Fact(O.WORDS, _far_too_long, lambda c: f"no word for {age(c.silent_s)}, whatever comes in"),
-    "circles": Fact(O.WORDS, _circles, lambda c: f"{c.trail.again or 'words'} {c.trail.times} times, and nothing else"),
+    "circles": Fact(O.WORDS, _circles, _in_circles),
     "finished": Fact(O.WORDS, _finished, lambda _: "it has said that it is done"),
     "over long": Fact(O.WORDS, _over_long, lambda c: f"that was {age(c.now - (c.trail.result_at or c.now))} ago"),
     "empty": Fact(O.WORDS, lambda c: c.trail.empty, lambda _: "its run came to nothing: no turn, nothing spent"),
