@@ -257,7 +257,9 @@ class Daemon:
         store = self._world.store
         if store.full and isinstance(event, Declared):
             self._unwritten.popleft()
-            self.machine.handle(Withdrawn(event.session_id), self.clock())
+            withdrawn = Withdrawn(event.session_id)
+            if effects := self.machine.handle(withdrawn, self.clock()):
+                self._unwritten.appendleft((withdrawn, effects))
             self.known.pop(event.session_id, None)
             self._world.people.refused(event.name)
         elif store.full:

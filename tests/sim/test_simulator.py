@@ -121,7 +121,7 @@ def find_mutant(name: str) -> Mutant:
         "phases: draining is for ever",
         "kept: stopped is replaced",
         "intents: policy spares nobody",
-        "hooks: PermissionRequest is a sign of life",
+        "words: asked is a sign of life",
     ],
 )
 def test_a_changed_row_is_noticed(name: str) -> None:

@@ -30,11 +30,14 @@ def declared(book: Book, event: Declared, now: float) -> None:
     launch_when_paced(book, session, now)
 
 
-def withdrawn(book: Book, event: Withdrawn, _now: float) -> None:
+def withdrawn(book: Book, event: Withdrawn, now: float) -> None:
     """A session that never became durable is as if it had never been declared."""
     session = book.sessions[event.session_id]
     book.forget(session)
     book.change = Change()
+    if session.account:  # it may have been the last that waited for a wall they have in common
+        for other in [other for other in book.sessions.values() if other.account == session.account]:
+            incidents.follow(book, other, now)
 
 
 def asked(book: Book, event: Asked, now: float) -> None:

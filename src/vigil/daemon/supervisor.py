@@ -261,7 +261,9 @@ class Supervisor:
         first = batches[0].queued[0][0]
         if isinstance(first, Declared):
             batches[0].cancel()
-            self._ask(Withdrawn(first.session_id))
+            withdrawn = Withdrawn(first.session_id)
+            if effects := self._ask(withdrawn):
+                self._unwritten.appendleft(Batch([(withdrawn, None)], effects, self.shown, dict(self.machine.incidents)))
             for later in self._unwritten:
                 later.sessions.pop(first.session_id, None)
             words = f"the store cannot be written ({why}): free some space, then try again"
