@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -239,13 +238,6 @@ def test_a_namesake_of_a_role_is_born_clean(vigil: Instance) -> None:
 
     (born,) = wait_running(vigil, *slots(1))
     assert (born["restarts"]["count"], born["last_death"]) == (0, None)
-
-
-def test_keys_without_effect_yet_are_named(vigil: Instance, tmp_path: Path) -> None:
-    path = tmp_path / "vigil.toml"
-    path.write_text(manifest(role(replicas=0) + 'idle_ttl = "1h"\n'))
-
-    assert "without effect yet: idle_ttl" in vigil.run_cli("up", str(path)).stderr
 
 
 def test_a_changed_environment_holds_for_the_next_launch(vigil: Instance) -> None:

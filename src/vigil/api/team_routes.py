@@ -9,9 +9,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from vigil.api.access import TheDaemon, may_change
-from vigil.core.model import Spec
 from vigil.core.plan import Plan
-from vigil.core.roles import Manifest, Role, RoleSpec
+from vigil.core.roles import Role
 from vigil.moments import rfc3339
 
 router = APIRouter()
@@ -34,7 +33,7 @@ async def plan(daemon: TheDaemon, wanted: ManifestRequest) -> dict[str, Any]:
     """What applying a manifest would do; nothing is done."""
     declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder)
     found = daemon.teams.plan(declared.manifest, wanted.replace)
-    return plan_view(declared.manifest.workspace, found) | {"without_effect": idle_keys(declared.manifest)}
+    return plan_view(declared.manifest.workspace, found)
 
 
 @router.post("/v1/manifest:apply")
@@ -43,7 +42,7 @@ async def apply(daemon: TheDaemon, wanted: ManifestRequest, request: Request) ->
     actor = may_change(daemon, request, None)
     declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder)
     done = await daemon.teams.apply(declared, wanted.env, wanted.replace, actor)
-    return plan_view(declared.manifest.workspace, done) | {"without_effect": idle_keys(declared.manifest)}
+    return plan_view(declared.manifest.workspace, done)
 
 
 @router.post("/v1/roles/{name:path}:scale")
@@ -81,13 +80,6 @@ async def abort(daemon: TheDaemon, team: str, request: Request) -> dict[str, Any
     """End the shift of a team where it is."""
     actor = may_change(daemon, request, None)
     return {"team": team, "roles": await daemon.teams.abort(team, actor)}
-
-
-def idle_keys(manifest: Manifest) -> list[str]:
-    """Return the keys that were given and have no effect yet."""
-    plain = RoleSpec("", "", "", 0, Spec((), ""))
-    keys = ("idle_ttl_s",)
-    return [key.removesuffix("_s") for key in keys if any(getattr(r, key) != getattr(plain, key) for r in manifest.roles)]
 
 
 def plan_view(workspace: str | None, plan: Plan) -> dict[str, Any]:

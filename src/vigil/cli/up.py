@@ -122,8 +122,6 @@ def _is_unsettled(session: Json) -> bool:
 
 
 def _show(plan: Json, output: str) -> None:
-    if plan.get("without_effect"):
-        click.echo(f"vigil: read, and without effect yet: {', '.join(plan['without_effect'])}", err=True)
     if output == "json":
         print(json.dumps(plan))
         return
