@@ -157,6 +157,7 @@ def test_probes_that_hang_again_and_again_are_an_incident_of_their_own(vigil: In
     tmux = tmp_path / "tmux"
     tmux.write_text(STUBBORN.format(hang=f"test -e {gate} && exec /bin/sleep 987", tmux=shutil.which("tmux")))
     tmux.chmod(0o755)
+    vigil.config.write_text("[reaper]\nenabled = false\n")  # its first sweep would be answered in between
     vigil.run_cli("daemon", "start", env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     for name in ("a", "b"):
         vigil.run(name, "sleep", "1000")
