@@ -14,7 +14,7 @@ from tests.sim.run import live_through, shrink, tell_story
 from tests.sim.scenarios import SCENARIOS, draw_plan
 from tests.sim.totals import Totals
 
-SEEDS_OF_EACH = 4
+SEEDS_OF_EACH = 2
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
