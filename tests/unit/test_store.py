@@ -15,7 +15,6 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.schema import CreateTable
 
 import vigil.store
@@ -186,7 +185,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(store: Store) -> None:
     good = Persist(sessions=(make_session(id="s2", name="beta"),), log=(log("good"),))
     bad = Persist(sessions=(make_session(State.CRASHED),), deaths=(make_death(id="d-again"),), log=(log("bad"),))
 
-    with pytest.raises(IntegrityError):
+    with pytest.raises(sqlite3.IntegrityError):
         store.write([good, bad])
 
     assert [(session.id, session.state) for session in store.read_sessions()] == [("s1", State.RUNNING)]
@@ -196,7 +195,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(store: Store) -> None:
 
 def test_the_store_goes_on_after_a_write_that_failed(store: Store) -> None:
     store.write([Persist(deaths=(make_death(),))])
-    with pytest.raises(IntegrityError):
+    with pytest.raises(sqlite3.IntegrityError):
         store.write([Persist(deaths=(make_death(),), log=(log("bad"),))])
 
     stored = store.write([Persist(log=(log("good"),))])
@@ -208,14 +207,14 @@ def test_the_store_goes_on_after_a_write_that_failed(store: Store) -> None:
 def test_a_launch_has_one_death(store: Store) -> None:
     store.write([Persist(deaths=(make_death(),))])
 
-    with pytest.raises(IntegrityError):
+    with pytest.raises(sqlite3.IntegrityError):
         store.write([Persist(deaths=(make_death(id="another"),))])
 
 
 def test_two_sessions_cannot_have_one_name(store: Store) -> None:
     store.write([Persist(sessions=(make_session(),))])
 
-    with pytest.raises(IntegrityError):
+    with pytest.raises(sqlite3.IntegrityError):
         store.write([Persist(sessions=(make_session(id="s2"),))])
 
 

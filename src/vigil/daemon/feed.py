@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from itertools import takewhile
 
 from vigil.store.store import Store, StoredEvent
 
@@ -52,5 +53,5 @@ class Feed:
         if seq >= self.last_seq:
             return []
         if self._ring and self._ring[0].seq <= seq + 1:
-            return [event for event in self._ring if event.seq > seq]
+            return list(takewhile(lambda event: event.seq > seq, reversed(self._ring)))[::-1]
         return await asyncio.to_thread(self._store.read_events, seq, None, None, PAGE)

@@ -57,6 +57,7 @@ SLOW_S = 5.0  # a store that takes longer is a human's business
 
 
 Queued = tuple[Event, asyncio.Future[None] | None]
+Done = Callable[[list[StoredEvent], Exception | None], None]
 
 
 @dataclass
@@ -230,20 +231,27 @@ class Supervisor:
             return
         loop = asyncio.get_running_loop()
         slow = loop.call_later(SLOW_S, self._note_slow)
-        writing = loop.run_in_executor(self._writer, self._store.write, changes)
 
-        def done(future: asyncio.Future[list[StoredEvent]]) -> None:
+        def done(stored: list[StoredEvent], error: Exception | None) -> None:
             slow.cancel()
-            if future.cancelled():
-                return
-            error = future.exception()
             if error is None:
                 self.store_trouble = None
-                self._written(batches, future.result())
+                self._written(batches, stored)
             else:
                 self._not_written(batches, error)
 
-        writing.add_done_callback(done)
+        self._writer.submit(self._store_changes, changes, loop, done)
+
+    def _store_changes(self, changes: list[Persist], loop: asyncio.AbstractEventLoop, done: Done) -> None:
+        """Write, in the store's own thread, and say straight to the loop what came of it: a death waits for every step less."""
+        stored: list[StoredEvent] = []
+        failed: Exception | None = None
+        try:
+            stored = self._store.write(changes)
+        except Exception as error:
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+            loop.call_soon_threadsafe(done, stored, failed)
 
     def _written(self, batches: list[Batch], stored: list[StoredEvent]) -> None:
         """It is durable: show it and tell it, and only then act."""

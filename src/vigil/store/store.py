@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection, Delete, Engine, Insert, Table, delete, insert, select
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy.engine.interfaces import DBAPICursor
 
 from vigil.core.effects import LogEntry, Persist
 from vigil.core.escalate import is_settled
@@ -53,6 +54,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._engine: Engine = open_database(path)
+        self._writer: Connection = self._engine.connect()  # kept: to take one anew costs as much as to write a row
         self._readers: Engine = make_engine(path, read_only=True)
         self._file = _file_of(path)
         self.created_at = read_birth(self._engine)
@@ -61,6 +63,7 @@ class Store:
 
     def close(self) -> None:
         """Close the database; what was written is on disk already."""
+        self._writer.close()
         self._engine.dispose()
         self._readers.dispose()
 
@@ -69,14 +72,16 @@ class Store:
         stored: list[StoredEvent] = []
         if self.is_lost():
             changes = [self._begin_anew(), *changes]
-        with self._engine.begin() as connection:
+        with self._writer.begin():
+            cursor = self._writer.connection.cursor()
             for change in changes:
-                _write_one(connection, change, stored)
+                _remove(self._writer, change)
+                _write_one(cursor, change, stored)
             if stored and stored[-1].seq % 1000 < len(stored):
-                connection.execute(delete(events).where(events.c.seq <= stored[-1].seq - EVENTS_KEPT))
-                connection.execute(_old_incidents())
-                connection.execute(_old_deaths())
-                connection.execute(_old_launches())
+                self._writer.execute(delete(events).where(events.c.seq <= stored[-1].seq - EVENTS_KEPT))
+                self._writer.execute(_old_incidents())
+                self._writer.execute(_old_deaths())
+                self._writer.execute(_old_launches())
         return stored
 
     def is_lost(self) -> bool:
@@ -86,8 +91,10 @@ class Store:
     def _begin_anew(self) -> Persist:
         """Open what lies in our place now, or a new database; return all that must be in it."""
         assert self.whole is not None
-        before, self._engine = self._engine, open_database(self._path)
-        before.dispose()
+        fresh = open_database(self._path)
+        self._writer.close()
+        self._engine.dispose()
+        self._engine, self._writer = fresh, fresh.connect()
         self._file = _file_of(self._path)
         self.created_at = read_birth(self._engine)
         self.begun_anew += 1
@@ -193,20 +200,23 @@ def _file_of(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _write_one(connection: Connection, change: Persist, stored: list[StoredEvent]) -> None:
+def _remove(connection: Connection, change: Persist) -> None:
     for session_id in change.removed:
         for table, column in ((sessions, sessions.c.id), (launches, launches.c.session_id), (intents, intents.c.session_id)):
             connection.execute(delete(table).where(column == session_id))
     for key in change.removed_roles:
         connection.execute(delete(roles).where(roles.c.key == key))
-    SAVE_ROLE.run(connection, [{"key": role.key, "body": _json(ROLE, role)} for role in change.roles])
-    SAVE_SESSION.run(connection, [_session_row(session) for session in change.sessions])
-    SAVE_LAUNCH.run(connection, [_launch_row(launch) for launch in change.launches])
-    ADD_DEATH.run(connection, [_death_row(death) for death in change.deaths])
-    ADD_INTENT.run(connection, [_intent_row(intent) for intent in change.intents])
-    SAVE_INCIDENT.run(connection, [_incident_row(incident) for incident in change.incidents])
+
+
+def _write_one(cursor: DBAPICursor, change: Persist, stored: list[StoredEvent]) -> None:
+    SAVE_ROLE.run(cursor, [{"key": role.key, "body": _json(ROLE, role)} for role in change.roles])
+    SAVE_SESSION.run(cursor, [_session_row(session) for session in change.sessions])
+    SAVE_LAUNCH.run(cursor, [_launch_row(launch) for launch in change.launches])
+    ADD_DEATH.run(cursor, [_death_row(death) for death in change.deaths])
+    ADD_INTENT.run(cursor, [_intent_row(intent) for intent in change.intents])
+    SAVE_INCIDENT.run(cursor, [_incident_row(incident) for incident in change.incidents])
     for entry in change.log:
-        seq = ADD_EVENT.run(connection, [_event_row(entry)])
+        seq = ADD_EVENT.run(cursor, [_event_row(entry)])
         stored.append(StoredEvent(seq, entry))
 
 
@@ -244,19 +254,18 @@ def _old_launches() -> Delete:
 
 
 class _Statement:
-    """A statement of the hot path, compiled once: building and compiling cost more than SQLite itself."""
+    """A statement of the hot path, compiled once and run by the driver: what lies between costs more than SQLite itself."""
 
     def __init__(self, statement: Insert) -> None:
         compiled = statement.compile(dialect=sqlite_dialect(paramstyle="qmark"))
         self._sql = str(compiled)
         self._order = compiled.positiontup or []
 
-    def run(self, connection: Connection, rows: list[dict[str, Any]]) -> int:
+    def run(self, cursor: DBAPICursor, rows: list[dict[str, Any]]) -> int:
         """Run it for every row and return the key of the last one."""
-        last = 0
         for row in rows:
-            last = connection.exec_driver_sql(self._sql, tuple(row[key] for key in self._order)).lastrowid
-        return last
+            cursor.execute(self._sql, [row[key] for key in self._order])
+        return int(cursor.lastrowid or 0)
 
 
 def _saving(table: Table, *changing: str, by: str = "id") -> _Statement:
