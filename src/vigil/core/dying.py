@@ -96,13 +96,12 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         incidents.count_death(book, found.at)
     resets_at = session.wall.until if session.wall is not None and cause in HELD else None
     count, hold = charge_death(book, session, launch, death, resets_at)
-    if death.charged:
-        session = replace(session, deaths=(*session.deaths, death.id)[-DEATHS_KEPT:])
+    charged = (*session.deaths, death.id)[-DEATHS_KEPT:] if death.charged else session.deaths
     if of_server and not launch.server_told:
         book.log(found.at, session, "server.died", **_told_of(death))
     launch = replace(launch, ended_at=found.at, server_told=launch.server_told or of_server)
     facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
-    session = book.read_axes(replace(session, launch=launch, last_death=death, charges=count, doubt=None), facts)
+    session = book.read_axes(session, facts, launch=launch, last_death=death, charges=count, doubt=None, deaths=charged)
     if cause is Cause.STALLED:
         session = strike(book, session, "it stalled again after it was resumed", found.at)
     book.change.launches.append(launch)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Connection, Delete, Engine, Insert, Table, delete, insert, select
+from sqlalchemy import Column, Delete, Engine, Insert, Table, bindparam, delete, func, insert, select
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
-from sqlalchemy.engine.interfaces import DBAPICursor
 
 from vigil.core.effects import LogEntry, Persist
 from vigil.core.escalate import is_settled
@@ -38,6 +38,7 @@ ROLE = TypeAdapter(Role)
 INCIDENTS_KEPT = 5_000
 DEATHS_KEPT = 50_000
 EVENTS_KEPT = 200_000  # the log is bounded: the oldest go first
+TRIMMED_EVERY = 1000  # events
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._engine: Engine = open_database(path)
-        self._writer: Connection = self._engine.connect()  # kept: to take one anew costs as much as to write a row
+        self._writer = _driver_of(self._engine)
+        self._is_long = False  # the log may have grown over its bounds
         self._readers: Engine = make_engine(path, read_only=True)
         self._file = _file_of(path)
         self.created_at = read_birth(self._engine)
@@ -63,7 +65,6 @@ class Store:
 
     def close(self) -> None:
         """Close the database; what was written is on disk already."""
-        self._writer.close()
         self._engine.dispose()
         self._readers.dispose()
 
@@ -72,17 +73,25 @@ class Store:
         stored: list[StoredEvent] = []
         if self.is_lost():
             changes = [self._begin_anew(), *changes]
-        with self._writer.begin():
-            cursor = self._writer.connection.cursor()
+        if self._is_long:
+            self._trim()
+        with self._writer:  # one transaction
+            cursor = self._writer.cursor()
             for change in changes:
-                _remove(self._writer, change)
                 _write_one(cursor, change, stored)
-            if stored and stored[-1].seq % 1000 < len(stored):
-                self._writer.execute(delete(events).where(events.c.seq <= stored[-1].seq - EVENTS_KEPT))
-                self._writer.execute(_old_incidents())
-                self._writer.execute(_old_deaths())
-                self._writer.execute(_old_launches())
+        if stored and stored[-1].seq % TRIMMED_EVERY < len(stored):
+            self._is_long = True
         return stored
+
+    def _trim(self) -> None:
+        """Remove what is older than anybody asks for; before a write, because what is durable must not fail afterwards."""
+        newest = select(func.max(events.c.seq)).scalar_subquery()
+        with self._engine.begin() as connection:
+            connection.execute(delete(events).where(events.c.seq <= newest - EVENTS_KEPT))
+            connection.execute(_old_incidents())
+            connection.execute(_old_deaths())
+            connection.execute(_old_launches())
+        self._is_long = False
 
     def is_lost(self) -> bool:
         """Say whether the file we write is not the one in its place any more: it was removed, or another was put there."""
@@ -91,10 +100,9 @@ class Store:
     def _begin_anew(self) -> Persist:
         """Open what lies in our place now, or a new database; return all that must be in it."""
         assert self.whole is not None
-        fresh = open_database(self._path)
-        self._writer.close()
-        self._engine.dispose()
-        self._engine, self._writer = fresh, fresh.connect()
+        before, self._engine = self._engine, open_database(self._path)
+        before.dispose()
+        self._writer = _driver_of(self._engine)
         self._file = _file_of(self._path)
         self.created_at = read_birth(self._engine)
         self.begun_anew += 1
@@ -200,15 +208,17 @@ def _file_of(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _remove(connection: Connection, change: Persist) -> None:
-    for session_id in change.removed:
-        for table, column in ((sessions, sessions.c.id), (launches, launches.c.session_id), (intents, intents.c.session_id)):
-            connection.execute(delete(table).where(column == session_id))
-    for key in change.removed_roles:
-        connection.execute(delete(roles).where(roles.c.key == key))
+def _driver_of(engine: Engine) -> sqlite3.Connection:
+    """Return the one connection that an engine writes with: the hot path needs no more than it."""
+    driver = engine.raw_connection().driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
 
 
-def _write_one(cursor: DBAPICursor, change: Persist, stored: list[StoredEvent]) -> None:
+def _write_one(cursor: sqlite3.Cursor, change: Persist, stored: list[StoredEvent]) -> None:
+    for statement in REMOVE_SESSION:
+        statement.run(cursor, [{"gone": session_id} for session_id in change.removed])
+    REMOVE_ROLE.run(cursor, [{"gone": key} for key in change.removed_roles])
     SAVE_ROLE.run(cursor, [{"key": role.key, "body": _json(ROLE, role)} for role in change.roles])
     SAVE_SESSION.run(cursor, [_session_row(session) for session in change.sessions])
     SAVE_LAUNCH.run(cursor, [_launch_row(launch) for launch in change.launches])
@@ -256,12 +266,12 @@ def _old_launches() -> Delete:
 class _Statement:
     """A statement of the hot path, compiled once and run by the driver: what lies between costs more than SQLite itself."""
 
-    def __init__(self, statement: Insert) -> None:
+    def __init__(self, statement: Insert | Delete) -> None:
         compiled = statement.compile(dialect=sqlite_dialect(paramstyle="qmark"))
         self._sql = str(compiled)
         self._order = compiled.positiontup or []
 
-    def run(self, cursor: DBAPICursor, rows: list[dict[str, Any]]) -> int:
+    def run(self, cursor: sqlite3.Cursor, rows: list[dict[str, Any]]) -> int:
         """Run it for every row and return the key of the last one."""
         for row in rows:
             cursor.execute(self._sql, [row[key] for key in self._order])
@@ -275,6 +285,13 @@ def _saving(table: Table, *changing: str, by: str = "id") -> _Statement:
     return _Statement(statement.on_conflict_do_update(index_elements=[by], set_=columns))
 
 
+def _removing(column: Column[Any]) -> _Statement:
+    """Return what removes the rows of one value of a column."""
+    return _Statement(delete(column.table).where(column == bindparam("gone")))
+
+
+REMOVE_SESSION = tuple(map(_removing, (sessions.c.id, launches.c.session_id, intents.c.session_id)))
+REMOVE_ROLE = _removing(roles.c.key)
 SAVE_SESSION = _saving(sessions, "state", "body")
 SAVE_LAUNCH = _saving(launches, "ended_at", "body")
 SAVE_INCIDENT = _saving(incidents, "resolved_at", "body")
