@@ -11,7 +11,8 @@ import signal
 from pathlib import Path
 
 from vigil.config.finding import find_config
-from vigil.daemon.keeper_link import KeeperSilent, raise_nofile
+from vigil.daemon.keeper_link import KeeperSilent
+from vigil.daemon.keeper_start import raise_nofile, start_if_none
 from vigil.daemon.recorder import Recorder, RecordingRefused, create
 from vigil.errors import VigilError
 from vigil.home import Home, home_at, make_home
@@ -52,9 +53,10 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
     from vigil.daemon.log import log_to
     from vigil.store.store import Store
 
-    gc.disable()  # nothing that a start builds is garbage: looking for some takes an eighth of its time
     log_to(home.log / "daemon.log")
     store = Store(home.database)  # before the API is imported: a database that is refused is refused at once
+    nofile = raise_nofile()
+    keeper = start_if_none(home, nofile)  # and it comes up beside these imports
 
     from vigil.api.app import make_app
     from vigil.api.server import Server, bind
@@ -62,7 +64,8 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
     from vigil.daemon.daemon import Daemon
 
     recorder = None if record is None else Recorder(record, create(record))
-    daemon = Daemon(home, store, raise_nofile(), ConfigFile(config), recorder)
+    daemon = Daemon(home, store, nofile, ConfigFile(config), recorder)
+    daemon.keeper.expect(keeper)
     server = Server(make_app(daemon))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

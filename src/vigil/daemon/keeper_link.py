@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import resource
-import shutil
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
+from vigil.daemon.keeper_start import start_keeper
 from vigil.daemon.log import log
 from vigil.home import Home
 from vigil.keeper import protocol
 
-MAIN = Path(protocol.__file__).parent / "__main__.py"
 START_S = 10.0
 PING_EVERY_S = 5.0
 PING_S = 3.0
@@ -58,6 +53,10 @@ class KeeperLink:
         self.pid: int | None = None
         self.wedged = False
         self._asked_anew: int | None = None
+
+    def expect(self, process: subprocess.Popen[bytes] | None) -> None:
+        """Take note of a keeper that was started for us and may still be on its way."""
+        self._process = process
 
     async def connect(self) -> None:
         """Reach the keeper, starting it if there is none; one that hangs up on us was dying, and is not the one."""
@@ -178,43 +177,18 @@ class KeeperLink:
     async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         path = str(self._home.keeper_socket)
         deadline = asyncio.get_running_loop().time() + START_S
-        started = False
+        started = self._process is not None
         while True:
             try:
                 return await asyncio.open_unix_connection(path, limit=protocol.LINE_BYTES)
             except (FileNotFoundError, ConnectionRefusedError):
                 pass
             if not started or (self._process is not None and self._process.poll() is not None):
-                self._start()
+                self._process = start_keeper(self._home, self._nofile)
                 started = True
             if asyncio.get_running_loop().time() > deadline:
                 raise KeeperSilent(f"no keeper came up in {START_S:g} s; see {self._home.log / 'keeper.log'}")
             await asyncio.sleep(0.02)
-
-    def _start(self) -> None:
-        log_path = str(self._home.log / "keeper.log")
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIGIL_", "TMUX"))}
-        command = [
-            sys.executable,
-            "-E",
-            "-s",
-            "-S",
-            str(MAIN),
-            str(self._home.run),
-            str(self._home.lock("keeper")),
-            log_path,
-            str(self._nofile),
-        ]
-        with open(log_path, "ab") as errors:
-            self._process = subprocess.Popen(
-                scope_argv() + command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                cwd="/",
-                env=environment,
-                start_new_session=True,
-            )
 
     async def _upgrade(self) -> None:
         """Have an older keeper exec the one that is installed now; it keeps its pid, children, lock and socket."""
@@ -240,18 +214,3 @@ class KeeperLink:
         for answered in self._waiting.values():
             if not answered.done():
                 answered.set_exception(ConnectionResetError())
-
-
-def scope_argv() -> list[str]:
-    """Return what puts a command into a scope of its own, outside our cgroup, where systemd runs the user's session."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if shutil.which("systemd-run") and runtime and os.path.exists(os.path.join(runtime, "systemd", "private")):
-        return ["systemd-run", "--user", "--scope", "--quiet", "--collect", "--"]
-    return []
-
-
-def raise_nofile() -> int:
-    """Raise our own soft limit of open files as far as it goes; return what it was, which is what children get."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return soft

@@ -1,0 +1,65 @@
+"""Starting a keeper: a process of its own that outlives us, in its own session and, where there is systemd, its own scope.
+
+Imports next to nothing, so that a keeper comes up beside all that a daemon imports.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from vigil.home import Home
+from vigil.keeper import protocol
+
+MAIN = Path(protocol.__file__).parent / "__main__.py"
+
+
+def start_if_none(home: Home, nofile: int) -> subprocess.Popen[bytes] | None:
+    """Start the keeper of a home unless one listens there; should two be started, the second one finds the lock taken."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.setblocking(False)  # one that hangs is there too
+        try:
+            sock.connect(str(home.keeper_socket))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return start_keeper(home, nofile)
+        except OSError:
+            pass
+    return None
+
+
+def start_keeper(home: Home, nofile: int) -> subprocess.Popen[bytes]:
+    """Start a keeper; the programs it starts get so many open files."""
+    log_path = str(home.log / "keeper.log")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIGIL_", "TMUX"))}
+    isolated = [sys.executable, "-E", "-s", "-S", str(MAIN)]
+    command = [*scope_argv(), *isolated, str(home.run), str(home.lock("keeper")), log_path, str(nofile)]
+    with open(log_path, "ab") as errors:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def scope_argv() -> list[str]:
+    """Return what puts a command into a scope of its own, outside our cgroup, where systemd runs the user's session."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if shutil.which("systemd-run") and runtime and os.path.exists(os.path.join(runtime, "systemd", "private")):
+        return ["systemd-run", "--user", "--scope", "--quiet", "--collect", "--"]
+    return []
+
+
+def raise_nofile() -> int:
+    """Raise our own soft limit of open files as far as it goes; return what it was, which is what children get."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft
