@@ -28,8 +28,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def make_adopter(folder: Path) -> Adopter:
-    carrier: Any = SimpleNamespace(knows=lambda _launch, _kind: None)  # a launch that is not followed needs no more of it
-    return Adopter(home_at(folder.parent.parent), Clock(), carrier)
+    custody: Any = SimpleNamespace(knows=lambda _launch, _kind: None)  # a launch that is not followed needs no more of it
+    unused: Any = None
+    return Adopter(home_at(folder.parent.parent), Clock(), custody, unused, unused)
 
 
 async def test_a_birth_of_another_boot_is_a_reboot_and_nothing_of_it_is_taken_for_alive(folder: Path) -> None:

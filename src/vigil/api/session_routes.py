@@ -191,7 +191,7 @@ async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:
     launch = session.launch
     if launch is None or launch.ended_at is None:
         return []
-    found = await daemon.supervisor.carrier.survivors(launch)
+    found = await daemon.supervisor.carrier.ending.survivors(launch)
     return [{"pid": process.pid, "name": stat.name} for process in found if (stat := kernel.read_stat(process.pid)) is not None]
 
 

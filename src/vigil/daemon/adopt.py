@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections.abc import Awaitable, Callable
 
 from vigil.core.events import Event, Exited, Interrupted
 from vigil.core.model import ALIVE, Axis, Exit, Launch, Session, State
-from vigil.daemon.carry import Carrier, with_processes
+from vigil.daemon.carry import Custody, read_birth, with_processes
 from vigil.daemon.clock import Clock
 from vigil.daemon.deathwatch import End, agent_role, ends_from_records, roles_of
+from vigil.daemon.kinds import Kinds
 from vigil.home import Home
 from vigil.keeper import kernel, records
 from vigil.observe.process import ask_kernel
@@ -25,10 +27,19 @@ BIRTH_S = 5.0  # a birth that the keeper had under way
 class Adopter:
     """Takes over the launches of the daemon before."""
 
-    def __init__(self, home: Home, clock: Clock, carrier: Carrier) -> None:
+    def __init__(
+        self,
+        home: Home,
+        clock: Clock,
+        custody: Custody,
+        kinds: Kinds,
+        mark_again: Callable[[Launch], Awaitable[None]],
+    ) -> None:
         self._home = home
         self._clock = clock
-        self._carrier = carrier
+        self._custody = custody
+        self._kinds = kinds
+        self._mark_again = mark_again
         self._boot = kernel.read_boot()
 
     async def adopt(self, session: Session) -> Event | None:
@@ -36,7 +47,7 @@ class Adopter:
         launch = session.launch
         if launch is None:
             return None
-        self._carrier.knows(launch, session.spec.runtime)
+        self._custody.knows(launch, session.spec.runtime)
         if session.state not in ALIVE or launch.ended_at is not None:
             return None
         folder = str(self._home.launch(launch.id))
@@ -48,15 +59,15 @@ class Adopter:
         assert agent is not None
         fact = ask_kernel(Axis.PROCESS, agent, self._boot, self._clock.now())
         if fact.value != "dead":  # what cannot be read is watched all the same, and judged by the liveness table (P7)
-            self._carrier.follow(launch)
-            self._carrier.listening.follow(session, launch)
+            self._custody.follow(launch)
+            self._custody.listening.follow(session, launch)
             if launch.host is not None:
-                await self._carrier.mark_again(launch)
+                await self._mark_again(launch)
             born = {role: [process.pid, process.start_ticks] for role, process in roles_of(launch).items()}
-            return self._carrier.born(launch, {**born, "pane": launch.pane}, adopted=True)
+            return read_birth(launch, {**born, "pane": launch.pane}, self._clock, self._boot, adopted=True)
         ends = ends_from_records(folder, self._clock)
         ends.setdefault(agent_role(launch), End(None, "", self._clock.now()))
-        return Exited(self._carrier.watch.describe(launch, ends, "start-up"))
+        return Exited(self._custody.watch.describe(launch, ends, "start-up"))
 
     async def _adopt_unborn(self, session: Session, launch: Launch, folder: str) -> Event | None:
         """The last daemon went while this launch was being born; the keeper may have finished it."""
@@ -67,8 +78,9 @@ class Adopter:
             if born is not None and kernel.is_other_boot(str(born.get("boot", self._boot)), self._boot):
                 return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
             if born is not None:
-                event = self._carrier.born(launch, born, adopted=True, names=self._carrier.names_of(session))
-                self._carrier.follow(with_processes(launch, event))
+                names = self._kinds.names_of(session.spec.agent)
+                event = read_birth(launch, born, self._clock, self._boot, adopted=True, names=names)
+                self._custody.follow(with_processes(launch, event))
                 return event
             await asyncio.sleep(0.05)
         with contextlib.suppress(FileNotFoundError):

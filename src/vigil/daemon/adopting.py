@@ -16,7 +16,6 @@ from vigil.core.events import Adopted
 from vigil.core.identity import why_not_a_name
 from vigil.core.launching import unheard
 from vigil.core.model import ALIVE, Axis, Host, Launch, ProcessId, Session, Spec, State
-from vigil.daemon.carry import Carrier
 from vigil.daemon.clock import Clock
 from vigil.daemon.operations import Operations, new_session_id
 from vigil.daemon.supervisor import Supervisor
@@ -96,10 +95,6 @@ class Adopting:
         self._tmux = tmux
         self._configured = configured
         self._boot = kernel.read_boot()
-
-    @property
-    def _carrier(self) -> Carrier:
-        return self._supervisor.carrier
 
     async def candidates(self, sockets: Iterable[str]) -> list[Candidate]:
         """Return the sessions on other servers; one that does not answer has none to show."""
@@ -192,7 +187,7 @@ class Adopting:
         if not await self._tmux.mark(session.launch):
             await self._give_back(session, actor, "its server did not take our mark")
             raise VigilError(f"{wanted} was not adopted: its tmux server did not take our mark")
-        self._carrier.adopted(session)
+        self._supervisor.carrier.adopted.follow(session)
         return session
 
     def _choose(self, target: str, found: list[Candidate]) -> Candidate:

@@ -10,9 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from vigil import __version__
-from vigil.agents import Agent, agent_of
-from vigil.agents.adapter import Adapter
-from vigil.agents.adapters import adapter_of
 from vigil.config.loading import ConfigFile, ConfigRefused
 from vigil.core.effects import Persist
 from vigil.core.events import Exited, Gap, Launched, Noted, Observed, Recovered, Resumed, WatchdogsSet
@@ -25,11 +22,11 @@ from vigil.daemon.admission import Admission
 from vigil.daemon.adopt import Adopter
 from vigil.daemon.adopting import Adopting
 from vigil.daemon.alarms import Alarms
-from vigil.daemon.carry import Carrier
+from vigil.daemon.carry import Custody, make_carrier, watches_of
 from vigil.daemon.clock import Clock
 from vigil.daemon.conversations import Conversations
 from vigil.daemon.coroner import Coroner
-from vigil.daemon.deathwatch import DeathWatch, roles_of
+from vigil.daemon.deathwatch import DeathWatch
 from vigil.daemon.delivery import Delivery, Texts
 from vigil.daemon.details import Details
 from vigil.daemon.diagnosing import Diagnoser
@@ -40,6 +37,7 @@ from vigil.daemon.finding import Finder
 from vigil.daemon.gaps import Gaps
 from vigil.daemon.hooks import Hooks
 from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
+from vigil.daemon.kinds import Kinds
 from vigil.daemon.lateness import Lateness
 from vigil.daemon.listening import Listening
 from vigil.daemon.log import log
@@ -84,6 +82,7 @@ class Daemon:
         self.home = home
         self.store = store
         self.config = config
+        self.kinds = Kinds(config)
         self.pid = os.getpid()
         self.clock = Clock()
         self._boot = kernel.read_boot()
@@ -101,30 +100,25 @@ class Daemon:
         self.runtimes = make_runtimes(home, self._look_at, self._prober_changed)
         environments = Environments(home)
         self.secrets = secrets = Secrets(environments, self.machine.sessions.get)
-        self.witness = Witness(home, secrets, self._agent_of_launch, self.adapter_of)
+        self.witness = Witness(home, secrets, self._agent_of_launch, self.kinds.adapter_of)
         self.watch = DeathWatch(home, self.clock, feed, self.witness)
         self.coroner = Coroner(home, store, self.clock, secrets, self.machine.sessions.get)
         self.outputs = Outputs(home, self.clock, feed)
         self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._rewatch, nofile)
-        self.listening = Listening(home, self.adapter_of, environments.read, feed)
-        self.conversations = Conversations(self.clock, self.adapter_of, self._is_set_up, environments.read)
+        self.listening = Listening(home, self.kinds.adapter_of, environments.read, feed)
+        self.conversations = Conversations(self.clock, self.kinds.adapter_of, self.kinds.is_set_up, environments.read)
         self.texts = Texts(home.messages)
         self.finder = Finder(self.clock, self.machine, feed)
-        self.supervisor.carrier = Carrier(
+        self.custody = Custody(home, self.runtimes, self.keeper, self.watch, self.outputs, self.finder, self.listening, feed)
+        self.supervisor.carrier = make_carrier(
             home,
             self.clock,
+            self.machine,
             self.runtimes,
             self.keeper,
-            self.watch,
-            self.outputs,
-            self.finder,
-            self.agent_of,
-            self.adapter_of,
-            self._is_set_up,
+            self.custody,
+            self.kinds,
             self.conversations,
-            self.machine.of_launch,
-            self.machine.owner_of,
-            self.listening,
             secrets,
             environments,
             self.coroner.purge,
@@ -133,10 +127,10 @@ class Daemon:
         )
         self.operations = Operations(environments, self.supervisor, self.runtimes, self.config, secrets, self.conversations)
         self.teams = Teams(environments, self.supervisor, self.runtimes, self.config)
-        self.sending = Sending(self.supervisor, self.runtimes[RuntimeKind.TMUX], self.adapter_of)
+        self.sending = Sending(self.supervisor, self.runtimes[RuntimeKind.TMUX], self.kinds.adapter_of)
         self.delivery = Delivery(self.texts, self.supervisor, self.sending, self.conversations)
         tmux = self.runtimes[RuntimeKind.TMUX]
-        self.dialogs = Dialogs(self.machine.sessions.values, tmux, self.adapter_of, secrets, self.clock.now, feed)
+        self.dialogs = Dialogs(self.machine.sessions.values, tmux, self.kinds.adapter_of, secrets, self.clock.now, feed)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, lambda: self.keeper.pid)
         # Of a manifest that never became durable; where the store was lost its launches still know their roles.
         environments.forget_roles_but({*self.machine.roles, *roles_in(home, self.machine.sessions)})
@@ -144,8 +138,8 @@ class Daemon:
         self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
         tmux_ = self.runtimes[RuntimeKind.TMUX]
         assert isinstance(tmux_, Tmux)
-        self.adopting = Adopting(home, self.clock, self.supervisor, self.operations, tmux_, self._process_names)
-        self.adopter = Adopter(home, self.clock, self.supervisor.carrier)
+        self.adopting = Adopting(home, self.clock, self.supervisor, self.operations, tmux_, self.kinds.configured_names)
+        self.adopter = Adopter(home, self.clock, self.custody, self.kinds, self.supervisor.carrier.adopted.mark_again)
         self.reaper = Reaper(
             home,
             self.clock,
@@ -295,19 +289,6 @@ class Daemon:
         now = self.machine.of_launch(launch.id) or session
         return now if found is None else replace(now, stall=with_finding(now.stall, found, evidence.at))
 
-    def agent_of(self, name: str) -> Agent:
-        """Return what is known of a kind of agent, by the configuration as it was valid last."""
-        return agent_of(name, self.config.last_good.agents)
-
-    def adapter_of(self, name: str) -> Adapter:
-        """Return the adapter of a kind of agent; one that the configuration added is a plain command."""
-        return adapter_of(name)
-
-    def _is_set_up(self, agent: str) -> bool:
-        """Say whether launches of an agent get what its adapter adds: flags, hooks, files of their own."""
-        found = self.config.last_good.agents.get(agent)
-        return found is None or found.instrument
-
     def _read_hook(self, launch_id: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
         """Return what a hook says, by the adapter of its agent; the conversation it names is followed from now on."""
         session = self.machine.of_launch(launch_id)
@@ -350,16 +331,10 @@ class Daemon:
         pinger = self.runtimes[RuntimeKind.TMUX].probes()
         return {"in_flight": pinger[0], "abandoned": pinger[1]}
 
-    def _process_names(self) -> dict[str, tuple[str, ...]]:
-        """Return the names of agents' processes that the configuration adds."""
-        return {name: agent.process for name, agent in self.config.last_good.agents.items() if agent.process}
-
     def _find_unknown(self) -> dict[str, Session]:
         """Return sessions that live and that the store does not know, by their ids; a name is one session's."""
         names = self.machine.by_name
-        found = find_unknown(
-            self.home, self.machine.sessions, lambda name: tuple(self.agent_of(name).process), self.clock.now()
-        )
+        found = find_unknown(self.home, self.machine.sessions, self.kinds.names_of, self.clock.now())
         return {session.id: session for session in found if names.get(session.name, session.id) == session.id}
 
     async def _recover(self) -> None:
@@ -459,17 +434,7 @@ class Daemon:
 
     async def _rewatch(self) -> None:
         """Tell a keeper what lives here: one that is new watches what it did not spawn."""
-        watches = [
-            {
-                "launch": launch.id,
-                "folder": str(self.home.launch(launch.id)),
-                "role": role,
-                "pid": process.pid,
-                "start_ticks": process.start_ticks,
-            }
-            for launch in self.watch.watching()
-            for role, process in roles_of(launch).items()
-        ]
+        watches = [watch for launch in self.watch.watching() for watch in watches_of(launch, self.home)]
         if watches:
             try:
                 await self.keeper.ask("watch", timeout_s=10.0, watches=watches)

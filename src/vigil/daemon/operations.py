@@ -188,7 +188,7 @@ class Operations:
         """Let go of a session that was adopted, and wait until nothing of ours is left on it."""
         assert session.launch is not None
         await self._supervisor.done(Asked("release", session.id, actor, reason))
-        released = self._supervisor.carrier.released
+        released = self._supervisor.carrier.adopted.released
         for _ in range(1000):
             if session.launch.id in released:
                 break
@@ -198,7 +198,7 @@ class Operations:
 
     async def purged(self, session_id: str) -> list[str]:
         """Return what went with a session that was removed."""
-        purged = self._supervisor.carrier.purged
+        purged = self._supervisor.carrier.purging.purged
         for _ in range(500):
             if session_id in purged:
                 return purged.pop(session_id)

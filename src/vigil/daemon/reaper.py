@@ -129,7 +129,7 @@ class Reaper:
             if not dry_run:
                 self.sweeps += 1
                 self._schedule(looked)
-                self._carrier.strays.clear()
+                self._carrier.strays.ended.clear()
                 await self._supervisor.done(looked.event)
                 await self._follow([one for one in outcomes if one.verdict.action is not Action.KEEP])
                 await self._follow_strays([one for one in of_strays if one.verdict.action is not Action.KEEP])
@@ -190,7 +190,7 @@ class Reaper:
         now = self._clock.now()
         glimpse = Glimpse(launch.id, now)
         if session.state not in ALIVE or launch.ended_at is not None:
-            left = () if session.state is State.ENDING else tuple(await self._carrier.survivors(launch))
+            left = () if session.state is State.ENDING else tuple(await self._carrier.ending.survivors(launch))
             return replace(glimpse, survivors=left)
         glimpse = await self._read_folder(session, glimpse)
         runtime = self._runtimes[session.spec.runtime]
@@ -291,7 +291,7 @@ class Reaper:
     async def _follow_strays(self, begun: list[Outcome]) -> None:
         """Wait for what was begun with strays, and say what became of it."""
         deadline = asyncio.get_running_loop().time() + OUTCOME_S
-        ended = self._carrier.strays
+        ended = self._carrier.strays.ended
         while any(not ended.get(one.verdict.launch_id) for one in begun):
             if asyncio.get_running_loop().time() > deadline:
                 break

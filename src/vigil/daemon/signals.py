@@ -11,6 +11,7 @@ from vigil.core.model import ProcessId
 from vigil.keeper import kernel
 
 KILL_GRACE_S = 5.0
+SURVIVOR_GRACE_S = 3.0  # of what an agent left behind
 
 
 async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[ProcessId]:
@@ -33,6 +34,11 @@ async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[
     finally:
         for pidfd in held:
             os.close(pidfd)
+
+
+def is_alive(process: ProcessId, boot: str) -> bool:
+    """Say whether exactly this process lives, on this boot."""
+    return process.boot == boot and kernel.is_alive(process.pid, process.start_ticks)
 
 
 def send(process: ProcessId, number: signal.Signals) -> None:

@@ -17,30 +17,21 @@ from typing import Any
 
 from vigil.core.effects import (
     Answer,
-    CloseInput,
-    CloseLaunch,
     Conclude,
     Diagnose,
     Effect,
-    EndChild,
-    EndLaunch,
-    EndStray,
     Examine,
-    Interrupt,
     Look,
     Persist,
-    Purge,
     React,
-    Release,
     RepairSocket,
     SetTimer,
-    Spawn,
     Tell,
 )
-from vigil.core.events import Declared, Ended, Event, Gap, LaunchFailed, Noted, ReactionEnded, Stepped, TimerFired, Withdrawn
+from vigil.core.events import Declared, Event, Gap, Noted, ReactionEnded, TimerFired, Withdrawn
 from vigil.core.machine import Machine
 from vigil.core.model import Incident, Session, Wake
-from vigil.daemon.carry import CLOSE_INPUT, END_CHILD, Carrier
+from vigil.daemon.carry import Carrier, fault_of
 from vigil.daemon.clock import Clock
 from vigil.daemon.feed import Feed
 from vigil.daemon.log import log
@@ -301,34 +292,18 @@ class Supervisor:
     def _begin(self, effect: Effect) -> None:
         if isinstance(effect, SetTimer):
             self._set_timer(effect)
-        elif isinstance(effect, Spawn):
-            self._start(self.carrier.spawn(effect), LaunchFailed(effect.launch.id, self._clock.now(), "internal error"))
-        elif isinstance(effect, EndLaunch):
-            self._start(self.carrier.end(effect), Ended(effect.launch.id, ok=False, why="internal error"))
-        elif isinstance(effect, EndStray):
-            self._start(self.carrier.end_stray(effect), None)
-        elif isinstance(effect, Release):
-            self._start(self.carrier.release(effect), None)
-        elif isinstance(effect, Interrupt):
-            self._start(self.carrier.interrupt(effect), None)
+        elif isinstance(effect, RepairSocket):
+            self._start(self._repair(effect), None)
+        elif self.carrier.carries(effect):
+            self._start(self.carrier.carry_out(effect), fault_of(effect, self._clock.now()))
         elif isinstance(effect, Diagnose):
             self._start(self.diagnose(effect), None)
-        elif isinstance(effect, EndChild):
-            self._start(self.carrier.end_child(effect), Stepped(effect.launch.id, END_CHILD, False, "internal error"))
-        elif isinstance(effect, CloseInput):
-            self._start(self.carrier.close_input(effect), Stepped(effect.launch.id, CLOSE_INPUT, False, "internal error"))
-        elif isinstance(effect, CloseLaunch):
-            self._start(self.carrier.close(effect), None)
-        elif isinstance(effect, Purge):
-            self._start(self.carrier.purge(effect), None)
         elif isinstance(effect, Look):
             self._start(self._look(effect.launch.id), None)
         elif isinstance(effect, Conclude):
-            self.carrier.watch.conclude(effect.launch)
+            self.carrier.custody.watch.conclude(effect.launch)
         elif isinstance(effect, Examine):
             self._start(self.examine(effect), None)
-        elif isinstance(effect, RepairSocket):
-            self._start(self._repair(effect), None)
         elif isinstance(effect, React):
             failed = ReactionEnded(effect.incident.id, effect.number, "failed", "internal error")
             self._start(self.react(effect), failed)
@@ -343,7 +318,7 @@ class Supervisor:
             await self.look(session)
 
     async def _repair(self, effect: RepairSocket) -> None:
-        await self.carrier.repair(effect)
+        await self.carrier.carry_out(effect)
         await self._look(effect.launch.id)
 
     def _set_timer(self, effect: SetTimer) -> None:
