@@ -13,9 +13,8 @@ from vigil import __version__
 from vigil.config.loading import ConfigFile, ConfigRefused
 from vigil.core.effects import Persist
 from vigil.core.events import Exited, Gap, Launched, Noted, Observed, Recovered, Resumed, WatchdogsSet
-from vigil.core.incidents import REMEMBERED_S
 from vigil.core.machine import Machine
-from vigil.core.model import ALIVE, IncidentKind, Launch, RuntimeKind, Session, State
+from vigil.core.model import ALIVE, Launch, RuntimeKind, Session, State
 from vigil.core.said import Said
 from vigil.core.watching import is_watched, with_finding
 from vigil.daemon.admission import Admission
@@ -44,6 +43,7 @@ from vigil.daemon.log import log
 from vigil.daemon.looking import Looker
 from vigil.daemon.operations import Operations
 from vigil.daemon.outputs import Outputs
+from vigil.daemon.past import Past, read_past
 from vigil.daemon.reactor import Reactor
 from vigil.daemon.reaper import Reaper
 from vigil.daemon.recorder import Recorder, shown
@@ -55,6 +55,7 @@ from vigil.daemon.silences import Silences
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.sweep import Sweep
 from vigil.daemon.teams import Teams
+from vigil.daemon.troubles import Troubles
 from vigil.daemon.witness import Witness
 from vigil.errors import VigilError
 from vigil.home import Home
@@ -68,7 +69,6 @@ from vigil.store.store import Store
 BOOT = "boot.json"
 READ_S = 1.5
 JUDGE_S = 0.5  # whoever asks why waits so long
-OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # seen by whoever has them
 OVER = frozenset({State.STOPPED, State.SUCCEEDED})
 OLD_S = 86400.0
 DRAIN_S = 2.0
@@ -82,36 +82,75 @@ class Daemon:
         self.home = home
         self.store = store
         self.config = config
+        self.recorder = recorder
         self.kinds = Kinds(config)
         self.pid = os.getpid()
-        self.clock = Clock()
-        self._boot = kernel.read_boot()
-        known = read_json(str(home.path / BOOT)) or read_json(str(home.path / "clock.json")) or {}
-        self._booted = known.get("boot") != self._boot
-        self.clock.anchor(home.path / "clock.json", self._boot)
-        self.started_at = self.clock.now()
-        over = store.read_untold(self.started_at - REMEMBERED_S)
-        sessions, incidents = store.read_sessions(), [*store.read_incidents(), *over]
-        roles = store.read_roles()
-        self.machine = Machine(sessions, incidents, roles)
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        self._with_keeper = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._looks: set[asyncio.Task[None]] = set()
+        self._config_problem: str | None = None
+        self._beats = 0
+        self._begin_clock()
+        past = read_past(store, self.started_at)
+        self.machine = Machine(past.sessions, past.incidents, past.roles)
+        self._watchdogs = self.machine.watchdogs
         self.feed = Feed(store)
         self.supervisor = Supervisor(self.machine, store, self.feed, self.clock)
+        self._gaps = Gaps(self.clock.now)
+        self._environments = Environments(home)
+        self.secrets = Secrets(self._environments, self.machine.sessions.get)
+        self._make_alarms()
+        self._make_senses(nofile)
+        self._make_carrier()
+        self._make_services()
+        self._make_loops()
+        self._connect()
+        if recorder is not None:
+            self._begin_recording(recorder, past)
+
+    def _begin_clock(self) -> None:
+        """Go on with the clock of the daemon before us, unless the host booted since."""
+        self.clock = Clock()
+        self._boot = kernel.read_boot()
+        known = read_json(str(self.home.path / BOOT)) or read_json(str(self.home.path / "clock.json")) or {}
+        self._booted = known.get("boot") != self._boot
+        self.clock.anchor(self.home.path / "clock.json", self._boot)
+        self.started_at = self.clock.now()
+
+    def _make_alarms(self) -> None:
+        """Make what tells humans."""
+        details = Details(self.home, self.secrets, self.machine.sessions.get)
+        self.alarms = Alarms(self.clock, self.supervisor.feed, self.supervisor.done, details.of)
+        self.troubles = Troubles(self.home, self.store, self.alarms, self.supervisor.note)
+
+    def _make_senses(self, nofile: int) -> None:
+        """Make what says how launches are: where they live, who keeps them, what they print and how they end."""
+        home, clock, kinds, feed = self.home, self.clock, self.kinds, self.supervisor.feed
+        read_env = self._environments.read
+        self.runtimes = make_runtimes(home, self._look_at, self.troubles.prober_changed)
+        tmux = self.runtimes[RuntimeKind.TMUX]
+        assert isinstance(tmux, Tmux)
+        self._tmux = tmux
+        self.witness = Witness(home, self.secrets, self._agent_of_launch, kinds.adapter_of)
+        self.watch = DeathWatch(home, clock, feed, self.witness)
+        self.coroner = Coroner(home, self.store, clock, self.secrets, self.machine.sessions.get)
+        self.outputs = Outputs(home, clock, feed)
+        self.keeper = KeeperLink(home, self._heard, self.troubles.keeper_changed, self._rewatch, nofile)
+        self.listening = Listening(home, kinds.adapter_of, read_env, feed)
+        self.conversations = Conversations(clock, kinds.adapter_of, kinds.is_set_up, read_env)
+        self.finder = Finder(clock, self.machine, feed)
+
+    def _make_carrier(self) -> None:
+        """Make what acts."""
         feed = self.supervisor.feed
-        self.runtimes = make_runtimes(home, self._look_at, self._prober_changed)
-        environments = Environments(home)
-        self.secrets = secrets = Secrets(environments, self.machine.sessions.get)
-        self.witness = Witness(home, secrets, self._agent_of_launch, self.kinds.adapter_of)
-        self.watch = DeathWatch(home, self.clock, feed, self.witness)
-        self.coroner = Coroner(home, store, self.clock, secrets, self.machine.sessions.get)
-        self.outputs = Outputs(home, self.clock, feed)
-        self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._rewatch, nofile)
-        self.listening = Listening(home, self.kinds.adapter_of, environments.read, feed)
-        self.conversations = Conversations(self.clock, self.kinds.adapter_of, self.kinds.is_set_up, environments.read)
-        self.texts = Texts(home.messages)
-        self.finder = Finder(self.clock, self.machine, feed)
-        self.custody = Custody(home, self.runtimes, self.keeper, self.watch, self.outputs, self.finder, self.listening, feed)
+        self.texts = Texts(self.home.messages)
+        self.custody = Custody(
+            self.home, self.runtimes, self.keeper, self.watch, self.outputs, self.finder, self.listening, feed
+        )
         self.supervisor.carrier = make_carrier(
-            home,
+            self.home,
             self.clock,
             self.machine,
             self.runtimes,
@@ -119,68 +158,66 @@ class Daemon:
             self.custody,
             self.kinds,
             self.conversations,
-            secrets,
-            environments,
+            self.secrets,
+            self._environments,
             self.coroner.purge,
             self.texts.purge,
             feed,
         )
-        self.operations = Operations(environments, self.supervisor, self.runtimes, self.config, secrets, self.conversations)
-        self.teams = Teams(environments, self.supervisor, self.runtimes, self.config)
-        self.sending = Sending(self.supervisor, self.runtimes[RuntimeKind.TMUX], self.kinds.adapter_of)
-        self.delivery = Delivery(self.texts, self.supervisor, self.sending, self.conversations)
-        tmux = self.runtimes[RuntimeKind.TMUX]
-        self.dialogs = Dialogs(self.machine.sessions.values, tmux, self.kinds.adapter_of, secrets, self.clock.now, feed)
-        self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, lambda: self.keeper.pid)
+
+    def _make_services(self) -> None:
+        """Make what answers operators."""
+        supervisor, environments = self.supervisor, self._environments
+        self.operations = Operations(environments, supervisor, self.runtimes, self.config, self.secrets, self.conversations)
+        self.teams = Teams(environments, supervisor, self.runtimes, self.config)
+        self.sending = Sending(supervisor, self._tmux, self.kinds.adapter_of)
+        self.delivery = Delivery(self.texts, supervisor, self.sending, self.conversations)
+        names = self.kinds.configured_names
+        self.adopting = Adopting(self.home, self.clock, supervisor, self.operations, self._tmux, names)
+        self.adopter = Adopter(self.home, self.clock, self.custody, self.kinds, supervisor.carrier.adopted.mark_again)
         # Of a manifest that never became durable; where the store was lost its launches still know their roles.
-        environments.forget_roles_but({*self.machine.roles, *roles_in(home, self.machine.sessions)})
-        screens = Screens(home, self.runtimes[RuntimeKind.TMUX], self._printed)
-        self.sweep = Sweep(self.machine, Looker(home, self.clock, self.runtimes, self.watch), screens, feed)
-        tmux_ = self.runtimes[RuntimeKind.TMUX]
-        assert isinstance(tmux_, Tmux)
-        self.adopting = Adopting(home, self.clock, self.supervisor, self.operations, tmux_, self.kinds.configured_names)
-        self.adopter = Adopter(home, self.clock, self.custody, self.kinds, self.supervisor.carrier.adopted.mark_again)
+        environments.forget_roles_but({*self.machine.roles, *roles_in(self.home, self.machine.sessions)})
+
+    def _make_loops(self) -> None:
+        """Make what looks again and again."""
+        home, clock, machine, supervisor = self.home, self.clock, self.machine, self.supervisor
+        feed, read_keeper = supervisor.feed, lambda: self.keeper.pid
+        self.dialogs = Dialogs(machine.sessions.values, self._tmux, self.kinds.adapter_of, self.secrets, clock.now, feed)
+        self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, read_keeper)
+        screens = Screens(home, self._tmux, self._printed)
+        self.sweep = Sweep(machine, Looker(home, clock, self.runtimes, self.watch), screens, feed)
         self.reaper = Reaper(
             home,
-            self.clock,
-            self.supervisor,
+            clock,
+            supervisor,
             self.runtimes,
             screens,
             self.config,
-            lambda: store.created_at,
+            lambda: self.store.created_at,
             self._recover,
             lambda: self.admission.shortage,
         )
-        self.diagnoser = Diagnoser(self.machine, self.clock, feed, lambda: self.keeper.pid)
-        self.silences = Silences(self.machine, self.diagnoser, self.listening, home, self.clock, feed)
-        self.alarms = Alarms(self.clock, feed, self.supervisor.done, Details(home, secrets, self.machine.sessions.get).of)
-        self.reactor = Reactor(self.sending, feed)
-        self.hooks = Hooks(home.spool, self.clock, feed, self._is_current, self.supervisor.done, self._read_hook)
-        self._gaps = Gaps(self.clock.now)
+        self.diagnoser = Diagnoser(machine, clock, feed, read_keeper)
+        self.silences = Silences(machine, self.diagnoser, self.listening, home, clock, feed)
+        self.hooks = Hooks(home.spool, clock, feed, self._is_current, supervisor.done, self._read_hook)
         self.lateness = Lateness(self._beat)
         self._sockets = FolderWatch(home.run, self._names_went, WENT)
-        self._config_problem: str | None = None
-        self._watchdogs = self.machine.watchdogs
-        self._beats = 0
-        self._begun_anew = 0
-        self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
-        self._with_keeper = False
-        self._tasks: list[asyncio.Task[None]] = []
-        self._looks: set[asyncio.Task[None]] = set()
+
+    def _connect(self) -> None:
+        """Give the supervisor, which was made first, those who do what it asks for."""
         self.supervisor.look = self.sweep.look
         self.supervisor.tell = self.alarms.tell
         self.supervisor.examine = self.coroner.examine
-        self.supervisor.react = self.reactor.react
+        self.supervisor.react = Reactor(self.sending, self.supervisor.feed).react
         self.supervisor.diagnose = self.silences.diagnose
-        self.supervisor.on_slow_store = self._store_changed
+        self.supervisor.on_slow_store = self.troubles.store_changed
         self.supervisor.missed_s = self._gaps.missed_s
-        store.whole = self._whole
-        self.recorder = recorder
-        if recorder is not None:
-            recorder.on_ended = self._recording_ended
-            recorder.begin(self.started_at, sessions, incidents, roles)
-            self.supervisor.on_handled = recorder.handled
+        self.store.whole = self._whole
+
+    def _begin_recording(self, recorder: Recorder, past: Past) -> None:
+        recorder.on_ended = self._recording_ended
+        recorder.begin(self.started_at, past.sessions, past.incidents, past.roles)
+        self.supervisor.on_handled = recorder.handled
 
     async def start(self) -> None:
         """Take over what lives, then run the loops."""
@@ -203,9 +240,7 @@ class Daemon:
                 self.supervisor.feed(event)
             if session.launch is not None and session.launch.found is not None and not isinstance(event, Launched):
                 self.watch.watch_rest(session.launch)  # after the death was told: it may have left its pane open
-        for kind in OF_ONE_LIFE:
-            if kind is not IncidentKind.KEEPER_LOST or not self.keeper.wedged:
-                self.alarms.over(kind, "a new daemon has started, and all is well")
+        self.troubles.begin_anew(keeper_hangs=self.keeper.wedged)
         await self._rewatch()
         started: dict[str, str | int | float | None] = {"pid": self.pid, "version": __version__, "sessions": len(stored)}
         self._remembering = asyncio.create_task(self._remember_boot(Noted("daemon.started", tuple(started.items()))))
@@ -358,13 +393,6 @@ class Daemon:
         launches = tuple(session.launch for session in sessions if session.launch is not None)
         return Persist(sessions, launches, incidents=tuple(machine.incidents.values()), roles=tuple(machine.roles.values()))
 
-    def _check_store(self) -> None:
-        """A database that was removed or replaced under us is written anew, and a human is told once."""
-        if self.store.is_lost() or self.store.begun_anew != self._begun_anew:
-            self._begun_anew = self.store.begun_anew + self.store.is_lost()  # the next write begins anew
-            words = f"{self.home.database} was removed or replaced while the daemon ran: all it knows was written anew"
-            self.alarms.report(IncidentKind.STORE_LOST, words)
-
     def _beat(self) -> None:
         """The loop runs: what it missed is said first, then the clock apart is told."""
         if (missed_s := self._gaps.missed_s()) > 0:
@@ -374,7 +402,7 @@ class Daemon:
         if self.recorder is not None:
             self.recorder.check()
         self._beats += 1
-        self._check_store()
+        self.troubles.check_store()
         if self._beats % CONFIG_BEATS == 0:
             self.use_config()
 
@@ -406,31 +434,12 @@ class Daemon:
             self._looks.add(task)
             task.add_done_callback(self._looks.discard)
 
-    def _keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
-        self.supervisor.note(kind, data)
-        if kind in ("keeper.wedged", "keeper.lost"):
-            words = "does not answer" if kind == "keeper.wedged" else "is gone"
-            self.alarms.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
-        else:
-            self.alarms.over(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
-
     def _recording_ended(self, why: str) -> None:
         """Say once that the recording is over and the daemon is not; the recorder's own thread may say so."""
         assert self.recorder is not None
         data = {"file": shown(self.recorder.path), "events": self.recorder.events, "why": why}
         with contextlib.suppress(RuntimeError):  # the loop is closed: so is the daemon
             self._loop.call_soon_threadsafe(self.supervisor.note, "recording.ended", data)
-
-    def _prober_changed(self, well: bool, why: str) -> None:
-        (self.alarms.over if well else self.alarms.report)(IncidentKind.UNHEALTHY_PROBER, why)
-
-    def _store_changed(self, slow: bool) -> None:
-        if slow:
-            self.alarms.report(
-                IncidentKind.LATE_DAEMON, "the store takes long to write; what happens is not recorded yet", "store"
-            )
-        else:
-            self.alarms.over(IncidentKind.LATE_DAEMON, "the store writes again", "store")
 
     async def _rewatch(self) -> None:
         """Tell a keeper what lives here: one that is new watches what it did not spawn."""
