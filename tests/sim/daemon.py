@@ -15,9 +15,10 @@ from tests.sim.notifier import TELLING
 from tests.sim.silences import EAGER
 from vigil.core.effects import Effect, Persist, SetTimer, Tell
 from vigil.core.events import Applied, Condition, Configured, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
+from vigil.core.incident import IncidentKind
 from vigil.core.incidents import host_incident, opened
 from vigil.core.machine import Machine
-from vigil.core.model import IncidentKind, Session
+from vigil.core.model import Session
 from vigil.core.roles import Role
 
 if TYPE_CHECKING:

@@ -61,8 +61,9 @@ from vigil.core.events import (
     Weighed,
     Withdrawn,
 )
+from vigil.core.incident import IncidentKind, Severity
 from vigil.core.liveness import Cell, Patience, Verdict
-from vigil.core.model import Cause, DoubtKind, IncidentKind, RestartWhen, Severity, State
+from vigil.core.model import Cause, DoubtKind, RestartWhen, State
 from vigil.core.said import What
 
 SEEDS = 60  # a mutant that none of them notices has survived

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vigil.core.escalate import Due, Ladder, Step, Telling, due_notices, is_wanted, next_at
 from vigil.core.events import Notified
-from vigil.core.model import Incident, Notice, Severity
+from vigil.core.incident import Incident, Notice, Severity
 from vigil.core.outbox import CANCELLED, SENDING, SENT, Attempt, Patience, begun, fate_of
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from vigil.core.effects import Persist
 from vigil.core.escalate import is_settled
+from vigil.core.incident import Incident
 from vigil.core.incidents import REMEMBERED_S
-from vigil.core.model import Death, Incident, Intent, Session
+from vigil.core.model import Death, Intent, Session
 from vigil.core.roles import Role
 from vigil.store.store import INCIDENT, ROLE, SESSION
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from vigil.core.effects import EndLaunch, LogEntry, SetTimer, Spawn, Tell
 from vigil.core.events import Asked, Exited, Hooked, Observed, Swept
-from vigil.core.model import Fact, Incident, Launch, Session
+from vigil.core.incident import Incident
+from vigil.core.model import Fact, Launch, Session
 
 Line = tuple[float, str, tuple[Any, ...]]
 

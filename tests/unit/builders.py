@@ -22,6 +22,7 @@ from vigil.core.events import (
     Swept,
     TimerFired,
 )
+from vigil.core.incident import Incident
 from vigil.core.launching import PACE
 from vigil.core.machine import Machine
 from vigil.core.model import (
@@ -34,7 +35,6 @@ from vigil.core.model import (
     Evidence,
     Exit,
     Fact,
-    Incident,
     Intent,
     Launch,
     ProcessId,

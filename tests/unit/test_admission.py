@@ -9,9 +9,10 @@ import pytest
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec
 from vigil.core.effects import Spawn
 from vigil.core.events import Applied, Asked, Exited, MemoryRead, Resumed, TimerFired
+from vigil.core.incident import IncidentKind
 from vigil.core.launching import PACE
 from vigil.core.machine import Machine
-from vigil.core.model import IncidentKind, RestartPolicy, RestartWhen, State
+from vigil.core.model import RestartPolicy, RestartWhen, State
 from vigil.core.roles import Manifest, RoleSpec
 from vigil.daemon.admission import PLENTY, room_for
 

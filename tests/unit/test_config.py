@@ -27,7 +27,8 @@ from vigil.config.values import AgentConfig, Config, LaunchConfig, RouteConfig
 from vigil.config.wording import key
 from vigil.core.asked import VERBS
 from vigil.core.escalate import Ladder, Step
-from vigil.core.model import IncidentKind, RestartPolicy, RestartWhen, Severity
+from vigil.core.incident import IncidentKind, Severity
+from vigil.core.model import RestartPolicy, RestartWhen
 from vigil.core.quiet import Quiet
 from vigil.core.reactions import HIBERNATE
 from vigil.core.roles import Watchdog

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vigil.core.escalate import SEVERITY, Due, Ladder, Step, Telling, due_notices, next_at, steps_of
-from vigil.core.model import Incident, IncidentKind, Notice, Severity
+from vigil.core.incident import Incident, IncidentKind, Notice, Severity
 
 OPENED_AT = 1_700_000_000.0  # as large as real times are: sums are rounded as they will be
 OPS = Step("ops")

@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from vigil.core.escalate import Due, Ladder, Step, Telling, usual_ladders
-from vigil.core.model import Incident, IncidentKind, Notice, Severity
+from vigil.core.incident import Incident, IncidentKind, Notice, Severity
 from vigil.daemon.clock import Clock
 from vigil.daemon.escalator import OVER, RETRY_S, Escalator
 from vigil.daemon.heartbeat import Heartbeat

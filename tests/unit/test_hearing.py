@@ -8,7 +8,8 @@ import pytest
 
 from tests.unit.builders import Stage, make_exit, running
 from vigil.core.events import Exited, Heard
-from vigil.core.model import Axis, IncidentKind, Session, Spent
+from vigil.core.incident import IncidentKind
+from vigil.core.model import Axis, Session, Spent
 from vigil.core.said import Said, Usage, What
 
 PROMPT, ENDED = Said(What.PROMPT), Said(What.TURN_ENDED)

@@ -23,8 +23,9 @@ from tests.unit.builders import (
 from vigil.core.effects import Effect, Tell
 from vigil.core.escalate import SEVERITY, Ladder, Step, Telling, due_notices, next_at, steps_of
 from vigil.core.events import Acked, Condition, Configured, Ended, Exited, Notified, Reached, TimerFired
+from vigil.core.incident import Incident, IncidentKind, Notice, Severity
 from vigil.core.incidents import MARGIN_S, NOTICES_KEPT, REMEMBERED_S, SAME_S, host_incident, key_of
-from vigil.core.model import Cause, Incident, IncidentKind, Notice, Severity
+from vigil.core.model import Cause
 
 PASS_S = 10.0
 

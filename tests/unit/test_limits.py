@@ -20,8 +20,9 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import SetTimer, Tell
 from vigil.core.events import Declared, Ended, Exited, Heard, TimerFired
+from vigil.core.incident import IncidentKind
 from vigil.core.limits import ASIDE_S, LIMIT_CAP_S, LONGEST_S, PASSED_S, TRIAL_S, bounded, read_wall, stands
-from vigil.core.model import Axis, Cause, Hold, IncidentKind, RestartPolicy, State, Words
+from vigil.core.model import Axis, Cause, Hold, RestartPolicy, State, Words
 from vigil.core.restart import LIMIT_S
 from vigil.core.said import Said, What
 

@@ -7,8 +7,9 @@ import pytest
 from tests.unit.builders import SITUATIONS, Stage, make_launched, parked, running
 from vigil.core.effects import Answer, Persist
 from vigil.core.events import Ended, Heard, MessageQueued, MessageSent, MessageTyped
+from vigil.core.incident import IncidentKind
 from vigil.core.messages import MOST_CHARS, MOST_MESSAGES
-from vigil.core.model import IncidentKind, Message, Mode, Wake
+from vigil.core.model import Message, Mode, Wake
 from vigil.core.said import Said, What
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vigil.core.escalate import Ladder, Step, Telling, due_notices, next_at
-from vigil.core.model import Incident, IncidentKind, Notice, Severity
+from vigil.core.incident import Incident, IncidentKind, Notice, Severity
 from vigil.core.outbox import (
     CANCELLED,
     FAILED,

@@ -10,7 +10,7 @@ import pytest
 
 from vigil.config.hours import Zone
 from vigil.core.escalate import Ladder, Step, Telling, due_notices, next_at, steps_of
-from vigil.core.model import Incident, IncidentKind, Severity
+from vigil.core.incident import Incident, IncidentKind, Severity
 from vigil.core.quiet import Quiet, quiet_until
 
 BERLIN = Zone("Europe/Berlin")

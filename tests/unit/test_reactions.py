@@ -12,7 +12,8 @@ from vigil.core import incidents
 from vigil.core.effects import Effect, EndLaunch, React, SetTimer
 from vigil.core.escalate import Ladder, Step, Telling, due_notices
 from vigil.core.events import Acked, Configured, Ended, ReactionEnded, TimerFired
-from vigil.core.model import Axis, Hold, IncidentKind, Severity, State
+from vigil.core.incident import IncidentKind, Severity
+from vigil.core.model import Axis, Hold, State
 from vigil.core.reactions import FOR, HIBERNATE, PROMPT, RESTART, RUN, Reaction, why_not
 
 NOW = 5000.0

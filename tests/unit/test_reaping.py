@@ -18,7 +18,8 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import EndLaunch, EndStray
 from vigil.core.events import Ended, Event, Exited, Heard, Hooked, Observed, Recovered, Resumed, Sighted, Spared
-from vigil.core.model import After, Cause, IncidentKind, RestartPolicy, State
+from vigil.core.incident import IncidentKind
+from vigil.core.model import After, Cause, RestartPolicy, State
 from vigil.core.reap import Glimpse, Guard, Policy, Stray
 from vigil.core.said import Hook, Said, What
 

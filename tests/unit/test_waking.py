@@ -23,7 +23,8 @@ from vigil.core.events import (
     Resumed,
     TimerFired,
 )
-from vigil.core.model import Cause, IncidentKind, Kept, Mode, RestartPolicy, State, Transcript, Wake
+from vigil.core.incident import IncidentKind
+from vigil.core.model import Cause, Kept, Mode, RestartPolicy, State, Transcript, Wake
 from vigil.core.said import Said, Usage, What
 from vigil.core.waking import quarantine, strike
 

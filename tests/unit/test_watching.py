@@ -28,7 +28,8 @@ from vigil.core.events import (
 from vigil.core.evidence import Evidence
 from vigil.core.explain import explain
 from vigil.core.health import health_of
-from vigil.core.model import Cause, Incident, IncidentKind, Notice, RestartPolicy, RestartWhen, RuntimeKind, Severity, State
+from vigil.core.incident import Incident, IncidentKind, Notice, Severity
+from vigil.core.model import Cause, RestartPolicy, RestartWhen, RuntimeKind, State
 from vigil.core.patience import Limits, Watchdogs, limits_of
 from vigil.core.remedies import KEEPS, next_step
 from vigil.core.roles import Manifest, RoleSpec, Watchdog

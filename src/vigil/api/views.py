@@ -10,7 +10,8 @@ from vigil.agents.adapters import ADAPTERS
 from vigil.core.doing import Doing
 from vigil.core.explain import Explanation, why_of
 from vigil.core.health import health_of
-from vigil.core.model import ALIVE, NOTHING_SPENT, Axis, Death, Incident, Reading, Session, Spent
+from vigil.core.incident import Incident
+from vigil.core.model import ALIVE, NOTHING_SPENT, Axis, Death, Reading, Session, Spent
 from vigil.core.recent import Recent
 from vigil.core.roles import Role
 from vigil.core.said import What

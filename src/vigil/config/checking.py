@@ -14,7 +14,8 @@ from vigil.config.values import AgentConfig, Config, LaunchConfig, ReaperConfig,
 from vigil.config.wording import listed, place, shown
 from vigil.core.asked import VERBS
 from vigil.core.escalate import Ladder, Step, usual_ladders
-from vigil.core.model import IncidentKind, RestartPolicy
+from vigil.core.incident import IncidentKind
+from vigil.core.model import RestartPolicy
 from vigil.core.outbox import Patience
 from vigil.core.quiet import Quiet
 from vigil.core.reactions import FOR, HIBERNATE, Reaction

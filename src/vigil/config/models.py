@@ -16,7 +16,8 @@ from vigil.config.values import LaunchConfig, ReaperConfig
 from vigil.config.wording import shown
 from vigil.core import reactions
 from vigil.core.identity import why_not_a_name
-from vigil.core.model import IncidentKind, RestartPolicy, RestartWhen, Severity
+from vigil.core.incident import IncidentKind, Severity
+from vigil.core.model import RestartPolicy, RestartWhen
 
 E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")

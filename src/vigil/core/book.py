@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from vigil.core import incidents
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
-from vigil.core.model import Death, DoubtKind, Fact, Incident, Intent, Launch, Reading, Session, State
+from vigil.core.incident import Incident
+from vigil.core.model import Death, DoubtKind, Fact, Intent, Launch, Reading, Session, State
 from vigil.core.patience import Watchdogs
 from vigil.core.reactions import Reaction
 from vigil.core.roles import Role

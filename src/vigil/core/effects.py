@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vigil.core.model import Death, Incident, Intent, Launch, ProcessId, Session, Wake
+from vigil.core.incident import Incident
+from vigil.core.model import Death, Intent, Launch, ProcessId, Session, Wake
 from vigil.core.reap import Guard, Stray
 from vigil.core.roles import Role
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from vigil.core.model import Incident, IncidentKind, Notice, Severity
+from vigil.core.incident import Incident, IncidentKind, Notice, Severity
 from vigil.core.outbox import CANCELLED, OPEN, RETRYING, TOLD
 from vigil.core.quiet import Quiet, is_of_team, quiet_until
 

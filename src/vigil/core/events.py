@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vigil.core.evidence import Evidence
-from vigil.core.model import Exit, Fact, IncidentKind, Message, Notice, ProcessId, Session, Spec, Transcript
+from vigil.core.incident import IncidentKind, Notice
+from vigil.core.model import Exit, Fact, Message, ProcessId, Session, Spec, Transcript
 from vigil.core.patience import Watchdogs
 from vigil.core.reactions import Reaction
 from vigil.core.reap import Glimpse, Policy, Stray

@@ -14,21 +14,9 @@ from vigil.core.effects import LogEntry, SetTimer, Tell
 from vigil.core.escalate import SEVERITY
 from vigil.core.events import Acked, Condition, Notified, Reached
 from vigil.core.explain import explain
+from vigil.core.incident import Incident, IncidentKind, Notice
 from vigil.core.liveness import EPISODE_S
-from vigil.core.model import (
-    ALIVE,
-    After,
-    Axis,
-    Cause,
-    DoubtKind,
-    Evidence,
-    Incident,
-    IncidentKind,
-    Notice,
-    RuntimeKind,
-    Session,
-    State,
-)
+from vigil.core.model import ALIVE, After, Axis, Cause, DoubtKind, Evidence, RuntimeKind, Session, State
 from vigil.core.outbox import GIVEN_UP as NOT_DELIVERED
 from vigil.core.outbox import SENDING, SENT, cancelled, interrupted, uncancelled
 from vigil.core.reactions import react_at, reaction_to

@@ -10,8 +10,9 @@ from vigil.core.charging import comes_back_by_itself
 from vigil.core.doing import UNHEARD
 from vigil.core.effects import SetTimer, Spawn
 from vigil.core.events import Attended, Interrupted, Launched, MemoryRead
+from vigil.core.incident import IncidentKind
 from vigil.core.intents import spares_people
-from vigil.core.model import NOTHING_SPENT, Axis, Hold, IncidentKind, Launch, Mode, Reading, Session, State
+from vigil.core.model import NOTHING_SPENT, Axis, Hold, Launch, Mode, Reading, Session, State
 from vigil.core.summary import summarise
 from vigil.core.tally import NOTHING
 from vigil.core.waking import next_wake

@@ -76,7 +76,8 @@ from vigil.core.events import (
     Withdrawn,
 )
 from vigil.core.evidence import Evidence
-from vigil.core.model import Incident, Session
+from vigil.core.incident import Incident
+from vigil.core.model import Session
 from vigil.core.patience import Watchdogs
 from vigil.core.roles import Role
 from vigil.core.stall import Finding, classify

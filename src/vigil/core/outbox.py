@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from vigil.core.model import Notice
+from vigil.core.incident import Notice
 
 SENDING, SENT, RETRYING, FAILED, UNKNOWN, CANCELLED = "sending", "sent", "retrying", "failed", "unknown", "cancelled"
 OPEN = frozenset({SENDING, RETRYING})  # something is still to come of these

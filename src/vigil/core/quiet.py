@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vigil.core.model import Incident, Severity
+from vigil.core.incident import Incident, Severity
 
 ALWAYS = frozenset({Severity.URGENT})  # these pass, whatever a rule says
 DAY_S = 86400.0

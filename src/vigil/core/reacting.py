@@ -13,8 +13,8 @@ from vigil.core.asked import VERBS
 from vigil.core.book import Book
 from vigil.core.effects import React, Tell
 from vigil.core.events import Asked, Configured, ReactionEnded
+from vigil.core.incident import Incident, Reacted, Severity
 from vigil.core.intents import REACTION
-from vigil.core.model import Incident, Reacted, Severity
 from vigil.core.reactions import PROMPT, RUN, Reaction, is_used_up, react_at, reaction_to, why_not
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vigil.core.model import ALIVE, Axis, Incident, IncidentKind, Session, State
+from vigil.core.incident import Incident, IncidentKind
+from vigil.core.model import ALIVE, Axis, Session, State
 from vigil.core.quiet import is_of_team
 
 PROMPT, RESTART, HIBERNATE, RUN = "prompt", "restart", "hibernate", "run"

@@ -15,9 +15,10 @@ from vigil.core.book import GRACE_S, Book
 from vigil.core.effects import EndLaunch, EndStray, LogEntry, Release
 from vigil.core.ending import remove
 from vigil.core.events import Adopted, Asked, Recovered, Sighted, Spared
+from vigil.core.incident import IncidentKind
 from vigil.core.intents import REAP, intend
 from vigil.core.launching import leaves_its_pane
-from vigil.core.model import ALIVE, After, Axis, Cause, IncidentKind, ProcessId, Session, State
+from vigil.core.model import ALIVE, After, Axis, Cause, ProcessId, Session, State
 from vigil.core.reap import Action, Class, Glimpse, Policy, Sighting, Stray, Verdict, classify, last_work, recent_s, span
 from vigil.core.roles import Role
 

@@ -16,8 +16,9 @@ from vigil.core.doing import IDLE, Doing
 from vigil.core.effects import Diagnose, SetTimer
 from vigil.core.events import Diagnosed, Measured, WatchdogsSet
 from vigil.core.facts import CIRCLES, COMPACTIONS, FACTS, NOT_FURTHER
+from vigil.core.incident import IncidentKind
 from vigil.core.intents import voided
-from vigil.core.model import Confidence, IncidentKind, Mode, RuntimeKind, Session, Stall, State
+from vigil.core.model import Confidence, Mode, RuntimeKind, Session, Stall, State
 from vigil.core.patience import Limits, limits_of
 from vigil.core.recovering import treat
 from vigil.core.roles import Watchdog

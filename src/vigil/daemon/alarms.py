@@ -18,8 +18,8 @@ from vigil.command import end_running
 from vigil.config.values import Config, RouteConfig
 from vigil.core.escalate import Due, Telling, is_wanted
 from vigil.core.events import Condition, Configured, Event, Notified, Reached
+from vigil.core.incident import Incident, IncidentKind, Notice
 from vigil.core.incidents import host_incident, opened
-from vigil.core.model import Incident, IncidentKind, Notice
 from vigil.core.outbox import CANCELLED, SENDING, Patience, begun, fate_of
 from vigil.daemon.clock import Clock
 from vigil.daemon.escalator import Escalator

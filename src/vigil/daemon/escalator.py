@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 from vigil.core.escalate import Due, Telling, due_notices, next_at
-from vigil.core.model import Incident, Notice
+from vigil.core.incident import Incident, Notice
 from vigil.core.outbox import FAILED, SENT
 from vigil.daemon.heartbeat import Heartbeat
 

@@ -18,8 +18,9 @@ from vigil.config.loading import ConfigFile
 from vigil.core.asked import why_not_parked
 from vigil.core.events import Asked, Declared
 from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
+from vigil.core.incident import Incident
 from vigil.core.machine import GRACE_S
-from vigil.core.model import ALIVE, Cause, Incident, Mode, RestartPolicy, RuntimeKind, Session, Spec, State, Wake
+from vigil.core.model import ALIVE, Cause, Mode, RestartPolicy, RuntimeKind, Session, Spec, State, Wake
 from vigil.daemon.conversations import Conversations
 from vigil.daemon.environments import Environments
 from vigil.daemon.secrets import Secrets

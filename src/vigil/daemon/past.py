@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vigil.core.incident import Incident
 from vigil.core.incidents import REMEMBERED_S
-from vigil.core.model import Incident, Session
+from vigil.core.model import Session
 from vigil.core.roles import Role
 from vigil.store.store import Store
 

@@ -16,7 +16,8 @@ from queue import Empty, SimpleQueue
 from vigil import __version__
 from vigil.core.effects import Effect
 from vigil.core.events import Event
-from vigil.core.model import Incident, Session
+from vigil.core.incident import Incident
+from vigil.core.model import Session
 from vigil.core.roles import Role
 from vigil.errors import VigilError
 from vigil.recording import STOPPED, begin_line, end_line, entry_line

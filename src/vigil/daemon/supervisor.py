@@ -29,8 +29,9 @@ from vigil.core.effects import (
     Tell,
 )
 from vigil.core.events import Declared, Event, Gap, Noted, ReactionEnded, TimerFired, Withdrawn
+from vigil.core.incident import Incident
 from vigil.core.machine import Machine
-from vigil.core.model import Incident, Session, Wake
+from vigil.core.model import Session, Wake
 from vigil.daemon.carry import Carrier, fault_of
 from vigil.daemon.clock import Clock
 from vigil.daemon.feed import Feed

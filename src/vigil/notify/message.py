@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vigil.core.escalate import Due
-from vigil.core.model import Incident, IncidentKind, Severity
+from vigil.core.incident import Incident, IncidentKind, Severity
 from vigil.moments import rfc3339
 
 SHOWN = 20  # of a summary, so many are named

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vigil.core.model import Incident, Session
+from vigil.core.incident import Incident
+from vigil.core.model import Session
 from vigil.core.roles import Role
 from vigil.errors import UsageError
 from vigil.recording.codec import NotUnderstood, read

@@ -20,7 +20,8 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 
 from vigil.core.effects import LogEntry, Persist
 from vigil.core.escalate import is_settled
-from vigil.core.model import Death, Incident, Intent, Launch, Session
+from vigil.core.incident import Incident
+from vigil.core.model import Death, Intent, Launch, Session
 from vigil.core.roles import Role
 from vigil.errors import VigilError
 from vigil.store.opening import make_engine, open_database, read_birth

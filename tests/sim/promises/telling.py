@@ -10,7 +10,8 @@ from tests.sim.promises.base import Broken, Promise
 from vigil.core.effects import Effect, Persist, Tell
 from vigil.core.escalate import Due
 from vigil.core.events import Event, Hooked
-from vigil.core.model import ALIVE, Axis, Cause, DoubtKind, Incident, IncidentKind, Session, State
+from vigil.core.incident import Incident, IncidentKind
+from vigil.core.model import ALIVE, Axis, Cause, DoubtKind, Session, State
 from vigil.core.said import Hook
 
 if TYPE_CHECKING:
