@@ -21,6 +21,7 @@ from vigil.core import (
     doing,
     doubting,
     escalate,
+    incident_rules,
     incidents,
     intents,
     limits,
@@ -225,12 +226,12 @@ def _scenario(cause: Cause) -> str:
 
 
 def _incidents() -> Iterator[Mutant]:
-    for number, rule in enumerate(incidents.RULES):
+    for number, rule in enumerate(incident_rules.RULES):
         if rule.kind in QUIET_KINDS:
             continue
-        rest = incidents.RULES[:number] + incidents.RULES[number + 1 :]
+        rest = incident_rules.RULES[:number] + incident_rules.RULES[number + 1 :]
         scenario = "walls" if rule.kind in (IncidentKind.LIMIT, IncidentKind.AUTH) else "tmux"
-        yield Mutant("incidents", f"{rule.kind} is dropped", _swap(incidents, "RULES", rest), scenario)
+        yield Mutant("incidents", f"{rule.kind} is dropped", _swap(incident_rules, "RULES", rest), scenario)
     for kind, severity in escalate.SEVERITY.items():
         if kind not in QUIET_KINDS:
             instead = Severity.WARNING if severity is not Severity.WARNING else Severity.URGENT

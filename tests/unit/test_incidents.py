@@ -24,8 +24,9 @@ from vigil.core.effects import Effect, Tell
 from vigil.core.escalate import SEVERITY, Ladder, Step, Telling, due_notices, next_at, steps_of
 from vigil.core.events import Acked, Condition, Configured, Ended, Exited, Notified, Reached, TimerFired
 from vigil.core.incident import Incident, IncidentKind, Notice, Severity
-from vigil.core.incidents import MARGIN_S, NOTICES_KEPT, REMEMBERED_S, SAME_S, host_incident, key_of
+from vigil.core.incidents import MARGIN_S, REMEMBERED_S, SAME_S, host_incident, key_of
 from vigil.core.model import Cause
+from vigil.core.notices import NOTICES_KEPT
 
 PASS_S = 10.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigil.core import incidents
+from vigil.core import incident_rules
 from vigil.core.book import Book, Change
 from vigil.core.charging import forgive
 from vigil.core.effects import Answer
@@ -37,7 +37,7 @@ def withdrawn(book: Book, event: Withdrawn, now: float) -> None:
     book.change = Change()
     if session.account:  # it may have been the last that waited for a wall they have in common
         for other in [other for other in book.sessions.values() if other.account == session.account]:
-            incidents.follow(book, other, now)
+            incident_rules.follow(book, other, now)
 
 
 def asked(book: Book, event: Asked, now: float) -> None:
@@ -48,7 +48,7 @@ def asked(book: Book, event: Asked, now: float) -> None:
     book.log(now, session, f"session.asked-{event.verb}", actor=event.actor, reason=event.reason)
     if event.verb in TRIES:
         session = book.keep(replace(session, asked_at=now))
-        incidents.follow(book, session, now)
+        incident_rules.follow(book, session, now)
     VERBS[event.verb](book, session, event, now)
 
 
@@ -138,7 +138,7 @@ def reset(book: Book, session: Session, event: Asked, now: float) -> None:
     """Forget its charges; a backoff is over, and what had failed is tried again."""
     role = book.role_of(session)
     session = book.keep(replace(session, quarantined=(), strikes=0))
-    incidents.follow(book, session, now)
+    incident_rules.follow(book, session, now)
     forgive(book, session)
     for each in [session] if role is None else book.replicas(role.key):
         _end_wait(book, book.sessions[each.id], event, now)

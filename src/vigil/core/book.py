@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vigil.core import incidents
+from vigil.core import incident_rules, mass
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
 from vigil.core.incident import Incident
 from vigil.core.model import Death, DoubtKind, Fact, Intent, Launch, Reading, Session, State
@@ -99,8 +99,8 @@ class Book:
                 data |= {"hold": changed.hold.reason, "until": changed.hold.until}
             self.log(now, changed, "session.state", **data)
         self.keep(changed)
-        incidents.count_wedged(self, changed, state in DOUBTFUL, now)
-        incidents.follow(self, changed, now)
+        mass.count_wedged(self, changed, state in DOUBTFUL, now)
+        incident_rules.follow(self, changed, now)
         return changed
 
     def read_axes(self, session: Session, facts: tuple[Fact, ...], **changes: Any) -> Session:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigil.core import incidents
+from vigil.core import mass
 from vigil.core.book import DOUBTED, Book
 from vigil.core.dying import orphan, tell_of_server
 from vigil.core.effects import Conclude, Look, RepairSocket, SetTimer
@@ -24,7 +24,7 @@ def weigh(book: Book, session: Session, now: float) -> None:
     if unborn or session.state not in DOUBTED:
         book.keep(session, durable=False)
         return
-    breaker_until = incidents.breaker_until(book)
+    breaker_until = mass.breaker_until(book)
     found = judge(session.axes, session.doubt, now, session.last_activity_at, breaker_until, stuck)
     if stuck and session.doubt is None and found != DEAD:  # it could not be ended: only its end is news
         book.keep(session, durable=False)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from vigil.core import death as deaths
-from vigil.core import incidents
+from vigil.core import incident_rules, mass
 from vigil.core.book import DOUBTED, Book
 from vigil.core.charging import DEATHS_KEPT, charge_death, comes_back_by_itself, take_marker
 from vigil.core.effects import CloseLaunch, Examine, SetTimer
@@ -93,7 +93,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         said=session.recent[-KEPT_OF_DEATH:],
     )
     if death.charged:
-        incidents.count_death(book, found.at)
+        mass.count_death(book, found.at)
     resets_at = session.wall.until if session.wall is not None and cause in HELD else None
     count, hold = charge_death(book, session, launch, death, resets_at)
     charged = (*session.deaths, death.id)[-DEATHS_KEPT:] if death.charged else session.deaths
@@ -164,7 +164,7 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
             book.become(session, now, State.ENDING, "it died at last; the rest of it is ended")
             book.end_all(launch, unless_attended=spares_people(session.intent))
         else:
-            incidents.follow(book, book.keep(session), now)
+            incident_rules.follow(book, book.keep(session), now)
             if launch.process is None or spares_people(session.intent):  # its end was put off: for its birth, or its grace
                 book.end_all(launch, unless_attended=spares_people(session.intent))
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vigil.core import incidents
+from vigil.core import incident_rules
 from vigil.core.book import Book
 from vigil.core.dying import bury
 from vigil.core.effects import Purge, SetTimer
@@ -116,7 +116,7 @@ def remove(book: Book, session: Session, now: float) -> None:
     """Forget a session and all that is keyed by it."""
     session = summarise(book, session, now)
     book.log(now, session, "session.removed")
-    incidents.forget(book, session, now)
+    incident_rules.forget(book, session, now)
     book.forget(session)
     for other in forgotten(book, session):  # not at once: they may be removed with it
         assert other.hold is not None

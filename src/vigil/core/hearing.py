@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vigil.core import incidents, pulses, tally, trail, watching
+from vigil.core import incident_rules, pulses, tally, trail, watching
 from vigil.core.book import Book
 from vigil.core.doing import IDLE, Doing, activity_of, take_in
 from vigil.core.doubting import is_news, well_again
@@ -69,7 +69,7 @@ def _leave_behind(book: Book, before: Session, session: Session, event: Heard, n
     if worked_at is not None and book.walled:
         _get_past(book, session, worked_at, now)
     if session.wall != before.wall or worked_at is not None:
-        incidents.follow(book, book.sessions[session.id], now)
+        incident_rules.follow(book, book.sessions[session.id], now)
 
 
 def _end_turns(session: Session, event: Heard, now: float) -> Session:
@@ -119,7 +119,7 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
     if worked_at is not None and book.walled:
         _get_past(book, session, worked_at, now)
     if facts or session.wall != before.wall or worked_at is not None:
-        incidents.follow(book, book.sessions[session.id], now)
+        incident_rules.follow(book, book.sessions[session.id], now)
 
 
 def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:
@@ -158,7 +158,7 @@ def wall_over(book: Book, session: Session, now: float) -> None:
         doing = replace(doing, retries=False, held="", until=None)
         session = book.read_axes(session, _facts(session, doing, reading.source, now), doing=doing)
     book.keep(session)
-    incidents.follow(book, session, now)
+    incident_rules.follow(book, session, now)
 
 
 def _get_past(book: Book, session: Session, at: float, now: float) -> None:
@@ -169,7 +169,7 @@ def _get_past(book: Book, session: Session, at: float, now: float) -> None:
         relaunch(book, other, now, by_policy=True)
     for other in met:
         if other.id not in book.walled:
-            incidents.follow(book, book.sessions[other.id], now)
+            incident_rules.follow(book, book.sessions[other.id], now)
 
 
 def note_work(session: Session, evidence: str, at: float) -> Session:

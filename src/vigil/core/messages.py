@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vigil.core import incidents
+from vigil.core import incident_rules
 from vigil.core.book import Book
 from vigil.core.effects import Answer
 from vigil.core.events import MessageQueued, MessageSent, MessageTyped
@@ -82,4 +82,4 @@ def sent(book: Book, event: MessageSent, now: float) -> None:
     waited_s = round(max(0.0, now - message.at), 3)
     words = {"message": message.id, "outcome": event.outcome, "why": event.why, "waited_s": waited_s}
     book.log(now, session, "message.sent", actor=message.actor, **words)
-    incidents.follow(book, session, now)
+    incident_rules.follow(book, session, now)

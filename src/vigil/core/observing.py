@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from vigil.core import hearing, incidents, pulses, tally, watching
+from vigil.core import hearing, mass, pulses, tally, watching
 from vigil.core.book import Book
 from vigil.core.doubting import is_news, repair, weigh, well_again
 from vigil.core.effects import CloseLaunch, LogEntry
@@ -49,7 +49,7 @@ def observed(book: Book, event: Observed, now: float) -> None:
 def swept(book: Book, event: Swept, now: float) -> None:
     """Take in a pass over all launches; many that look dead at once are one matter of the host."""
     gone = sum(1 for seen in event.observed if _looks_dead(valid(book, seen.facts)))
-    incidents.count_inferred(book, gone, event.looked_at, now)
+    mass.count_inferred(book, gone, event.looked_at, now)
     for seen in event.observed:
         observed(book, seen, now)
 

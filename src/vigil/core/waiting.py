@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigil.core import hearing, incidents, pulses, reacting, shifts, summary, watching
+from vigil.core import hearing, incident_rules, incidents, pulses, reacting, shifts, summary, watching
 from vigil.core.book import DOUBTED, Book
 from vigil.core.charging import comes_back_by_itself, forgive, forgive_role, steady_at
 from vigil.core.doubting import look_again
@@ -127,7 +127,7 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
     for incident in (*book.incidents.values(), *book.resolved.values()):
         book.do(Tell(incident))
     for session in stored:
-        incidents.follow(book, session, now)
+        incident_rules.follow(book, session, now)
         launch, hold = session.launch, session.hold
         waits = session.state in WAITING and (session.state is not State.FAILED or _is_saturated(session))
         if session.state is State.ENDING:
@@ -186,7 +186,7 @@ TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
     "hold": hold_over,
     "stable": stable,
     "look": look_again,
-    "incidents": incidents.follow,
+    "incidents": incident_rules.follow,
     "pulse": pulses.check,
     "drain": shifts.drain_timer,
     "silence": watching.check,

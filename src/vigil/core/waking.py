@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vigil.core import incidents
+from vigil.core import incident_rules
 from vigil.core.book import Book
 from vigil.core.model import ALIVE, After, Cause, Death, Hold, Kept, Mode, Session, State, Transcript, Wake
 from vigil.core.wake import INTERRUPTED, NEVER, PARKED, Case, Found, Life, decide
@@ -148,7 +148,7 @@ def quarantine(book: Book, session: Session, why: str, now: float) -> Session:
     quarantined = (*session.quarantined, conversation)[-QUARANTINED_KEPT:]
     session = book.keep(replace(session, quarantined=quarantined))
     book.log(now, session, "session.quarantined", conversation=conversation, why=why)
-    incidents.follow(book, session, now)
+    incident_rules.follow(book, session, now)
     return session
 
 

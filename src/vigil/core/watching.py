@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vigil.core import incidents, tally
+from vigil.core import incident_rules, incidents, tally
 from vigil.core.book import Book, Idle
 from vigil.core.case import Case, patience_of, waits_until, what_is_open
 from vigil.core.doing import IDLE, Doing
@@ -346,7 +346,7 @@ def _tell(book: Book, session: Session, case: Case, now: float) -> Session:
         why="; ".join(stall.reasons),
         changed=changed or (["nothing"] if stall.warnings > 1 else []),
     )
-    incidents.follow(book, session, now)
+    incident_rules.follow(book, session, now)
     incidents.say_anew(book, incidents.key_of(IncidentKind.STALLED, session.id), words_of(stall, changed))
     return session
 
@@ -380,7 +380,7 @@ def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None
         session = replace(session, intent=voided(session.intent, now))
     book.log(now, session, "session.stall-over", **data)
     session = book.keep(session)
-    incidents.follow(book, session, now)
+    incident_rules.follow(book, session, now)
     return session
 
 
