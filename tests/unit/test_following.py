@@ -19,7 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vigil.daemon.following import LOOK_BYTES, LOOK_LINES, MOST_FILES, Following
+from vigil.daemon.followed import LOOK_BYTES, LOOK_LINES, MOST_FILES
+from vigil.daemon.following import Following
 from vigil.observe.inotify import IN_MODIFY, Watches
 from vigil.observe.lines import BEGUN_ANEW, LINE_BYTES, Outcome, Position, Taken
 from vigil.runtimes.tail import release_head
