@@ -448,3 +448,8 @@ SITUATIONS = {
         succeeded,
     )
 }
+
+
+def situations(*states: State) -> list[str]:
+    """Return the names of the situations in these states; without any, of all."""
+    return [name for name, build in SITUATIONS.items() if not states or build().session().state in states]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from pathlib import Path
@@ -17,12 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vigil.config.checking import KINDS, MOST_PROBLEMS, check
-from vigil.config.durations import AFTER, BACKOFF, IDLE, ORDINARY, Range
-from vigil.config.finding import find_config
 from vigil.config.hours import Zone
 from vigil.config.loading import LARGEST_BYTES, ConfigFile, ConfigRefused
 from vigil.config.models import File, LaunchTable, ReaperTable, Table, WatchdogTable
-from vigil.config.sizes import MOST_BYTES, RANGE, read_size
 from vigil.config.values import AgentConfig, Config, LaunchConfig, RouteConfig
 from vigil.config.wording import key
 from vigil.core.asked import VERBS
@@ -32,7 +27,7 @@ from vigil.core.model import RestartPolicy, RestartWhen
 from vigil.core.quiet import Quiet
 from vigil.core.reactions import HIBERNATE
 from vigil.core.roles import Watchdog
-from vigil.errors import UsageError, VigilError
+from vigil.errors import UsageError
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "configuration.md"
 INTERFACE = """
@@ -62,7 +57,6 @@ exec = ["/usr/local/bin/on-incident"]
 severity = "urgent"
 steps = [{ route = "ops", after = "0s" }, { route = "script", after = "30m", repeat = "2h" }]
 """
-
 Write = Callable[[str], ConfigFile]
 
 
@@ -81,52 +75,6 @@ def problems(file: ConfigFile) -> list[str]:
     with pytest.raises(ConfigRefused) as refused:
         file.read()
     return list(refused.value.problems)
-
-
-# Where it is
-
-
-@pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    for name in ("VIGIL_CONFIG", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    return monkeypatch
-
-
-def test_the_environment_names_the_file(environment: pytest.MonkeyPatch) -> None:
-    environment.setenv("HOME", "/home/alice")
-    assert find_config() == Path("/home/alice/.config/vigil/config.toml")
-    environment.setenv("XDG_CONFIG_HOME", "/etc/alice")
-    assert find_config() == Path("/etc/alice/vigil/config.toml")
-    environment.setenv("VIGIL_CONFIG", "/srv/v.toml")
-    assert find_config() == Path("/srv/v.toml")
-    environment.setenv("VIGIL_CONFIG", "~/v.toml")
-    assert find_config() == Path("/home/alice/v.toml")
-
-
-def test_a_relative_name_is_made_absolute(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    environment.chdir(tmp_path)
-    environment.setenv("VIGIL_CONFIG", "here/../mine.toml")
-
-    assert find_config() == tmp_path / "mine.toml"
-
-
-@pytest.mark.parametrize(
-    ("name", "words"), [("", "VIGIL_CONFIG is empty: unset it, or name a file"), ("~nobody-of-this-name/v", "set VIGIL_CONFIG")]
-)
-def test_a_name_that_names_nothing_is_refused_with_a_way_out(environment: pytest.MonkeyPatch, name: str, words: str) -> None:
-    environment.setenv("VIGIL_CONFIG", name)
-
-    with pytest.raises(VigilError, match=words):
-        find_config()
-
-
-@pytest.mark.parametrize("module", ["vigil.config.finding", "vigil.client.starting", "vigil.doctor"])
-def test_who_only_looks_for_the_file_does_not_load_pydantic(module: str) -> None:
-    code = f"import {module}, sys, json; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-
-    assert not {"pydantic", "pydantic_core"} & set(json.loads(done.stdout))
 
 
 # What it says
@@ -200,91 +148,6 @@ def test_the_defaults_of_the_tables_are_within_their_own_ranges() -> None:
 def test_a_configuration_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         Config().ladders = ()  # type: ignore[misc]
-
-
-# Durations
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [(1, 1), (1.5, 1.5), ("90s", 90), ("90", 90), ("10m", 600), ("2h", 7200), ("1.5h", 5400), ("1d", 86400)],
-)
-def test_a_duration_is_a_number_of_seconds_or_words(value: object, seconds: float) -> None:
-    assert ORDINARY.read(value) == seconds
-
-
-@pytest.mark.parametrize("value", ["", "s", "10 m", "10M", "-1s", "1e3", "1h30m", "٣s", "5m\n", "nan", True, None, [5], {}])
-def test_what_is_no_duration_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match="is no duration: give seconds, or words like"):
-        ORDINARY.read(value)
-
-
-@pytest.mark.parametrize(
-    ("range_", "inside", "outside"),
-    [
-        (ORDINARY, (1, "24h"), (0, "0s", 0.99, "86401s", "25h", -1, 10**400, float("inf"), float("nan"))),
-        (IDLE, (0, "0", "0s", 1, "30d"), (0.5, "31d", -1)),
-        (AFTER, (0, "0s", "24h"), (-0.1, "1441m")),
-        (BACKOFF, (0.01, "24h"), (0, 0.009, "2d")),
-    ],
-)
-def test_a_duration_is_within_its_range(range_: Range, inside: tuple[object, ...], outside: tuple[object, ...]) -> None:
-    for value in inside:
-        range_.read(value)
-    for value in outside:
-        with pytest.raises(ValueError, match=f"is out of range: {range_.words}"):
-            range_.read(value)
-
-
-# Sizes
-
-
-@pytest.mark.parametrize(
-    ("value", "size"),
-    [
-        (0, 0),
-        (4097, 4097),
-        ("0", 0),
-        ("4097", 4097),
-        ("0512B", 512),
-        ("64K", 64 << 10),
-        ("512M", 512 << 20),
-        ("512m", 512 << 20),
-        ("512MB", 512 << 20),
-        ("512MiB", 512 << 20),
-        ("2gib", 2 << 30),
-        ("3T", 3 << 40),
-    ],
-)
-def test_a_size_is_a_number_of_bytes_or_words_in_multiples_of_1024(value: object, size: int) -> None:
-    assert read_size(value) == size
-    assert type(read_size(value)) is int
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *("", "M", "MiB", "512 M", " 512M", "512M\n", "-1", "-1M", "+1M", "1.5G", "1e9", "512iB", "512Mi", "512X", "1P"),
-        *("5m30k", "٣M", "512\N{KELVIN SIGN}", "0x10", "1_000", "max", "half"),
-        *(512.0, float("nan"), True, None, [5], {}),
-    ],
-)
-def test_what_is_no_size_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match="is no size: give bytes, or words like"):
-        read_size(value)
-
-
-def test_a_size_is_within_its_range() -> None:
-    for inside in (0, MOST_BYTES, "1024T", str(MOST_BYTES)):
-        read_size(inside)
-    for outside in (-1, MOST_BYTES + 1, "1025T", str(MOST_BYTES + 1), 10**400, "9" * 5000, f"{'9' * 5000}T"):
-        with pytest.raises(ValueError, match=f"is out of range: {RANGE}"):
-            read_size(outside)
-
-
-@given(st.integers(min_value=0, max_value=MOST_BYTES))
-def test_a_size_in_words_is_exactly_that_number_of_bytes(size: int) -> None:
-    assert read_size(f"{size}") == read_size(f"{size}B") == read_size(size) == size
 
 
 # What is wrong with it

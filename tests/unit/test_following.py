@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import glob
-import json
 import os
 import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,72 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.unit.following import SOON_S, Told, append, following, literal, quiet, stored
 from vigil.daemon.followed import LOOK_BYTES, LOOK_LINES, MOST_FILES
 from vigil.daemon.following import Following
-from vigil.observe.inotify import IN_MODIFY, Watches
-from vigil.observe.lines import BEGUN_ANEW, LINE_BYTES, Outcome, Position, Taken
-from vigil.runtimes.tail import release_head
-
-SOON_S = 20.0
-OFTEN_S = 0.02
-
-
-class Told:
-    """What was told, and a way to wait for more."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, str, Taken]] = []
-        self.at: list[float] = []
-        self._more = asyncio.Event()
-
-    def __call__(self, key: str, path: str, taken: Taken) -> None:
-        self.calls.append((key, os.path.basename(path), taken))
-        self.at.append(time.monotonic())
-        self._more.set()
-
-    def lines(self, key: str | None = None) -> list[bytes]:
-        return [line for whose, _, taken in self.calls if key in (None, whose) for line in taken.lines]
-
-    def outcomes(self, name: str | None = None) -> list[Outcome]:
-        return [taken.outcome for _, whose, taken in self.calls if name in (None, whose)]
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(SOON_S):
-            while not holds():
-                self._more.clear()
-                await self._more.wait()
-
-    async def until_told(self, *lines: bytes) -> None:
-        await self.until(lambda: set(lines) <= set(self.lines()))
-
-
-@asynccontextmanager
-async def following(look_s: float = OFTEN_S) -> AsyncIterator[Following]:
-    subject = Following(look_s)
-    task = asyncio.create_task(subject.run())
-    try:
-        yield subject
-    finally:
-        subject.close()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-def append(path: Path, *lines: bytes) -> None:
-    with open(path, "ab") as file:
-        file.write(b"".join(line + b"\n" for line in lines))
-
-
-def literal(path: Path) -> str:
-    return glob.escape(str(path))
-
-
-def stored(positions: dict[str, Position]) -> dict[str, Position]:
-    """Return positions as they are after they were kept on disk."""
-    kept = json.loads(json.dumps({path: position.as_json() for path, position in positions.items()}))
-    read = {path: Position.from_json(value) for path, value in kept.items()}
-    return {path: position for path, position in read.items() if position is not None}
-
+from vigil.observe.lines import LINE_BYTES, Outcome, Position, Taken
 
 # Lines
 
@@ -260,13 +195,6 @@ async def test_a_change_after_a_quiet_time_is_told_at_once(tmp_path: Path) -> No
     assert told.at[-1] - began < 0.8
 
 
-async def quiet(seconds: float) -> None:
-    """Let time pass in which nothing is written."""
-    passed = asyncio.Event()
-    asyncio.get_running_loop().call_later(seconds, passed.set)
-    await passed.wait()
-
-
 async def test_a_flood_of_one_agent_delays_nobody(tmp_path: Path) -> None:
     """One key has 15 files of 2000 lines; another gets a line now and then."""
     for number in range(15):
@@ -368,199 +296,6 @@ async def test_an_agent_that_makes_files_without_end_is_followed_only_so_far(tmp
             (tmp_path / f"{number:04}").unlink()
         append(tmp_path / "new", b"the newest")
         await told.until_told(b"the newest")
-
-
-# What becomes of files
-
-
-async def test_a_file_that_is_written_anew_in_place_is_not_told_twice(tmp_path: Path) -> None:
-    """Whoever does so empties it first, and is seen in between."""
-    path = tmp_path / "a"
-    append(path, b"one", b"two")
-    append(tmp_path / "b", b"b")
-    told = Told()
-    async with following(look_s=0.6) as subject:
-        subject.follow("k", [literal(path)], [str(tmp_path)], told)
-        subject.follow("l", [literal(tmp_path / "b")], [str(tmp_path)], told)
-        await told.until_told(b"one", b"b")
-        await quiet(0.6)
-        os.truncate(path, 0)
-        append(tmp_path / "b", b"so it was looked at")
-        await told.until_told(b"so it was looked at")
-        append(path, b"one", b"two", b"three")
-        await told.until_told(b"three")
-
-    assert told.lines("k") == [b"one", b"two", b"three"]
-    assert not BEGUN_ANEW & set(told.outcomes())
-
-
-async def test_a_file_that_was_cut_or_replaced_is_told_from_its_beginning_and_that_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    append(path, b"one", b"two")
-    told = Told()
-    async with following() as subject:
-        subject.follow("k", [literal(path)], [str(tmp_path)], told)
-        await told.until_told(b"two")
-        path.write_bytes(b"cut\n")
-        await told.until_told(b"cut")
-        (tmp_path / "new").write_bytes(b"replaced\nby rename\n")
-        os.replace(tmp_path / "new", path)
-        await told.until_told(b"by rename")
-        append(path, b"and followed")
-        await told.until_told(b"and followed")
-
-    assert told.lines() == [b"one", b"two", b"cut", b"replaced", b"by rename", b"and followed"]
-    assert [outcome for outcome in told.outcomes() if outcome in BEGUN_ANEW] == [Outcome.TRUNCATED, Outcome.REPLACED]
-
-
-async def test_a_file_that_goes_and_comes_back_is_told_once(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    append(path, b"one")
-    told = Told()
-    async with following() as subject:
-        subject.follow("k", [literal(path)], [str(tmp_path)], told)
-        await told.until_told(b"one")
-        path.unlink()
-        await told.until(lambda: Outcome.GONE in told.outcomes())
-        append(path, b"one", b"two")
-        await told.until_told(b"two")
-
-    assert told.lines() == [b"one", b"two"]
-
-
-async def test_a_file_that_is_turned_over_by_rename_loses_nothing_where_both_names_match(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    append(path, b"one")
-    told = Told()
-    async with following(look_s=0.2) as subject:
-        subject.follow("k", [f"{literal(tmp_path)}/log*"], [str(tmp_path)], told)
-        await told.until_told(b"one")
-        append(path, b"two")
-        path.rename(tmp_path / "log.1")
-        append(path, b"three")
-        append(tmp_path / "log.1", b"four")
-        await told.until_told(b"two", b"three", b"four")
-
-    assert sorted(told.lines()) == [b"four", b"one", b"three", b"two"]
-
-
-async def test_a_file_that_is_renamed_says_so_and_keeps_its_place(tmp_path: Path) -> None:
-    append(tmp_path / "log", b"one")
-    told = Told()
-    async with following() as subject:
-        subject.follow("k", [f"{literal(tmp_path)}/log*"], [str(tmp_path)], told)
-        await told.until_told(b"one")
-        position = subject.positions()["k"][str(tmp_path / "log")]
-        (tmp_path / "log").rename(tmp_path / "log.1")
-        await told.until(lambda: bool(told.outcomes("log.1")))
-        assert told.calls[-1][2] == Taken(position, Outcome.MOVED)
-        append(tmp_path / "log.1", b"two")
-        await told.until_told(b"two")
-
-    assert told.lines() == [b"one", b"two"]
-
-
-async def test_what_is_not_the_agents_is_refused_and_said_once(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    append(tmp_path / "secret", b"secret")
-    (home / "link").symlink_to(tmp_path / "secret")
-    (tmp_path / "folder").mkdir()
-    append(tmp_path / "folder" / "secret", b"secret")
-    (home / "folder").symlink_to(tmp_path / "folder")
-    os.mkfifo(home / "fifo")
-    append(home / "mine", b"mine")
-    told = Told()
-    patterns = [f"{literal(home)}/*", literal(home / "folder" / "secret")]
-    async with following() as subject:
-        subject.follow("k", patterns, [str(home)], told)
-        assert await subject.catch_up("k", SOON_S)
-        append(tmp_path / "secret", b"more")
-        (home / "new").touch()
-        assert await subject.catch_up("k", SOON_S)
-
-    assert told.lines() == [b"mine"]
-    refused = {name: taken.why for _, name, taken in told.calls if taken.outcome is Outcome.REFUSED}
-    assert refused == {
-        "link": "it is a symbolic link",
-        "folder": "it is a symbolic link",
-        "fifo": "it is no regular file",
-        "secret": f"it really is {tmp_path}/folder/secret, outside of what the agent owns",
-    }
-    assert told.outcomes().count(Outcome.REFUSED) == 4
-
-
-async def test_a_root_that_becomes_a_link_later_leads_nowhere(tmp_path: Path) -> None:
-    home, private = tmp_path / "home", tmp_path / "private"
-    home.mkdir()
-    private.mkdir()
-    append(private / "a", b"secret")
-    told = Told()
-    async with following() as subject:
-        subject.follow("k", [literal(home / "a")], [str(home)], told)
-        assert await subject.catch_up("k", SOON_S)
-        home.rmdir()
-        home.symlink_to(private)
-        await told.until(lambda: Outcome.REFUSED in told.outcomes())
-
-    assert told.lines() == []
-
-
-async def test_a_head_that_is_released_meanwhile_disturbs_nobody(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    told = Told()
-    async with following() as subject:
-        subject.follow("k", [literal(path)], [str(tmp_path)], told)
-        for number in range(20):
-            append(path, *(b"%d %d %s" % (number, line, b"x" * 1000) for line in range(20)))
-            await told.until(lambda number=number: len(told.lines()) == 20 * (number + 1))  # type: ignore[misc]
-            release_head(path, 8192)
-
-    assert path.stat().st_blocks * 512 < 200_000 < path.stat().st_size
-    assert set(told.outcomes()) == {Outcome.READ}
-
-
-# Watches
-
-
-async def test_a_watch_that_fires_before_the_loop_knows_of_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a"
-    path.touch()
-    loop = asyncio.get_running_loop()
-    fired = loop.create_future()
-    watches: Watches[str] = Watches(fired.set_result)
-    real = loop.call_soon_threadsafe
-    monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *about: real(lambda: loop.call_later(0.1, *about)))
-
-    watches.ask(str(path), IN_MODIFY, "who")
-    append(path, b"x")
-
-    assert await asyncio.wait_for(fired, SOON_S) == "who"
-    watches.close()
-
-
-async def test_whoever_is_forgotten_is_told_nothing_and_others_are(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.touch()
-    fired: list[str] = []
-    told = asyncio.Event()
-
-    def note(who: str) -> None:
-        fired.append(who)
-        told.set()
-
-    watches = Watches(note)
-    for who in ("forgotten", "kept"):
-        watches.ask(str(path), IN_MODIFY, who)
-    await asyncio.sleep(0)
-    watches.forget(["forgotten"])
-    append(path, b"x")
-    await asyncio.wait_for(told.wait(), SOON_S)
-    watches.close()
-
-    assert fired == ["kept"]
-    with pytest.raises(OSError, match="nothing is watched"):
-        watches.ask(str(path), IN_MODIFY, "late")
 
 
 # Restarts

@@ -1,0 +1,123 @@
+"""What became of notices is kept with their incident, and a route that gives up is an incident too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.builders import Stage, running
+from tests.unit.incidents import HOLDS, OVER, last_told, only_incident, open_keys, told, waits
+from vigil.core.effects import Effect
+from vigil.core.escalate import Ladder, Step, Telling, steps_of
+from vigil.core.events import Configured, Notified, Reached
+from vigil.core.incident import Incident, IncidentKind, Notice, Severity
+from vigil.core.incidents import host_incident
+from vigil.core.notices import NOTICES_KEPT
+
+
+def make_notice(notice_id: str = "n1", state: str = "sent", at: float = 1100.0) -> Notice:
+    return Notice(notice_id, "desk", state, at)
+
+
+def test_what_became_of_a_notice_is_kept_with_its_incident() -> None:
+    stage = Stage()
+    stage.tell(HOLDS)
+    incident = only_incident(stage)
+
+    (known,) = told(stage.tell(Notified(incident.id, make_notice())))
+
+    assert known.notices == (make_notice(),)
+    assert stage.incidents[incident.id] == only_incident(stage) == known
+    assert stage.log[-1] == "incident.notified"
+    assert stage.entries[-1].data["route"] == "desk"
+
+
+def test_a_notice_that_was_sent_again_is_kept_once_with_its_newest_fate() -> None:
+    stage = Stage()
+    stage.tell(HOLDS)
+    incident = only_incident(stage)
+
+    stage.tell(Notified(incident.id, make_notice(state="failed")), Notified(incident.id, make_notice(at=1130.0)))
+
+    assert only_incident(stage).notices == (make_notice(at=1130.0),)
+
+
+def test_the_newest_notices_are_kept_and_not_all_of_them() -> None:
+    stage = Stage()
+    stage.tell(HOLDS)
+    incident = only_incident(stage)
+
+    for number in range(NOTICES_KEPT + 50):
+        stage.tell(Notified(incident.id, make_notice(f"n{number}")))
+
+    kept = only_incident(stage).notices
+    assert [notice.id for notice in kept] == [f"n{number}" for number in range(50, NOTICES_KEPT + 50)]
+
+
+def test_a_notice_that_arrives_after_its_incident_is_over_is_kept_too() -> None:
+    stage = Stage()
+    stage.tell(HOLDS)
+    incident = only_incident(stage)
+    stage.tell(OVER)
+
+    (known,) = told(stage.tell(Notified(incident.id, make_notice())))
+
+    assert known.notices == (make_notice(),)
+    assert known.resolved_at is not None
+    assert stage.incidents[incident.id] == known
+    assert open_keys(stage) == []
+
+
+def test_a_notice_of_an_incident_that_nobody_knows_changes_nothing() -> None:
+    stage = Stage()
+
+    assert stage.tell(Notified("i-host-low-memory-1", make_notice())) == []
+    assert (stage.incidents, stage.log) == ({}, [])
+
+
+# Routes that do not deliver
+
+
+def fail(stage: Stage, incident: Incident, route: str, state: str = "failed") -> list[Effect]:
+    notice = Notice(f"{incident.id}/0/0", route, state, stage.now, "exit 1", attempts=3)
+    return stage.tell(Notified(incident.id, notice))
+
+
+@pytest.mark.parametrize("state", ["failed", "unknown"])
+def test_a_route_that_gave_up_is_an_incident_of_its_own_until_it_delivers(state: str) -> None:
+    stage = running()
+    stage.tell(Configured(("ops", "mail")))
+    incident = last_told(waits(stage, True))
+
+    opened = last_told(fail(stage, incident, "ops", state), IncidentKind.UNDELIVERED)
+    assert (opened.key, opened.about, opened.severity) == ("route-ops/undelivered", ("ops",), Severity.ACTION)
+    assert fail(stage, opened, "mail")  # which is the other one's
+    assert open_keys(stage) == ["route-mail/undelivered", "route-ops/undelivered", "s1/needs-input"]
+    assert stage.machine.incidents["route-ops/undelivered"].count == 1
+    fail(stage, incident, "ops", state)
+    assert stage.machine.incidents["route-ops/undelivered"].count == 2
+
+    stage.tell(Reached("ops"))
+    stage.tell(Configured(("ops",)))
+    assert open_keys(stage) == ["s1/needs-input"]
+
+
+def test_that_a_route_does_not_deliver_is_told_by_the_others() -> None:
+    about = replace(host_incident(IncidentKind.UNDELIVERED, "ops does not deliver", 1000.0), about=("ops",))
+    ladder = Ladder((Step("ops"), Step("mail", 60.0)), severity=Severity.ACTION)
+
+    assert steps_of(about, Telling((ladder,), routes=("ops", "mail"))) == (Step("mail", 0.0),)
+    assert steps_of(about, Telling((), routes=("ops", "mail", "phone"))) == (Step("mail"), Step("phone"))
+    assert steps_of(about, Telling((Ladder((), kind=IncidentKind.UNDELIVERED),), routes=("ops", "mail"))) == ()
+
+
+def test_what_was_being_sent_when_the_daemon_ended_is_sent_again_and_what_waited_goes_on() -> None:
+    stage = running()
+    incident = last_told(waits(stage, True))
+    stage.tell(Notified(incident.id, Notice(f"{incident.id}/0/0", "ops", "sending", stage.now)))
+
+    seen = last_told(stage.restart())
+
+    (notice,) = seen.notices
+    assert (notice.state, notice.unsure, notice.retry_at) == ("retrying", 1, stage.now)
