@@ -1,18 +1,22 @@
-"""Spawning: fork and exec of one child, so that the keeper is its parent and its subreaper.
+"""Spawning: one child by posix_spawn, so that the keeper is its parent and its subreaper.
 
-Standard library only, and never `subprocess`: that reaps on its own and would steal statuses. An exec that fails is told to
-the caller through a close-on-exec pipe, so a spawn either is the program or is an error.
+Standard library only, and never `subprocess`: that reaps on its own and would steal statuses. Not `fork` either: to copy the
+keeper for a moment costs more than the program it starts. What posix_spawn cannot be told, a child inherits: the keeper has
+one thread, so folder, mask and limit are its own again before anybody looks.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGXFSZ)
+ELSEWHERE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES)  # another folder of the path may have it
 
 
 @dataclass(frozen=True)
@@ -30,41 +34,51 @@ class Program:
 
 def spawn(program: Program) -> int:
     """Start a program as the leader of its own session and return its pid; OSError if it could not be executed."""
-    told, tell = os.pipe2(os.O_CLOEXEC)
-    try:
-        pid = os.fork()
-        if pid == 0:
-            _become(program, tell)
-        os.close(tell)
-        tell = -1
-        failed = os.read(told, 64)
-    finally:
-        os.close(told)
-        if tell >= 0:
-            os.close(tell)
-    if failed:
-        os.waitpid(pid, 0)
-        number, _, what = failed.decode().partition(" ")
-        raise OSError(int(number), os.strerror(int(number)), what)
-    return pid
+    with _surroundings(program):
+        return _exec(program)
 
 
-def _become(program: Program, tell: int) -> None:
-    """In the child: become the program, or say why not and end."""
-    what = "chdir"
+def _exec(program: Program) -> int:
+    """Try every place the program may be in, as a shell does; a file that may not be executed is told before none at all."""
+    streams = (program.stdin, program.stdout, program.stderr)
+    # The sources are never 0, 1 or 2: the keeper keeps those open.
+    actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)]
+    failed = errno.ENOENT
+    for path in _places(program.argv[0], program.env):
+        try:
+            return os.posix_spawn(
+                path,
+                list(program.argv),
+                dict(program.env),
+                file_actions=actions,
+                setsid=True,
+                setsigmask=(),
+                setsigdef=RESET_SIGNALS,
+            )
+        except OSError as error:
+            if error.errno not in ELSEWHERE:
+                raise OSError(error.errno, error.strerror, "exec") from None
+            failed = errno.EACCES if error.errno == errno.EACCES else failed
+    raise OSError(failed, os.strerror(failed), "exec")
+
+
+def _places(name: str, env: Mapping[str, str]) -> list[str]:
+    return [name] if "/" in name else [os.path.join(folder, name) for folder in os.get_exec_path(env)]
+
+
+@contextmanager
+def _surroundings(program: Program) -> Iterator[None]:
+    """Be for a moment as the program is to begin: its folder, the plain mask, the limit of open files we were started with."""
     try:
-        os.setsid()
-        for number in RESET_SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        resource.setrlimit(resource.RLIMIT_NOFILE, program.nofile)
-        os.umask(0o022)
         os.chdir(program.cwd)
-        what = "exec"
-        for target, fd in enumerate((program.stdin, program.stdout, program.stderr)):
-            os.dup2(fd, target, inheritable=True)  # the sources are never 0, 1 or 2: the keeper keeps those open
-        os.execvpe(program.argv[0], list(program.argv), dict(program.env))
     except OSError as error:
-        os.write(tell, f"{error.errno} {what}".encode())
+        raise OSError(error.errno, error.strerror, "chdir") from None
+    mask = os.umask(0o022)
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, program.nofile)
+        yield
     finally:
-        os._exit(127)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+        os.umask(mask)
+        os.chdir("/")
