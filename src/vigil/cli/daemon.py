@@ -53,14 +53,16 @@ def stop(kill_sessions: bool) -> None:
             raise
         print("the daemon does not run")
         return
-    pid = client.status()["pid"]
+    status = client.status()
     client.stop_daemon(kill_sessions)
-    wait_for_end(pid)
+    wait_for_end("daemon", status["pid"])
+    if kill_sessions and status["keeper_pid"] is not None and not status["keeper_wedged"]:
+        wait_for_end("keeper", status["keeper_pid"])  # it has nothing left to watch; who removes the home now is alone there
     print("the daemon is stopped" + ("; all sessions were ended" if kill_sessions else "; its sessions run on"))
 
 
-def wait_for_end(pid: int) -> None:
-    """Wait until the daemon's process is gone."""
+def wait_for_end(what: str, pid: int) -> None:
+    """Wait until the daemon's or the keeper's process is gone."""
     import os
     import select
 
@@ -69,7 +71,7 @@ def wait_for_end(pid: int) -> None:
     except ProcessLookupError:
         return
     if not select.select([pidfd], [], [], 30)[0]:
-        raise Unreachable(f"the daemon (pid {pid}) was told to stop, but still runs")
+        raise Unreachable(f"the {what} (pid {pid}) was told to stop, but still runs")
 
 
 @daemon.command()
