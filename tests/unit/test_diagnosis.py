@@ -101,10 +101,13 @@ sys.stdin.readline()
 def test_who_waits_for_input_and_who_holds_a_pipe_of_the_agents_is_seen() -> None:
     with started_python(BLOCKED) as agent:
         reads = int(agent.heard())
-        found = until(lambda: look(agent), lambda found: of(found, reads).waits_for_input is True)
 
-        left = next(one for one in found.processes if one.name == "sleep")
-        assert (left.role, left.holds_agents_pipe, left.waits_for_input) == ("stray", True, False)
+        def both_wait(found: Diagnosis) -> bool:  # each is on its way to where it waits while we look
+            left = [one for one in found.processes if one.name == "sleep"]
+            holds = [(one.role, one.holds_agents_pipe, one.waits_for_input) for one in left]
+            return of(found, reads).waits_for_input is True and holds == [("stray", True, False)]
+
+        found = until(lambda: look(agent), both_wait)
         assert of(found, reads).role == "child"
         assert of(found, agent.pid).holds_agents_pipe is None
         assert of(found, agent.pid).role == "agent"
