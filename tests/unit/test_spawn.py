@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -32,7 +33,12 @@ def run(folder: Path, *argv: str, cwd: str = "/", env: Mapping[str, str] = PLAIN
 def test_a_program_begins_in_its_own_surroundings(tmp_path: Path) -> None:
     script = "umask; ulimit -Sn; pwd; ps -o sid= -p $$; grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -d '\\t'"
 
-    pid, *lines = run(tmp_path, "sh", "-c", script, cwd=str(tmp_path))
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)}
+    try:
+        pid, *lines = run(tmp_path, "sh", "-c", script, cwd=str(tmp_path))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     assert lines[:2] == ["0022", "256"]
     assert os.path.samefile(lines[2], tmp_path)

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGXFSZ)
+# What we ignore, or were made to: a shell that runs somebody in the background has them ignore two.
+RESET_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 ELSEWHERE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES)  # another folder of the path may have it
 
 
