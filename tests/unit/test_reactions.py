@@ -13,7 +13,7 @@ from vigil.core.effects import Effect, EndLaunch, React, SetTimer
 from vigil.core.escalate import Ladder, Step, Telling, due_notices
 from vigil.core.events import Acked, Configured, Ended, ReactionEnded, TimerFired
 from vigil.core.incident import IncidentKind, Severity
-from vigil.core.model import Axis, Hold, State
+from vigil.core.model import Axis, Confidence, Hold, Stall, State
 from vigil.core.reactions import FOR, HIBERNATE, PROMPT, RESTART, RUN, Reaction, why_not
 
 NOW = 5000.0
@@ -41,6 +41,9 @@ def fire(stage: Stage, effects: list[Effect]) -> list[Effect]:
 
 QUIET = {Axis.PROCESS: make_reading(), Axis.SERVER: make_reading()}
 IDLE = make_session(axes=QUIET | {Axis.ACTIVITY: make_reading("idle", observed_at=NOW - 600)})
+AT_WORK = replace(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("tool", observed_at=NOW - 600)})
+FOUND = Stall("lost-result", Confidence.LIKELY, ("its tool is gone",), NOW, NOW, samples=2, independent=2, warned_at=NOW)
+STALLED = replace(AT_WORK, stall=FOUND)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +57,10 @@ IDLE = make_session(axes=QUIET | {Axis.ACTIVITY: make_reading("idle", observed_a
         (replace(IDLE, state=State.SUSPECT), "what it is cannot be told"),
         (replace(IDLE, axes=QUIET | {Axis.PROCESS: make_reading("unknown")}), "what it is cannot be told"),
         (replace(IDLE, axes=QUIET | {Axis.SERVER: make_reading("wedged")}), "what it is cannot be told"),
-        (replace(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("tool", observed_at=NOW - 1)}), "it is busy"),
-        (replace(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("tool", observed_at=NOW - 600)}), None),
+        (AT_WORK, "it is busy"),
+        (replace(AT_WORK, stall=replace(FOUND, warned_at=None)), "it is busy"),
+        (STALLED, None),
+        (replace(STALLED, stall=replace(FOUND, samples=1, confidence=Confidence.UNKNOWN)), None),
         (replace(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("waiting-human")}), "it waits for a person"),
         (replace(IDLE, state=State.FAILED), "it does not run"),
         (replace(IDLE, state=State.STOPPED), "it is not meant to run"),
@@ -63,19 +68,48 @@ IDLE = make_session(axes=QUIET | {Axis.ACTIVITY: make_reading("idle", observed_a
     ],
 )
 def test_a_prompt_is_typed_only_where_nobody_and_nothing_is_in_the_way(session: object, why: str | None) -> None:
-    assert why_not(session, PROMPT, NOW) == why  # type: ignore[arg-type]
+    assert why_not(session, PROMPT) == why  # type: ignore[arg-type]
 
 
 def test_a_restart_may_bring_back_what_failed_but_not_what_meets_a_wall_or_was_stopped() -> None:
-    assert why_not(replace(IDLE, state=State.FAILED, hold=Hold("saturated", None)), RESTART, NOW) is None
-    assert why_not(replace(IDLE, state=State.PENDING, hold=Hold("auth", None)), RESTART, NOW) is not None
-    assert why_not(replace(IDLE, state=State.PARKED), RESTART, NOW) == "it is not meant to run"
+    assert why_not(replace(IDLE, state=State.FAILED, hold=Hold("saturated", None)), RESTART) is None
+    assert why_not(replace(IDLE, state=State.PENDING, hold=Hold("auth", None)), RESTART) is not None
+    assert why_not(replace(IDLE, state=State.PARKED), RESTART) == "it is not meant to run"
+
+
+@pytest.mark.parametrize("do", [RESTART, HIBERNATE])
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (FOUND, None),
+        (replace(FOUND, confidence=Confidence.UNKNOWN), "what is the matter with it is not sure enough"),
+        (replace(FOUND, independent=1), "what is the matter with it is not sure enough"),
+        (replace(FOUND, samples=1), "that it does not get on was found only once"),
+    ],
+)
+def test_nobody_is_ended_for_a_stall_that_is_not_sure_or_was_found_only_once(do: str, found: Stall, why: str | None) -> None:
+    assert why_not(replace(STALLED, stall=found), do) == why
+
+
+def test_what_was_found_only_once_is_waited_for_and_costs_nothing() -> None:
+    stage = running()
+    stage.see()
+    stage.tell(Configured((), (replace(PROMPTS, do=RESTART),)))
+    book = stage.machine._book
+    book.keep(replace(stage.session(), stall=replace(FOUND, samples=1, warned_at=stage.now)))
+
+    asked = fire(stage, stalled(stage))
+
+    assert not stage.machine.incidents["s1/stalled"].reactions
+    book.keep(replace(stage.session(), stall=replace(FOUND, warned_at=stage.now)))
+    assert [effect for effect in fire(stage, asked) if isinstance(effect, EndLaunch)]
+    assert [one.outcome for one in stage.machine.incidents["s1/stalled"].reactions] == ["done"]
 
 
 def test_who_is_attached_is_never_disturbed_and_a_command_disturbs_nobody() -> None:
     for state, do in product(State, (PROMPT, RESTART, HIBERNATE)):
-        assert why_not(replace(IDLE, state=state, attached=1), do, NOW) is not None
-        assert why_not(replace(IDLE, state=state, attached=1), RUN, NOW) is None
+        assert why_not(replace(IDLE, state=state, attached=1), do) is not None
+        assert why_not(replace(IDLE, state=state, attached=1), RUN) is None
 
 
 def test_nothing_is_done_about_idleness_and_what_is_stuck_is_not_ended() -> None:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from vigil.core import incidents
 from vigil.core.asked import VERBS
 from vigil.core.book import Book
-from vigil.core.effects import React, Tell
+from vigil.core.effects import React, SetTimer, Tell
 from vigil.core.events import Asked, Configured, ReactionEnded
 from vigil.core.incident import Incident, Reacted, Severity
 from vigil.core.intents import REACTION
-from vigil.core.reactions import PROMPT, RUN, Reaction, is_used_up, react_at, reaction_to, why_not
+from vigil.core.reactions import LOOK_AGAIN_S, PROMPT, RUN, Reaction, is_early, is_used_up, react_at, reaction_to, why_not
 
 
 def configured(book: Book, event: Configured, now: float) -> None:
@@ -38,13 +38,15 @@ def react(book: Book, key: str, now: float) -> None:
         incidents.plan_reaction(book, incident, now)
     elif is_used_up(incident, reaction):
         _escalate(book, incident, now)
+    elif is_early(incident, book.sessions.get(incident.session_id or ""), reaction.do, now):
+        book.do(SetTimer(key, "react", now + LOOK_AGAIN_S))
     else:
         _carry_out(book, incident, reaction, now)
 
 
 def _carry_out(book: Book, incident: Incident, reaction: Reaction, now: float) -> None:
     session = book.sessions.get(incident.session_id or "")
-    why = why_not(session, reaction.do, now)
+    why = why_not(session, reaction.do)
     outcome = "refused" if why is not None else "begun" if reaction.do in (PROMPT, RUN) else "done"
     number = len(incident.reactions)
     incident = replace(incident, reactions=(*incident.reactions, Reacted(now, reaction.do, outcome, why or "")))

@@ -10,12 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from vigil.core.incident import Incident, IncidentKind
-from vigil.core.model import ALIVE, Axis, Session, State
+from vigil.core.model import ALIVE, Axis, Confidence, Session, State
 from vigil.core.quiet import is_of_team
+from vigil.core.remedies import SENSORS, WINDOWS
 
 PROMPT, RESTART, HIBERNATE, RUN = "prompt", "restart", "hibernate", "run"
+ENDS = frozenset({RESTART, HIBERNATE})  # what lives
 BUSY = frozenset({"starting", "working", "thinking", "tool"})
-BUSY_S = 60.0  # who has said nothing for longer only looks busy
+EARLY_S = 600.0  # so long a finding has to be made a second time before nobody waits for that any more
+LOOK_AGAIN_S = 1.0
 LEFT_ALONE = frozenset({State.STOPPED, State.SUCCEEDED, State.PARKED})
 WALLS = frozenset({"limit", "auth"})
 
@@ -48,12 +51,16 @@ class Case:
 
     session: Session
     do: str
-    now: float
 
     @property
     def alive(self) -> bool:
         """Say whether there is somebody to be disturbed."""
         return self.session.state in ALIVE
+
+    @property
+    def ends(self) -> bool:
+        """Say whether somebody would be ended."""
+        return self.do in ENDS and self.alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +71,25 @@ class Refusal:
     holds: Callable[[Case], bool]
 
 
-def _is_busy(session: Session, now: float) -> bool:
+def _is_busy(session: Session) -> bool:
+    """Who is at work is busy, however long it takes, unless the watchdog found that it does not get on."""
     activity = session.axes.get(Axis.ACTIVITY)
-    heard_at = max(session.last_activity_at or 0.0, activity.observed_at if activity is not None else 0.0)
-    return activity is not None and activity.value in BUSY and now - heard_at < BUSY_S
+    return activity is not None and activity.value in BUSY and not _is_stalled(session)
+
+
+def _is_stalled(session: Session) -> bool:
+    return session.stall is not None and session.stall.warned_at is not None
+
+
+def _is_unsure(session: Session) -> bool:
+    """Say whether too little speaks for a stall to end anybody for it (P2)."""
+    stall = session.stall
+    sure = stall is None or (stall.confidence is not Confidence.UNKNOWN and stall.independent >= SENSORS)
+    return _is_stalled(session) and not sure
+
+
+def _is_found_once(session: Session) -> bool:
+    return _is_stalled(session) and session.stall is not None and session.stall.samples < WINDOWS
 
 
 def _waits_for_a_human(session: Session) -> bool:
@@ -89,8 +111,10 @@ REFUSALS = (  # The first row that holds decides.
     Refusal("it does not run", lambda case: case.do != RESTART and not case.alive),
     Refusal("it is starting", lambda case: case.session.state is State.STARTING),
     Refusal("what it is cannot be told", lambda case: case.alive and _is_unclear(case.session)),
-    Refusal("it is busy", lambda case: case.alive and _is_busy(case.session, case.now)),
+    Refusal("it is busy", lambda case: case.alive and _is_busy(case.session)),
     Refusal("it waits for a person", lambda case: case.do == PROMPT and _waits_for_a_human(case.session)),
+    Refusal("what is the matter with it is not sure enough", lambda case: case.ends and _is_unsure(case.session)),
+    Refusal("that it does not get on was found only once", lambda case: case.ends and _is_found_once(case.session)),
 )
 
 
@@ -104,13 +128,20 @@ def reaction_to(incident: Incident, reactions: tuple[Reaction, ...]) -> Reaction
     return min(matching, key=lambda one: one.team is None, default=None)
 
 
-def why_not(session: Session | None, do: str, now: float) -> str | None:
+def why_not(session: Session | None, do: str) -> str | None:
     """Return what keeps a reaction from being carried out on a session; None if nothing does."""
     if do == RUN:
         return None
     if session is None:
         return "its session is gone"
-    return next((row.why for row in REFUSALS if row.holds(Case(session, do, now))), None)
+    return next((row.why for row in REFUSALS if row.holds(Case(session, do))), None)
+
+
+def is_early(incident: Incident, session: Session | None, do: str, now: float) -> bool:
+    """Say whether a reaction waits, unspent: nobody is ended for what was found once, and it may be found again (P2)."""
+    if session is None or not Case(session, do).ends or not _is_found_once(session):
+        return False
+    return not _is_unsure(session) and now - incident.opened_at < EARLY_S
 
 
 def react_at(incident: Incident, reaction: Reaction) -> float:
