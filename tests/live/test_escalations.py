@@ -8,10 +8,11 @@ import sqlite3
 import time
 from pathlib import Path
 
-from tests.live.instance import Instance, command_of, kill, resume, wait_for
+from tests.live.instance import Instance, Json, command_of, kill, resume, wait_for
 from tests.live.watching import at, configure, read_notices
 
 LATE_S = 1.0  # P6
+GIGABYTE = 1_000_000_000
 
 
 def test_an_escalation_that_was_due_while_the_daemon_was_down_fires_at_its_start_once(vigil: Instance, tmp_path: Path) -> None:
@@ -83,6 +84,45 @@ def test_a_notifier_that_hangs_and_one_that_does_not_exist_hold_up_nobody_else(v
     wait_for(lambda: told() == wanted, 10, "the missing one to be recorded", told)
     vigil.ok("daemon", "stop")
     wait_for(lambda: not [pid for pid in all_pids() if is_notifier(pid)], 10, "the notifiers to end with the daemon")
+
+
+def test_a_notifier_that_prints_a_gigabyte_costs_no_memory_and_holds_up_nobody(vigil: Instance, tmp_path: Path) -> None:
+    notices, began, done = tmp_path / "notices", tmp_path / "began", tmp_path / "done"
+    configure(vigil, notices)
+    text = vigil.config.read_text().partition("[[ladder]]")[0]
+    flood = f"head -c {GIGABYTE} /dev/zero"
+    script = f"touch {began}; {flood} && {flood} >&2 && touch {done}; echo; echo no paper left >&2; exit 1"
+    vigil.config.write_text(
+        f"{text}[routes.prints]\nexec = ['sh', '-c', '{script}']\ntimeout = '2m'\nattempts = 1\n[[ladder]]\nseverity = 'urgent'\n"
+        "steps = [{ route = 'prints' }, { route = 'script', after = '1s', repeat = '1s' }]\n"
+    )
+    vigil.run("a", "sleep", "1000")
+    before = memory_of(vigil.daemon_pid, "VmHWM")
+
+    kill(vigil.get("a")["server_pid"], signal.SIGKILL)
+
+    wait_for(began.exists, 10, "it to begin")
+    (died,) = wait_for(lambda: vigil.client.incidents(), 10, "the incident")
+    fate = wait_for(lambda: fate_by(vigil, died["id"], "prints"), 120, "it to have printed all of it")
+    assert done.exists() and (fate["state"], fate["why"]) == ("failed", "exit 1: no paper left")
+    assert memory_of(vigil.daemon_pid, "VmHWM") - before < 50_000_000
+    came = [(came_at, said) for came_at, said in read_notices(notices) if said["kind"] == "server-died"]
+    assert came
+    for came_at, said in came:
+        repeat = int(said["notice"].rpartition("/")[2])
+        assert came_at - at(said["opened_at"]) - 1.0 - repeat < LATE_S + 0.5  # for a process to start, on a busy machine
+
+
+def memory_of(pid: int, what: str) -> int:
+    """Return a number of bytes that the kernel counts of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{what}:"))
+
+
+def fate_by(vigil: Instance, incident: str, route: str) -> Json | None:
+    """Return a notice by a route that is neither on its way nor tried again."""
+    found = vigil.json("incidents", incident)["notices"]
+    return next((one for one in found if one["route"] == route and one["state"] not in ("sending", "retrying")), None)
 
 
 def test_a_keeper_that_hangs_is_one_incident_also_across_daemons(vigil: Instance) -> None:
