@@ -93,8 +93,8 @@ def test_a_notifier_that_prints_a_gigabyte_costs_no_memory_and_holds_up_nobody(v
     flood = f"head -c {GIGABYTE} /dev/zero"
     script = f"touch {began}; {flood} && {flood} >&2 && touch {done}; echo; echo no paper left >&2; exit 1"
     vigil.config.write_text(
-        f"{text}[routes.prints]\nexec = ['sh', '-c', '{script}']\ntimeout = '2m'\nattempts = 1\n[[ladder]]\nseverity = 'urgent'\n"
-        "steps = [{ route = 'prints' }, { route = 'script', after = '1s', repeat = '1s' }]\n"
+        f"{text}[routes.prints]\nexec = ['sh', '-c', '{script}']\ntimeout = '2m'\nattempts = 1\n"
+        "[[ladder]]\nseverity = 'urgent'\nsteps = [{ route = 'prints' }, { route = 'script', after = '1s', repeat = '1s' }]\n"
     )
     vigil.run("a", "sleep", "1000")
     before = memory_of(vigil.daemon_pid, "VmHWM")

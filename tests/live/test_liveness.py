@@ -66,8 +66,9 @@ def test_a_stopped_tmux_server_is_wedged_then_stuck_and_nobody_else_notices(vigi
 
 @pytest.mark.soak
 def test_when_all_tmux_servers_are_stopped_that_is_one_matter_of_the_host(vigil: Instance, tmp_path: Path) -> None:
-    configure(vigil, tmp_path / "notices")
-    count = 50 if os.environ.get("VIGIL_SOAK") else 6
+    notices = tmp_path / "notices"
+    configure(vigil, notices)
+    count = 100 if os.environ.get("VIGIL_SOAK") else 6
     sessions = [vigil.run(f"s{number}", "sleep", "1000") for number in range(count)]
     for session in sessions:
         os.kill(session["server_pid"], signal.SIGSTOP)
@@ -81,6 +82,7 @@ def test_when_all_tmux_servers_are_stopped_that_is_one_matter_of_the_host(vigil:
         assert [(i["kind"], i["session"]) for i in incidents] == [("stuck", None)], incidents
         assert vigil.client.deaths() == []
         assert vigil.client.status()["clock_lateness_ms"]["max"] < 1000
+        assert [(n["event"], n["kind"], n["session"]) for _, n in read_notices(notices)] == [("opened", "stuck", None)]
     finally:
         for session in sessions:
             resume(session["server_pid"])
