@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.live.watching import at, configure, read_notices
 Json = dict[str, Any]
 
 LATE_S = 1.0  # P6
+SAME_S = 10.0
 ASKS, GOES_ON = {"hook_event_name": "PermissionRequest"}, {"hook_event_name": "PostToolUse"}
 LADDER = "[[ladder]]\nseverity = 'action'\nsteps = [{steps}]\n"
 
@@ -85,11 +87,45 @@ def test_a_condition_that_flaps_is_one_incident_and_one_notice(vigil: Instance, 
 
     assert [one["id"] for one in vigil.client.incidents(everything=True)] == [incident["id"]]
     assert heard(notices) == [("opened", "needs-input")]
-    vigil.ok("rm", "a")
-    wait_for(lambda: len(read_notices(notices)) == 2, 10, "the all-clear, at once: it cannot come back")
-    (over,) = vigil.client.incidents(everything=True)
-    assert over["resolution"] == "a was removed"
-    assert read_notices(notices)[-1][1]["event"] == "resolved"
+
+
+def test_of_a_session_that_is_removed_nobody_is_told_anything_more(vigil: Instance, tmp_path: Path) -> None:
+    notices = tmp_path / "notices"
+    again = "route = 'script', repeat = '1s'"
+    later = "[[ladder]]\nseverity = 'urgent'\nsteps = [{ route = 'script' }]\n"
+    bad = "[routes.bad]\nexec = ['sh', '-c', 'echo no network >&2; exit 1']\nretry = 1\n"
+    configure(vigil, notices, bad + ladder(again, "route = 'bad'") + later)
+    asks, went_on = vigil.run("asks", "sleep", "1000"), vigil.run("went-on", "sleep", "1000")
+    for session in (asks, went_on):
+        say(vigil, session["launch"], ASKS)
+    wait_for(lambda: {said["session"] for _, said in read_notices(notices)} == {"asks", "went-on"}, 20, "both notices")
+    say(vigil, went_on["launch"], GOES_ON)
+    wait_for(lambda: len(vigil.client.incidents()) == 1, 10, "one of them to be over, of which nobody is told yet")
+
+    for name in ("asks", "went-on"):
+        vigil.ok("rm", name)
+    wait_for(lambda: "sending" not in all_states(vigil), 10, "what was on its way to arrive")
+    before = len(read_notices(notices))
+    found = {one["session"]: vigil.json("incidents", one["id"]) for one in vigil.client.incidents(everything=True)}
+    vigil.kill_daemon()
+    vigil.start()
+    late = vigil.run("late", "sleep", "1000")
+    kill(late["server_pid"], signal.SIGKILL)
+    wait_for(lambda: len(read_notices(notices)) > before, 20, "the notice of another, later")
+    over_at = at(found["went-on"]["resolved_at"]) + SAME_S + 1
+    wait_for(lambda: time.time() > over_at + LATE_S + 1, 30, "the all-clear that would have come")
+
+    assert found["asks"]["resolution"] == "asks was removed"
+    assert [line["data"] for line in found["asks"]["timeline"] if line["what"] == "resolved"] == [
+        {"resolution": "asks was removed"}
+    ]
+    assert found["went-on"]["resolution"] == "went-on is running"
+    assert {said["session"] for _, said in read_notices(notices)[before:]} == {"late"}
+    assert all_states(vigil) <= {"sent", "cancelled"}
+
+
+def all_states(vigil: Instance) -> set[str]:
+    return {notice["state"] for one in vigil.client.incidents(everything=True) for notice in one["notices"]}
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -127,11 +163,40 @@ if first:
         return [notice["state"] for notice in one["notices"]] == ["sent"] * count
 
     wait_for(lambda: settled(3), 60, "every step of the ladder", lambda: vigil.client.incidents(everything=True))
-    vigil.ok("rm", "a")
+    say(vigil, vigil.get("a")["launch"], GOES_ON)
     wait_for(lambda: settled(4), 60, "the all-clear", lambda: vigil.client.incidents(everything=True))
     times = Counter(said["notice"] for _, said in read_notices(notices))
     assert set(times.values()) == ({1} if when == "before" else {2})
     assert [said["event"] for _, said in read_notices(notices)][-1] == "resolved"
+
+
+def test_a_daemon_that_is_killed_between_an_incident_and_each_of_its_notices_sends_each_once(
+    vigil: Instance, tmp_path: Path
+) -> None:
+    notices = tmp_path / "notices"
+    configure(vigil, notices, ladder(*(f"route = 'script', after = '{after_s}s'" for after_s in (2, 4, 6))))
+    incident = asking(vigil)
+    opened_at = at(incident["opened_at"])
+    for step, after_s in enumerate((2, 4, 6)):
+        wait_for(lambda: fates(vigil) == ["sent"] * step, 10, "what was sent to be on record", lambda: fates(vigil))  # noqa: B023
+        vigil.kill_daemon()
+        assert len(read_notices(notices)) == step
+        wait_for(lambda: time.time() > opened_at + after_s, 10, "the next step to be due")  # noqa: B023
+        vigil.start()
+        wait_for(lambda: len(read_notices(notices)) == step + 1, 10, "it to be told at the start")  # noqa: B023
+    wait_for(lambda: fates(vigil) == ["sent"] * 3, 10, "all of it to be on record")
+
+    say(vigil, vigil.get("a")["launch"], GOES_ON)
+    over = wait_for(lambda: (one := vigil.json("incidents", incident["id"]))["resolved_at"] and one, 10, "it to be over")
+    vigil.kill_daemon()
+    wait_for(lambda: time.time() > at(over["resolved_at"]) + SAME_S + 1, 30, "the all-clear to be due")
+    vigil.start()
+    wait_for(lambda: len(read_notices(notices)) == 4, 10, "the all-clear")
+    assert heard(notices) == [(event, "needs-input") for event in ("opened", "reminder", "reminder", "resolved")]
+
+
+def fates(vigil: Instance) -> list[str]:
+    return [notice["state"] for one in vigil.client.incidents(everything=True) for notice in one["notices"]]
 
 
 def test_a_route_that_fails_for_ever_is_tried_with_growing_pauses_and_then_told_of_by_the_other(

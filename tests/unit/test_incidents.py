@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from tests.unit.builders import ALWAYS, SITUATIONS, Stage, fleet, running
 from tests.unit.incidents import HOLDS, OVER, come_back, die, last_told, only_incident, open_keys, told, waits
 from vigil.core.effects import Effect, Tell
-from vigil.core.escalate import SEVERITY, Ladder, Step, Telling, due_notices, next_at
+from vigil.core.escalate import SEVERITY, Ladder, Step, Telling, due_notices, is_settled, next_at
 from vigil.core.events import Acked, Condition, Notified
 from vigil.core.incident import Incident, IncidentKind, Notice
 from vigil.core.incidents import MARGIN_S, REMEMBERED_S, SAME_S, host_incident, key_of
+
+OPS = Telling((Ladder((Step("ops"),)),))
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -161,29 +163,28 @@ def test_an_incident_from_the_future_counts_from_now_for_a_new_daemon() -> None:
 
 def test_a_condition_that_flaps_every_five_seconds_for_an_hour_is_one_incident_with_a_count() -> None:
     stage, asked = running(), []
-    for _ in range(360):
+    for _ in range(720):
         asked += waits(stage, True)
-        stage.now += 5
+        stage.now += 2.5
         asked += waits(stage, False)
-        stage.now += 5
+        stage.now += 2.5
 
     assert len({incident.id for incident in told(asked)}) == 1
-    assert (last_told(asked).count, last_told(asked).reopened) == (360, 359)
+    assert (last_told(asked).count, last_told(asked).reopened) == (720, 719)
     assert [notice.event for notice in walk(told(asked))] == ["opened", "resolved"]
 
 
 def walk(versions: list[Incident]) -> list[Notice]:
     """Live through the versions of one incident, by a ladder that tells at once; return what was told, all of it delivered."""
-    telling = Telling((Ladder((Step("ops"),)),))
     notices: list[Notice] = []
     for version, later in zip(versions, [*versions[1:], None], strict=True):
         now: float | None = max(version.opened_at, version.reopened_at or 0.0, version.resolved_at or 0.0)
         until = 1e12 if later is None else max(later.reopened_at or 0.0, later.resolved_at or 0.0)
         while now is not None and now < until:
             seen = replace(version, notices=tuple(notices))
-            due = due_notices(seen, telling, now)
+            due = due_notices(seen, OPS, now)
             notices += [Notice(one.notice_id, one.route, "sent", now, event=one.event) for one in due]
-            now = next_at(replace(version, notices=tuple(notices)), telling, now)
+            now = next_at(replace(version, notices=tuple(notices)), OPS, now)
     return notices
 
 
@@ -249,6 +250,25 @@ def test_an_incident_of_a_removed_session_is_over_for_that_reason_and_at_once() 
 
     assert (over.resolution, over.over_at) == ("alpha was removed", over.resolved_at)
     assert open_keys(stage) == []
+    knows = replace(over, notices=(Notice(f"{over.id}/0/0", "ops", "sent", stage.now),))
+    assert (due_notices(knows, OPS, stage.now + 1e6), next_at(knows, OPS, stage.now), is_settled(knows)) == ([], None, True)
+
+
+def test_what_was_over_just_before_its_session_was_removed_is_not_called_over_after_it() -> None:
+    stage = running()
+    first = last_told(waits(stage, True))
+    stage.tell(Notified(first.id, Notice(f"{first.id}/0/0", "ops", "sent", stage.now)))
+    over = last_told(waits(stage, False))
+    assert next_at(over, OPS, stage.now) == over.over_at
+
+    stage.ask("rm")
+    hushed = last_told(stage.end())
+
+    assert (hushed.id, hushed.resolution) == (over.id, over.resolution)
+    assert due_notices(hushed, OPS, stage.now + 1e6) == []
+    late = Notice(f"{first.id}/resolved/ops", "ops", "retrying", stage.now, event="resolved", retry_at=stage.now + 5)
+    stage.tell(Notified(first.id, late))  # it was on its way when the session was removed, and failed
+    assert stage.machine._book.find_incident(first.id).notices[-1].state == "cancelled"  # type: ignore[union-attr]
 
 
 # A person knows

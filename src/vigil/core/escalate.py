@@ -170,7 +170,7 @@ def _step_id(incident: Incident, index: int) -> str:
 
 
 def _all_clears(incident: Incident, now: float) -> list[Due]:
-    if incident.resolved_at is None or now < (incident.over_at or incident.resolved_at):
+    if incident.resolved_at is None or incident.hushed or now < (incident.over_at or incident.resolved_at):
         return []
     recorded = {notice.id for notice in incident.notices}
     due = [Due(f"{incident.id}{OVER}{route}", route, "resolved", incident) for route in sorted(_told(incident))]
@@ -199,6 +199,7 @@ def _waiting(incident: Incident) -> list[Notice]:
         notice
         for notice in incident.notices
         if notice.state == RETRYING
+        and not incident.hushed
         and (incident.resolved_at is None or OVER in notice.id)
         and not _is_overtaken(notice, incident)
     ]
@@ -256,7 +257,7 @@ def _coming(incident: Incident, telling: Telling, now: float) -> list[float]:
         return []
     moments = [notice.retry_at or 0.0 for notice in _waiting(incident)]
     if over:
-        moments += [incident.over_at] if incident.over_at is not None and _told(incident) else []
+        moments += [incident.over_at] if incident.over_at is not None and _told(incident) and not incident.hushed else []
     else:
         moments += [incident.again_at] if incident.again_at is not None and _told(incident) else []
         for index, step in enumerate(steps_of(incident, telling)):
@@ -268,6 +269,8 @@ def _coming(incident: Incident, telling: Telling, now: float) -> list[float]:
 
 def is_settled(incident: Incident) -> bool:
     """Say whether nothing more is to be told of an incident that is over: whoever was told of it heard that it is."""
+    if incident.hushed:
+        return True
     cleared = {notice.route for notice in incident.notices if OVER in notice.id}
     return not any(notice.state in OPEN for notice in incident.notices) and _told(incident) <= cleared
 
@@ -275,5 +278,5 @@ def is_settled(incident: Incident) -> bool:
 def is_wanted(due: Due, incident: Incident) -> bool:
     """Say whether a notice still says how things are, by the newest version of its incident."""
     if due.event == "resolved":
-        return incident.resolved_at is not None
+        return incident.resolved_at is not None and not incident.hushed
     return incident.resolved_at is None and incident.acked_at is None

@@ -91,3 +91,4 @@ class Incident:
     reactions: tuple[Reacted, ...] = ()
     spent: int = 0  # reactions to those of the same before it
     reminders: int = 0  # so often it was decided to tell of it again, beside its ladder
+    hushed: bool = False  # its session was removed: nobody is told of it any more, not even that it is over

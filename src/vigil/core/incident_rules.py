@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from vigil.core import mass
 from vigil.core.effects import SetTimer
+from vigil.core.escalate import is_settled
 from vigil.core.incident import IncidentKind
-from vigil.core.incidents import key_of, open_incident, resolve
+from vigil.core.incidents import hush, key_of, open_incident, resolve
 from vigil.core.model import ALIVE, After, Axis, Cause, Session, State
 from vigil.core.restart import HELD
 
@@ -93,7 +94,7 @@ def follow(book: Book, session: Session, now: float) -> None:
             if key in book.incidents and not _holds_of_sibling(book, rule, session):
                 removed = session.after is After.REMOVE
                 words = f"{session.name} {'was removed' if removed else f'is {session.state}'}"
-                resolve(book, key, words, now, final=removed)
+                resolve(book, key, words, now, final=removed, hushed=removed)
         elif key not in book.incidents and not _is_folded(book, rule, session):
             if rule.folded_into is IncidentKind.MASS_DEATH and (settles_at := mass.settles_at(book, session)) > now:
                 book.do(SetTimer(session.id, "incidents", settles_at))
@@ -109,11 +110,15 @@ def subject_of(rule: Rule, session: Session) -> str:
 
 def _holds_of_sibling(book: Book, rule: Rule, session: Session) -> bool:
     """Say whether another one keeps an incident open that they have in common."""
+    return any(map(rule.holds, _siblings(book, rule, session)))
+
+
+def _siblings(book: Book, rule: Rule, session: Session) -> list[Session]:
+    """Return the others whose incident it would be too."""
     common = rule.of(session)
     if common is None:
-        return False
-    others = (other for other in book.sessions.values() if other.id != session.id and rule.of(other) == common)
-    return any(map(rule.holds, others))
+        return []
+    return [other for other in book.sessions.values() if other.id != session.id and rule.of(other) == common]
 
 
 def _is_folded(book: Book, rule: Rule, session: Session) -> bool:
@@ -125,9 +130,15 @@ def _is_folded(book: Book, rule: Rule, session: Session) -> bool:
 
 
 def forget(book: Book, session: Session, now: float) -> None:
-    """Resolve what is open of a session that is removed; what it has in common with others, once none of them keeps it open."""
+    """Resolve what is open of a session that is removed; what it has in common with others, once none of them keeps it open.
+
+    Nobody is told anything of it from now on: whoever removed it knows, and the reason is on the timeline.
+    """
     common = {key_of(rule.kind, subject_of(rule, session)): rule for rule in RULES}
     for key, incident in list(book.incidents.items()):
         kept = key in common and _holds_of_sibling(book, common[key], session)
         if (incident.session_id == session.id or key in common) and not kept:
-            resolve(book, key, f"{session.name} was removed", now, final=True)
+            resolve(book, key, f"{session.name} was removed", now, final=True, hushed=True)
+    own = {key for key, rule in common.items() if not _siblings(book, rule, session)}
+    for incident in [one for one in book.resolved.values() if one.key in own and not is_settled(one)]:
+        hush(book, incident)  # its all-clear would come after the removal

@@ -27,6 +27,7 @@ SAME_S = 10.0
 LONGEST_SAME_S = 600.0
 REMEMBERED_S = 3600.0
 MARGIN_S = 1.0  # an all-clear is not sent while the word that it came back may still be on its way
+REMOVED = "its session was removed"
 EVENTS = frozenset({IncidentKind.MASS_DEATH})  # something that happened at a moment: the next one is another one
 
 
@@ -141,8 +142,8 @@ def remind(book: Book, key: str, why: str) -> None:
         book.do(Tell(book.incidents[key]))
 
 
-def resolve(book: Book, key: str, resolution: str, now: float, final: bool = False) -> None:
-    """Resolve an open incident: its condition is over; one that cannot come back is so for good."""
+def resolve(book: Book, key: str, resolution: str, now: float, final: bool = False, hushed: bool = False) -> None:
+    """Resolve an open incident: its condition is over; one that cannot come back is so for good, and hushed without a word."""
     before = book.incidents[key]
     resolved_at = max(now, before.opened_at)
     final = final or before.kind in EVENTS
@@ -152,10 +153,18 @@ def resolve(book: Book, key: str, resolution: str, now: float, final: bool = Fal
         resolution=resolution,
         over_at=resolved_at if final else resolved_at + same_s(before) + MARGIN_S,
         notices=tuple(cancelled(notice, "it is over") for notice in before.notices),
+        hushed=hushed,
     )
     book.keep_incident(incident)
     log(book, now, incident, "incident.resolved", resolution=resolution)
     book.do(Tell(incident))
+
+
+def hush(book: Book, incident: Incident) -> None:
+    """Let nobody hear that an incident is over: its session was removed before that was told."""
+    notices = tuple(cancelled(notice, REMOVED) for notice in incident.notices)
+    book.keep_incident(replace(incident, hushed=True, over_at=incident.resolved_at, notices=notices))
+    book.do(Tell(book.resolved[incident.id]))
 
 
 def take_up(book: Book, now: float) -> None:

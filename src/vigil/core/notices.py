@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vigil.core.effects import Tell
 from vigil.core.events import Acked, Notified, Reached
 from vigil.core.incident import Incident, IncidentKind, Notice
-from vigil.core.incidents import key_of, log, open_incident, resolve
+from vigil.core.incidents import REMOVED, key_of, log, open_incident, resolve
 from vigil.core.outbox import GIVEN_UP, SENDING, SENT, cancelled, uncancelled
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def _overtaken(other: Notice, notice: Notice) -> Notice:
 
 
 def _why_unwanted(incident: Incident, notice: Notice) -> str | None:
+    if incident.hushed:
+        return REMOVED
     if notice.event == "resolved":
         return None if incident.resolved_at is not None else "it came back"
     if incident.resolved_at is not None:

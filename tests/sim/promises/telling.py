@@ -209,6 +209,9 @@ class OneIncident(Promise):
             return
         if due.event == "resolved":
             self.demand(incident.resolved_at is not None, f"{incident.key} is called over, and is not")
+            own = incident.key.startswith(f"{incident.session_id}/")
+            gone = own and incident.session_id not in self.world.store.sessions
+            self.demand(not gone, f"{incident.key} is called over after its session was removed")
             slot = -1
         elif due.event == "again":
             held_s = now - (incident.reopened_at or now)
