@@ -21,6 +21,7 @@ from vigil.core import (
     doing,
     doubting,
     escalate,
+    folding,
     incident_rules,
     incidents,
     intents,
@@ -29,6 +30,7 @@ from vigil.core import (
     machine,
     outbox,
     pulses,
+    quiet,
     restart,
     shifts,
     teams,
@@ -36,7 +38,6 @@ from vigil.core import (
     wake,
 )
 from vigil.core.events import (
-    Acked,
     Adopted,
     Applied,
     Condition,
@@ -74,7 +75,7 @@ NOT_YET = {Cause.STALLED}
 # A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; a
 # configuration without reactions, what people type to try a route, and memory; a reaper that does nothing breaks no promise,
 # and nobody loses the store there, or adopts anything. Who hangs is simulated in test_silences.
-UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent, Weighed, Reached, Configured, ReactionEnded, Acked}
+UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent, Weighed, Reached, Configured, ReactionEnded}
 UNTOLD |= {Sighted, Recovered, Adopted}
 UNTOLD |= {WatchdogsSet, Measured, Diagnosed, Stepped}
 UNASKED = ("archive", "release")
@@ -248,6 +249,26 @@ def _notices() -> Iterator[Mutant]:
     yield Mutant("pauses", "pauses shrink", _swap(outbox, "FACTOR", 0.5), "disk")
     for_days = _both(_swap(incidents, "SAME_S", 1e5), _swap(incidents, "LONGEST_SAME_S", 1e5))
     yield Mutant("flaps", "what comes back after hours is the same", for_days, "people")
+    yield from _telling()
+
+
+def _telling() -> Iterator[Mutant]:
+    """Who is told when: by the ladder, not in quiet hours, not who knows of it, and of a storm in one piece."""
+    never = _swap(escalate, "_repeat_at", lambda step, base, now: 0 if now >= base + step.after_s else -1)
+    yield Mutant("ladder", "nobody is reminded", never, "tmux")
+    early = _swap(escalate, "_moment", lambda step, base, number: base + number * (step.repeat_s or 0.0))
+    yield Mutant("ladder", "every step is at once", early, "people")
+    yield Mutant("ladder", "nobody hears that it is over", _swap(escalate, "_all_clears", lambda _incident, _now: []), "tmux")
+    yield Mutant("quiet", "nothing is urgent", _swap(quiet, "ALWAYS", frozenset()), "tmux")
+    yield Mutant("quiet", "everything passes", _swap(quiet, "ALWAYS", frozenset(Severity)), "tmux")
+    yield Mutant("quiet", "it never ends", _swap(quiet, "_end", lambda _rule, at: at + 3600.0), "people")
+    yield Mutant("folding", "a storm is a hundred notices", _swap(folding, "STORM", 1000), "many")
+    yield Mutant("folding", "a storm never calms", _both(*_calms_never()), "many")
+    yield Mutant("folding", "a route gathers for a minute", _swap(folding, "GATHER_S", 60.0), "tmux")
+
+
+def _calms_never() -> tuple[Callable[[], Any], Callable[[], Any]]:
+    return _swap(folding, "STORM_S", 600.0), _swap(folding, "STORM_QUIET_S", 600.0)
 
 
 def _handlers() -> Iterator[Mutant]:

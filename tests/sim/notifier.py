@@ -1,14 +1,17 @@
-"""The simulated way to a human: the real ladder says what is due, routes of ours carry it, or fail to."""
+"""The simulated way to a human: the real ladder says what is due, routes of ours gather and carry it, or fail to."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import deque
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from vigil.core import folding
 from vigil.core.escalate import Due, Ladder, Step, Telling, due_notices, is_wanted, next_at
 from vigil.core.events import Notified
 from vigil.core.incident import Incident, Notice, Severity
 from vigil.core.outbox import CANCELLED, SENDING, SENT, Attempt, Patience, begun, fate_of
+from vigil.core.quiet import Quiet
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -21,6 +24,25 @@ LADDERS = (
 TELLING = Telling(LADDERS, routes=("phone", "desk"))
 PATIENCE = Patience(attempts=5, pause_s=10.0)
 DELIVERY_S = 0.2
+MOMENT_S = 1e-6
+NIGHTS = 0.4  # of all worlds have quiet hours
+
+Handed = tuple[float, Due, Notice]
+
+
+@dataclass(frozen=True)
+class Night:
+    """Quiet hours of a world."""
+
+    from_s: float
+    to_s: float
+    offset_s: float
+    passes: frozenset[Severity]
+
+    @property
+    def rule(self) -> Quiet:
+        """What the ladder knows of them."""
+        return Quiet(self.from_s, self.to_s, self.passes, lambda _at: self.offset_s)
 
 
 class Notifier:
@@ -29,12 +51,24 @@ class Notifier:
     def __init__(self, world: World) -> None:
         self._world = world
         self.down = False  # a matter of the route, so it outlives the daemon
+        self.night = self._draw_night()
+        self._telling = TELLING if self.night is None else replace(TELLING, quiet=(self.night.rule,))
         self._forget()
+
+    def _draw_night(self) -> Night | None:
+        chances = self._world.chances("night")
+        if chances.random() >= NIGHTS:
+            return None
+        from_s, to_s = chances.choice(((79200.0, 25200.0), (0.0, 21600.0), (50400.0, 54000.0)))
+        passes = chances.choice((frozenset(), frozenset({Severity.URGENT}), frozenset({Severity.ACTION})))
+        return Night(from_s, to_s, chances.choice((0.0, 7200.0, -18000.0)), passes)
 
     def _forget(self) -> None:
         self._known: dict[str, Incident] = {}
         self._handed: dict[str, dict[str, Notice]] = {}
         self._alarm: dict[str, float] = {}
+        self._waiting: dict[str, deque[Handed]] = {}  # by route
+        self._busy: set[str] = set()
 
     def begin(self) -> None:
         """A new daemon knows what is stored and nothing else."""
@@ -71,7 +105,7 @@ class Notifier:
     def _plan(self, incident_id: str) -> None:
         world = self._world
         now = world.daemon.clock()
-        coming = next_at(self._seen(incident_id), TELLING, now)
+        coming = next_at(self._seen(incident_id), self._telling, now)
         if coming is None:
             self._alarm.pop(incident_id, None)
         elif self._alarm.get(incident_id) != coming:
@@ -84,19 +118,48 @@ class Notifier:
         del self._alarm[incident_id]
         world = self._world
         now = world.daemon.clock()
-        for due in due_notices(self._seen(incident_id), TELLING, now):
+        for due in due_notices(self._seen(incident_id), self._telling, now):
             notice = begun(due.before or Notice(due.notice_id, due.route, SENDING, now, event=due.event, attempts=0), now)
             self._handed.setdefault(incident_id, {})[due.notice_id] = replace(notice, state=SENT)
             world.promises.handed_out(due, now)
-            world.daemon.later(0.0, self._begin, due, notice)
+            self._waiting.setdefault(due.route, deque()).append((world.engine.now, due, notice))
+            self._gather(due.route)
         self._plan(incident_id)
 
-    def _begin(self, due: Due, notice: Notice) -> None:
+    def _gather(self, route: str) -> None:
+        """Wait for what comes with a notice, then begin: with one, or with all of a storm."""
+        waiting, world = self._waiting[route], self._world
+        if not waiting or route in self._busy:
+            return
+        left_s = folding.gathered_at(waiting[0][0], waiting[-1][0], len(waiting)) - world.engine.now
+        if left_s > MOMENT_S:
+            world.daemon.later(left_s, self._gather, route)
+            return
+        self._busy.add(route)
+        batch = [waiting.popleft() for _ in range(folding.together(len(waiting)))]
+        world.promises.begun(route, [due for _, due, _ in batch])
+        self._begin(route, batch)
+
+    def _begin(self, route: str, batch: list[Handed]) -> None:
         """Write down what is about to be sent, unless nobody needs it any more; that may wait behind others."""
-        world, wanted, life = self._world, is_wanted(due, self._known[due.incident.id]), self._world.daemon.life
-        world.daemon.feed(Notified(due.incident.id, notice if wanted else replace(notice, state=CANCELLED)))
-        if wanted and life == world.daemon.life:
-            world.daemon.later(DELIVERY_S, self._deliver, due, notice)
+        world, life, sent = self._world, self._world.daemon.life, []
+        for _, due, notice in batch:
+            wanted = is_wanted(due, self._known[due.incident.id])
+            world.daemon.feed(Notified(due.incident.id, notice if wanted else replace(notice, state=CANCELLED)))
+            if life != world.daemon.life:
+                return
+            if wanted:
+                sent.append((due, notice))
+        world.daemon.later(DELIVERY_S, self._deliver_all, route, sent)
+
+    def _deliver_all(self, route: str, sent: list[tuple[Due, Notice]]) -> None:
+        life = self._world.daemon.life
+        for due, notice in sent:
+            self._deliver(due, notice)
+            if life != self._world.daemon.life:
+                return
+        self._busy.discard(route)
+        self._gather(route)
 
     def _deliver(self, due: Due, notice: Notice) -> None:
         world = self._world
@@ -106,6 +169,7 @@ class Notifier:
         world.say("notice", due.event, due.route, due.incident.key, fate.state)
         if attempt.ok:
             world.promises.delivered(due)
+            world.people.was_told(due)
         world.daemon.feed(Notified(due.incident.id, fate))
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from tests.sim.manifests import WORKSPACE
-from vigil.core.events import Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
+from vigil.core.escalate import Due
+from vigil.core.events import Acked, Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
 from vigil.core.model import After, DoubtKind, RestartPolicy, RestartWhen, RuntimeKind, Session, Spec, State
 from vigil.core.roles import Manifest, Role, RoleSpec
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from tests.sim.world import World
 
 AGAIN_S = 60.0
+ACKS = 0.2  # of the notices that somebody reads
+LONGEST_ACK_S = 5400.0
 OVER = (State.STOPPED, State.FAILED, State.SUCCEEDED)
 
 
@@ -33,6 +36,7 @@ class People:
         self.manifest = Manifest(WORKSPACE, ())  # the file, as it was saved last
         self.worst: dict[tuple[str, str], str] = {}  # what somebody will type at a moment of a session
 
+        self.acks: dict[str, float] = {}  # the incidents that somebody said they know of, and when
         self.comes: dict[str, float] = {}  # who attaches to a session when policy is about to end it, and for how long
 
     def declare(self, name: str) -> None:
@@ -115,6 +119,26 @@ class People:
 
     def _team(self, team: str) -> list[Role]:
         return [role for role in self._world.daemon.roles.values() if role.spec.team == team]
+
+    def was_told(self, due: Due) -> None:
+        """Somebody has read a notice, and may say that they know of it, soon or late."""
+        chances = self._world.chances(f"ack-{due.incident.id}")
+        if due.event != "resolved" and chances.random() < ACKS:
+            self._world.engine.after(LONGEST_ACK_S * chances.random() ** 3, self.ack, due.incident.id)
+
+    def ack(self, incident_id: str) -> None:
+        """Somebody says that they know of an incident; who gets no answer tries again."""
+        world = self._world
+        known = world.store.incidents.get(incident_id)
+        if known is None or known.resolved_at is not None or incident_id in self.acks:
+            return
+        if not world.daemon.hears or world.daemon.has_backlog or not world.store.is_well:
+            world.engine.after(AGAIN_S, self.ack, incident_id)
+            return
+        life = world.daemon.life
+        world.daemon.feed(Acked(incident_id, "bob"))
+        if life == world.daemon.life:  # else there was no answer
+            self.acks[incident_id] = world.engine.now
 
     def revive(self, session_id: str) -> None:
         """Somebody has a look, and starts what is not running."""

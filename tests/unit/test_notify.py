@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from vigil.core.escalate import Due
+from vigil.core.folding import STORM
 from vigil.core.incident import Incident, IncidentKind, Severity
 from vigil.notify import Delivery, ExecRoute, Route, Workers, message_of, summary_of
 from vigil.notify.message import PLAIN, SHOWN
-from vigil.notify.workers import QUEUE_NOTICES, STORM
+from vigil.notify.workers import QUEUE_NOTICES
 
 PATIENT_S = 30.0  # nothing here needs as long
 

@@ -1,6 +1,7 @@
 """Workers: a thread and a queue for each route, so that a dead route never holds up another (P6).
 
-A worker gathers for a moment before it delivers: what comes in a storm is one summary and not a hundred notices.
+A worker gathers for a moment before it delivers: what comes in a storm is one summary and not a hundred notices
+(core/folding.py).
 """
 
 from __future__ import annotations
@@ -11,15 +12,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from vigil.core.escalate import Due
+from vigil.core.folding import gathered_at, together
 from vigil.notify.contract import WHY_CHARACTERS, Delivery, Route
 from vigil.notify.message import message_of, summary_of
 from vigil.text import one_line
 
 QUEUE_NOTICES = 10_000
-GATHER_S = 0.25  # after the first of them; in a storm as long as more come, but not for ever
-STORM = 5  # so many waiting at once are a storm
-STORM_QUIET_S = 0.5
-STORM_S = 3.0
 
 Compose = Callable[[Sequence[Due]], bytes]
 
@@ -174,14 +172,7 @@ class _Worker:
                 self._changed.wait()
             while self._waiting and not self._finishing and (left_s := self._gather_until() - time.monotonic()) > 0:
                 self._changed.wait(left_s)
-            if len(self._waiting) < STORM:
-                return [self._waiting.popleft()[1]] if self._waiting else []
-            dues = [due for _, due in self._waiting]
-            self._waiting.clear()
-            return dues
+            return [self._waiting.popleft()[1] for _ in range(together(len(self._waiting)))]
 
     def _gather_until(self) -> float:
-        first, last = self._waiting[0][0], self._waiting[-1][0]
-        if len(self._waiting) < STORM:
-            return first + GATHER_S
-        return min(first + STORM_S, max(first + GATHER_S, last + STORM_QUIET_S))
+        return gathered_at(self._waiting[0][0], self._waiting[-1][0], len(self._waiting))

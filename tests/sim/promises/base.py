@@ -14,6 +14,7 @@ MOMENTS = (
     "ending",  # a launch is about to be ended
     "signalled",  # a process is about to be signalled
     "handed_out",  # a notice goes to its route
+    "begun",  # a route begins to deliver what it gathered
     "delivered",  # and has reached a human
     "hears",  # what an agent said of itself reaches the daemon
     "purged",  # the files of a session are gone

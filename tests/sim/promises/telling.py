@@ -10,7 +10,7 @@ from tests.sim.promises.base import Broken, Promise
 from vigil.core.effects import Effect, Persist, Tell
 from vigil.core.escalate import Due
 from vigil.core.events import Event, Hooked
-from vigil.core.incident import Incident, IncidentKind
+from vigil.core.incident import Incident, IncidentKind, Severity
 from vigil.core.model import ALIVE, Axis, Cause, DoubtKind, Session, State
 from vigil.core.said import Hook
 
@@ -49,8 +49,13 @@ class OnTime(Promise):
     def handed_out(self, due: Due, now: float) -> None:
         if due.event == "opened" and due.notice_id.endswith("/0/0") and due.before is None:
             (now, deaf_s), (known_at, deaf_before_s) = self._now(), self._told.get(due.incident.id, self._now())
-            late_s = now - known_at - (deaf_s - deaf_before_s)
+            late_s = now - known_at - (deaf_s - deaf_before_s) - self._quiet_s(due.incident, known_at, now)
             self.demand(late_s <= 1.0, f"{due.incident.key} is told {late_s:.1f} s late")
+
+    def _quiet_s(self, incident: Incident, known_at: float, now: float) -> float:
+        """What can wait waits until quiet hours are over; when that is, another promise knows."""
+        quiet = self.world.notifier.night is not None and incident.severity is not Severity.URGENT
+        return now - known_at if quiet else 0.0
 
 
 class OneIncident(Promise):
@@ -150,7 +155,9 @@ class OneIncident(Promise):
         over_at = self._over_at.get(incident.id, now)  # it may have been known before it could be written
         heard_s = over_at - opened_at - self.world.deafness.since(opened_at, over_at)
         told = (incident.id, "phone") in self._told or "phone" in incident.about
-        waited = incident.kind in self.ACTION and heard_s > 960.0
+        waited = (
+            incident.kind in self.ACTION and heard_s > 960.0 and incident.acked_at is None and self.world.notifier.night is None
+        )
         self.demand(told or not waited, f"{incident.key} waited {heard_s:.0f} s, and nobody was called")
 
     def _check_down(self, session: Session) -> None:
