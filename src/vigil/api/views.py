@@ -18,6 +18,7 @@ from vigil.core.said import What
 from vigil.core.wake import Found
 from vigil.core.waking import look_at_conversation
 from vigil.moments import rfc3339
+from vigil.notify.message import fields_of
 from vigil.redact import redact_command
 from vigil.store.store import StoredEvent
 
@@ -194,20 +195,8 @@ def recent_view(one: Recent) -> dict[str, Any]:
 
 
 def incident_view(incident: Incident) -> dict[str, Any]:
-    """Return one incident."""
-    return {
-        "id": incident.id,
-        "key": incident.key,
-        "kind": incident.kind.value,
-        "severity": incident.severity.value,
-        "session": incident.session,
-        "opened_at": rfc3339(incident.opened_at),
-        "count": incident.count,
-        "acked_at": rfc3339(incident.acked_at),
-        "resolved_at": rfc3339(incident.resolved_at),
-        "why": incident.why,
-        "resolution": incident.resolution,
-        "deaths": list(incident.deaths),
+    """Return one incident: what a notice says of it, and the notices."""
+    return fields_of(incident) | {
         "notices": [
             {
                 "id": notice.id,

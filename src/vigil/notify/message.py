@@ -30,7 +30,7 @@ EVENTS = {"opened": "", "reminder": "still: ", "again": "again: ", "escalated": 
 
 def message_of(due: Due, details: Mapping[str, Any] | None = None) -> bytes:
     """Return the incident with the fields of `vigil incidents`, and which notice of it this is; None is without details."""
-    said = {"notice": due.notice_id, "event": due.event, "route": due.route, **_incident(due.incident, details is not None)}
+    said = {"notice": due.notice_id, "event": due.event, "route": due.route, **fields_of(due.incident, details is not None)}
     if details is not None:
         said["details"] = dict(details)
     return _json(said)
@@ -51,7 +51,7 @@ def summary_of(dues: Sequence[Due], details: bool = False) -> bytes:
             "count": len(dues),
             "kinds": dict(kinds.most_common()),
             "why": f"{len(dues)} notices at once: " + ", ".join(f"{n} {kind}" for kind, n in kinds.most_common()),
-            "incidents": [{"event": due.event, **_incident(due.incident, details)} for due in dues[:SHOWN]],
+            "incidents": [{"event": due.event, **fields_of(due.incident, details)} for due in dues[:SHOWN]],
             "notices": ids,
         }
     )
@@ -65,7 +65,7 @@ def trial_of(route: str, now: float) -> bytes:
 
 def reaction_of(incident: Incident, number: int) -> bytes:
     """Return what a command that reacts to an incident is given: it runs here, so nothing is left out."""
-    said = {"notice": f"{incident.id}/reaction/{number}", "event": "reaction", **_incident(incident, True)}
+    said = {"notice": f"{incident.id}/reaction/{number}", "event": "reaction", **fields_of(incident, True)}
     return _json(said | {"details": {"evidence": [f"{one.text} ({one.source})" for one in incident.evidence]}})
 
 
@@ -101,7 +101,8 @@ def _words(said: Mapping[str, Any]) -> str:
     return f"over: {said['resolution']}" if said.get("resolution") else str(said["why"])
 
 
-def _incident(incident: Incident, details: bool) -> dict[str, Any]:
+def fields_of(incident: Incident, details: bool = True) -> dict[str, Any]:
+    """Return what is said of an incident wherever it is told or shown; without details in no words but ours."""
     return {
         "id": incident.id,
         "key": incident.key,
