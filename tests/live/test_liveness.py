@@ -155,14 +155,14 @@ def test_a_probe_that_hangs_is_abandoned_in_time_and_leaves_nothing(vigil: Insta
 
 def test_probes_that_hang_again_and_again_are_an_incident_of_their_own(vigil: Instance, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    gate.touch()
     tmux = tmp_path / "tmux"
-    tmux.write_text(STUBBORN.format(hang=f"test -e {gate} && exec /bin/sleep 987", tmux=shutil.which("tmux")))
+    # All of them, whoever asks: one that was answered would say that we can ask.
+    tmux.write_text(f'#!/bin/sh\ntest -e {gate} && exec /bin/sleep 987\nexec {shutil.which("tmux")} "$@"\n')
     tmux.chmod(0o755)
-    vigil.config.write_text("[reaper]\nenabled = false\n")  # its first sweep would be answered in between
     vigil.run_cli("daemon", "start", env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     for name in ("a", "b"):
         vigil.run(name, "sleep", "1000")
+    gate.touch()
     for name in ("a", "b", "a", "b", "a"):
         vigil.client.logs(name, 10, raw=False)
 
@@ -171,7 +171,7 @@ def test_probes_that_hang_again_and_again_are_an_incident_of_their_own(vigil: In
     gate.unlink()
     vigil.client.logs("b", 10, raw=False)
 
-    assert (incident["kind"], incident["session"]) == ("unhealthy-prober", None)
+    assert (incident["kind"], incident["severity"], incident["session"]) == ("unhealthy-prober", "warning", None)
     wait_for(lambda: not vigil.client.incidents(), 10, "it to be over")
 
 

@@ -1,7 +1,8 @@
 """Commands that ask a server something: a deadline each, one at a time for a server, few at once, and counted.
 
 A command that hangs is abandoned and ended, with all it started; no other waits for it. When several in a row had to be
-abandoned, and not by one server alone, the fault is more likely ours: then the prober says that it is unwell.
+abandoned, and not by one server alone, the fault is more likely ours: then the prober says that it is unwell. Any answer ends
+that, whoever asked for it: who is answered can ask.
 """
 
 from __future__ import annotations
