@@ -96,7 +96,6 @@ PLAINLY_SAID = {"waiting-timer", "throttled", "idle"}  # the others are told apa
 # What cannot be read is in doubt from the first such reading on, and that keeps it already.
 SECOND_LOCKS = {"its process cannot be read", "its tmux server does not answer"}
 QUIET_KINDS = {
-    IncidentKind.STALLED,
     IncidentKind.TAINTED,
     IncidentKind.UNHEALTHY_PROBER,
     IncidentKind.UNDELIVERED,
