@@ -90,11 +90,10 @@ def test_what_is_removed_takes_its_incidents_with_it_and_says_so() -> None:
     before = only_incident(stage)
 
     stage.ask("rm")
-    stage.exit(signal=15)
-    asked = stage.end()
+    asked = [*stage.exit(signal=15), *stage.end()]
 
     (incident,) = told(asked)
-    assert (incident.id, incident.resolution) == (before.id, "alpha was removed")
+    assert (incident.id, incident.resolution, incident.hushed) == (before.id, "alpha was removed", True)
     assert incident.resolved_at == stage.now
     assert (stage.state(), open_keys(stage)) == ("removed", [])
 

@@ -254,6 +254,18 @@ def test_an_incident_of_a_removed_session_is_over_for_that_reason_and_at_once() 
     assert (due_notices(knows, OPS, stage.now + 1e6), next_at(knows, OPS, stage.now), is_settled(knows)) == ([], None, True)
 
 
+def test_what_a_dead_agent_waited_for_is_nobody_elses_matter_when_its_session_is_removed() -> None:
+    stage = running()
+    waits(stage, True)
+    stage.exit(signal=9)
+    assert stage.state() == "failed"
+
+    asked = stage.ask("rm")
+
+    assert told(asked) == []
+    assert stage.log.count("incident.opened") == 1
+
+
 def test_what_was_over_just_before_its_session_was_removed_is_not_called_over_after_it() -> None:
     stage = running()
     first = last_told(waits(stage, True))

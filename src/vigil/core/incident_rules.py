@@ -42,9 +42,14 @@ def _is_down_by_its_server(session: Session) -> bool:
     return session.state in mass.DOWN and death is not None and death.cause is Cause.SERVER_DIED and mass.is_last(session)
 
 
+def _lives(session: Session) -> bool:
+    """Say whether there is an agent: of one that died its last words stay, also while its session is ended."""
+    return session.state in ALIVE and session.launch is not None and session.launch.ended_at is None
+
+
 def _waits_for_a_human(session: Session) -> bool:
     activity = session.axes.get(Axis.ACTIVITY)
-    return session.state in ALIVE and activity is not None and activity.value == "waiting-human"
+    return _lives(session) and activity is not None and activity.value == "waiting-human"
 
 
 def _is_at(session: Session, cause: Cause) -> bool:
@@ -53,7 +58,7 @@ def _is_at(session: Session, cause: Cause) -> bool:
         return True
     wall = session.wall
     met = wall is not None and wall.cause is cause and not wall.over and wall.at > (session.asked_at or 0.0)
-    return met and session.state in ALIVE and session.launch is not None and session.launch.ended_at is None
+    return met and _lives(session)
 
 
 def _wall_of(session: Session) -> str:
@@ -62,7 +67,7 @@ def _wall_of(session: Session) -> str:
 
 
 def _is_stalled(session: Session) -> bool:
-    return session.state in ALIVE and session.stall is not None and session.stall.warned_at is not None
+    return _lives(session) and session.stall is not None and session.stall.warned_at is not None
 
 
 RULES = (

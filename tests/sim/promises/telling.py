@@ -175,7 +175,8 @@ class OneIncident(Promise):
         """A session's incidents say what it is."""
         activity = session.axes.get(Axis.ACTIVITY)
         asks = activity is not None and activity.value == "waiting-human"
-        alive = session.state in (State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING)
+        awake = session.state in (State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING)
+        alive = awake and session.launch is not None and session.launch.ended_at is None
         self._matches(session, IncidentKind.STUCK, session.state is State.STUCK, folded=True)
         self._matches(session, IncidentKind.SATURATED, self._is_saturated(session), of=session.role)
         for kind in (IncidentKind.LIMIT, IncidentKind.AUTH):
