@@ -21,6 +21,7 @@ from vigil.core.restart import HELD
 if TYPE_CHECKING:
     from vigil.core.book import Book
 
+OF_AGENTS = frozenset({IncidentKind.NEEDS_INPUT, IncidentKind.STALLED})
 GIVEN_UP = frozenset({State.FAILED, State.STOPPED, State.SUCCEEDED})  # nothing brings these back by itself
 
 
@@ -42,14 +43,9 @@ def _is_down_by_its_server(session: Session) -> bool:
     return session.state in mass.DOWN and death is not None and death.cause is Cause.SERVER_DIED and mass.is_last(session)
 
 
-def _lives(session: Session) -> bool:
-    """Say whether there is an agent: of one that died its last words stay, also while its session is ended."""
-    return session.state in ALIVE and session.launch is not None and session.launch.ended_at is None
-
-
 def _waits_for_a_human(session: Session) -> bool:
     activity = session.axes.get(Axis.ACTIVITY)
-    return _lives(session) and activity is not None and activity.value == "waiting-human"
+    return session.state in ALIVE and activity is not None and activity.value == "waiting-human"
 
 
 def _is_at(session: Session, cause: Cause) -> bool:
@@ -58,7 +54,7 @@ def _is_at(session: Session, cause: Cause) -> bool:
         return True
     wall = session.wall
     met = wall is not None and wall.cause is cause and not wall.over and wall.at > (session.asked_at or 0.0)
-    return met and _lives(session)
+    return met and session.state in ALIVE and session.launch is not None and session.launch.ended_at is None
 
 
 def _wall_of(session: Session) -> str:
@@ -67,7 +63,7 @@ def _wall_of(session: Session) -> str:
 
 
 def _is_stalled(session: Session) -> bool:
-    return _lives(session) and session.stall is not None and session.stall.warned_at is not None
+    return session.state in ALIVE and session.stall is not None and session.stall.warned_at is not None
 
 
 RULES = (
@@ -100,12 +96,17 @@ def follow(book: Book, session: Session, now: float) -> None:
                 removed = session.after is After.REMOVE
                 words = f"{session.name} {'was removed' if removed else f'is {session.state}'}"
                 resolve(book, key, words, now, final=removed, hushed=removed)
-        elif key not in book.incidents and not _is_folded(book, rule, session):
+        elif key not in book.incidents and not _is_past(rule, session) and not _is_folded(book, rule, session):
             if rule.folded_into is IncidentKind.MASS_DEATH and (settles_at := mass.settles_at(book, session)) > now:
                 book.do(SetTimer(session.id, "incidents", settles_at))
             else:
                 open_incident(book, rule.kind, session, rule.why(session), now, subject_of(rule, session))
     mass.end_incidents(book, session, now)
+
+
+def _is_past(rule: Rule, session: Session) -> bool:
+    """Say whether something begins to hold only because an agent is ended, or was dead before: its last words stay."""
+    return session.state is State.ENDING and rule.kind in OF_AGENTS
 
 
 def subject_of(rule: Rule, session: Session) -> str:

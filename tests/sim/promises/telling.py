@@ -175,13 +175,13 @@ class OneIncident(Promise):
         """A session's incidents say what it is."""
         activity = session.axes.get(Axis.ACTIVITY)
         asks = activity is not None and activity.value == "waiting-human"
-        awake = session.state in (State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING)
-        alive = awake and session.launch is not None and session.launch.ended_at is None
+        alive = session.state in (State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING)
         self._matches(session, IncidentKind.STUCK, session.state is State.STUCK, folded=True)
         self._matches(session, IncidentKind.SATURATED, self._is_saturated(session), of=session.role)
         for kind in (IncidentKind.LIMIT, IncidentKind.AUTH):
             self._matches(session, kind, self._is_at(session, kind), of=session.account or None)
-        self._matches(session, IncidentKind.NEEDS_INPUT, alive and asks)
+        if session.state is not State.ENDING or not asks:  # who is being ended, or was dead before that, asks nobody anew
+            self._matches(session, IncidentKind.NEEDS_INPUT, alive and asks)
 
     def _is_at(self, session: Session, kind: IncidentKind) -> bool:
         """Say whether one of an account waits for such a wall, or has an agent that met one and lives."""
