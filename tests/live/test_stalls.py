@@ -12,25 +12,37 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live.instance import Instance, Json, alive, wait_for
+from tests.live.instance import Instance, alive, wait_for
+from tests.live.silent_agents import (
+    ABOUT,
+    AGENT,
+    BASH,
+    BASH_DONE,
+    BUSY_CHILD,
+    CHILDREN,
+    FED_SOCKET,
+    FOREVER,
+    HOOKS,
+    INIT,
+    PROMPT,
+    RESULT,
+    SILENT_SOCKET,
+    SOON_S,
+    WATCHDOG,
+    hook,
+    outlive,
+    seconds,
+    step,
+    told,
+)
 
-ABOUT = 'about = "one of many"\n'
-AGENT = [sys.executable, "-m", "vigil.fake_agent"]
-WATCHDOG = """
-stall_after = 3
-tool_timeout = 4
-mcp_tool_timeout = 5
-subagent_timeout = 5
-approval_reminder = 2
-stall_repeat_seconds = 3
-liveness_timeout = 4
-"""
 CONFIG = f"""
 [watchdog]
 {WATCHDOG}
@@ -43,43 +55,24 @@ stall_auto_kill = true
 [agents.claude.watchdog]
 stall_auto_kill = true
 """
-SOON_S = 60.0
-OUTLIVED_S = 15.0  # longer than any threshold and two windows
-
-
-def hook(name: str, **more: str) -> str:
-    fields = "".join(f', {key} = "{value}"' for key, value in more.items())
-    return f'[[step]]\nhook = {{ hook_event_name = "{name}"{fields} }}\n'
-
-
-def step(act: str) -> str:
-    return f"[[step]]\n{act}\n"
-
-
-PROMPT = hook("UserPromptSubmit", prompt="x")
-BASH = hook("PreToolUse", tool_name="Bash", tool_use_id="t1")
-BASH_DONE = hook("PostToolUse", tool_name="Bash", tool_use_id="t1")
-FOREVER = step('wait = "forever"')
-SILENT_SOCKET = step("listen = 1") + step("connect = {}")
-FED_SOCKET = step("listen = 1") + step('connect = { send = "x", every = 0.2 }')
 DEAF_TO_INT = step('ignore = ["INT"]')
-RESULT = step('event = { type = "system", subtype = "init", session_id = "c1", model = "m" }') + step(
-    'event = { type = "result", subtype = "success", is_error = false, session_id = "c1", num_turns = 1, result = "done" }'
-)
-CHILDREN = step('child = { argv = ["sleep", "600"], count = 12 }') + step("wait = 3")
 POLITE = step('handle = { signal = "INT", exit = 0 }')
 UNTIL = "until = ${until}"
+TOOL_USE = step(
+    'event = { type = "assistant", message = { content = [{ type = "tool_use", id = "t1", name = "Bash", input = {} }] } }'
+)
+ASKS = step(
+    'event = { type = "control_request", request_id = "r1",'
+    ' request = { subtype = "can_use_tool", tool_name = "Bash", tool_use_id = "t1" } }'
+)
+LIMIT_NEAR = step('event = { type = "rate_limit_event", rate_limit_info = { status = "allowed_warning" } }')
+CAUSE = step('print = { text = "FATAL: no space left on /var", stderr = true }')
 BUSY = f'argv = ["{sys.executable}", "-c", "import time; e = time.time() + 0.15\\nwhile time.time() < e: pass"]'
 
-# The script of an agent in Python, where a scenario cannot say it: its tool's shell is gone, and a grandchild has the pipe.
-LEAK = """
-import json, os, subprocess, sys, time
-def hook(**event):
-    body = {"session": os.environ["VIGIL_SESSION"], "launch": os.environ["VIGIL_LAUNCH"], "event": event}
-    name = f"{time.time_ns()}-{os.getpid()}.json"
-    path = os.path.join(os.environ["VIGIL_SPOOL"], "new")
-    open(os.path.join(path, "." + name), "w").write(json.dumps(body))
-    os.rename(os.path.join(path, "." + name), os.path.join(path, name))
+# The script of an agent in Python: its tool's shell is gone, and a grandchild has the pipe.
+LEAK = (
+    HOOKS
+    + """
 hook(hook_event_name="UserPromptSubmit", prompt="x")
 hook(hook_event_name="PreToolUse", tool_name="Bash", tool_use_id="t1")
 tool = subprocess.Popen(["sh", "-c", "sleep 600 & echo started"], stdout=subprocess.PIPE)
@@ -89,6 +82,32 @@ hook(hook_event_name="PostToolUse", tool_name="Bash", tool_use_id="t1")
 hook(hook_event_name="Stop")
 time.sleep(600)
 """
+)
+# It is in the background of its terminal and reads from that: the kernel stops it (tmux has it ignored in its panes, a shell
+# with job control does not). Whoever lets it go on is written down.
+TTIN = (
+    HOOKS
+    + """
+signal.signal(signal.SIGTTIN, signal.SIG_DFL)
+signal.signal(signal.SIGCONT, lambda *_: open(sys.argv[1], "a").write("x"))
+hook(hook_event_name="UserPromptSubmit", prompt="x")
+os.setpgid(0, 0)
+os.read(0, 1)
+time.sleep(600)
+"""
+)
+# It reads prompts, is deaf to an interruption, and leaves at the end of its input.
+TALKS = (
+    HOOKS
+    + """
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+hook(hook_event_name="UserPromptSubmit", prompt="x")
+server = socket.create_server(("127.0.0.1", 0))
+ends = socket.create_connection(server.getsockname()), server.accept()
+while sys.stdin.readline(): pass
+sys.exit(0)
+"""
+)
 SECOND = f"""
 if [ -e "$0.ran" ]; then exec sleep 600; fi
 touch "$0.ran"
@@ -105,7 +124,7 @@ SCENES: list[tuple[str, str, str, str, bool]] = [
     (
         "tests",
         "kill",
-        CHILDREN + PROMPT + BASH + step("child = { scenario = 'busy', set = { fraction = 0.3 } }") + FOREVER,
+        CHILDREN + PROMPT + BASH + BUSY_CHILD + FOREVER,
         "tool-running",
         False,
     ),
@@ -142,6 +161,7 @@ def stage(tmp_path: Path) -> Iterator[Instance]:
                 path = folder / f"{name}.toml"
                 path.write_text(ABOUT + script)
                 vigil.run(name, *AGENT, str(path), agent="claude", runtime="headless")
+            run_others(vigil, folder)
             path = folder / "reads.toml"
             child = step('child = { argv = ["cat"], wait = true }')
             path.write_text(ABOUT + PROMPT + BASH + child + BASH_DONE + hook("Stop") + FOREVER)
@@ -158,6 +178,28 @@ def stage(tmp_path: Path) -> Iterator[Instance]:
             yield vigil
     finally:
         vigil.destroy()
+
+
+def run_others(vigil: Instance, folder: Path) -> None:
+    """Run those that are not only silent: they ask in a stream, leave early, leave something behind, are in the background."""
+    scripts = {
+        "asks-on": INIT + ASKS + step("wait = 0.5") + LIMIT_NEAR + FOREVER,
+        "shouts": step("print = { size = 99, stderr = true }", repeat=2000) + CAUSE + step("exit = 1"),
+        "gives-up": INIT + TOOL_USE + step("wait = 0.3") + step("exit = 0"),
+        "heir": step('child = { argv = ["sleep", "600"], new_session = true }') + step("wait = 1") + step("exit = 0"),
+    }
+    for name, script in scripts.items():
+        (folder / f"{name}.toml").write_text(ABOUT + script)
+        more = {"restart": "on-failure", "max_restarts": 4, "backoff_base_s": 0.1} if name == "gives-up" else {}
+        kind = "kill" if name == "heir" else "claude"
+        vigil.run(name, *AGENT, str(folder / f"{name}.toml"), agent=kind, runtime="headless", **more)
+    (folder / "ttin.py").write_text(TTIN)
+    vigil.run("ttin", sys.executable, str(folder / "ttin.py"), str(folder / "continued"), agent="kill", runtime="tmux")
+    talks = folder / "claude"
+    talks.write_text(f"#!{sys.executable}\n{TALKS}")
+    talks.chmod(0o755)
+    wanted = ["-p", "--input-format", "stream-json", "--output-format", "stream-json"]
+    vigil.run("talks", str(talks), *wanted, agent="claude", runtime="headless")
 
 
 class neighbour:
@@ -185,22 +227,6 @@ class neighbour:
         for pair in self.pairs:
             for one in pair:
                 one.close()
-
-
-def told(vigil: Instance, name: str, kind: str = "session.stalled") -> list[Json]:
-    return [event for event in vigil.client.events(name) if event["kind"] == kind]
-
-
-def outlive(vigil: Instance, name: str) -> None:
-    """Wait until a session has lived through every threshold."""
-    started = vigil.get(name)["started_at"]
-    wait_for(lambda: time.time() - _seconds(started) > OUTLIVED_S, SOON_S, f"{name} to have lived on")
-
-
-def _seconds(moment: str) -> float:
-    from datetime import datetime
-
-    return datetime.fromisoformat(moment).timestamp()
 
 
 SICK = [(name, verdict) for name, _, _, verdict, killed in SCENES if killed]
@@ -246,14 +272,60 @@ def check_who_hangs_is_ended_where_that_is_wanted_from_the_cheapest_remedy_up(st
         assert (steps, death["signal"]) == (["interrupt", "end"], signal.SIGKILL)
 
 
-def check_a_question_has_a_clock_of_its_own_and_is_no_stall(stage: Instance) -> None:
-    reminded = wait_for(lambda: told(stage, "asks", "session.reminded"), SOON_S, "a reminder")
-    session = stage.get("asks")
+def check_a_question_has_a_clock_of_its_own_and_is_no_stall_whatever_is_said_after_it(stage: Instance, name: str) -> None:
+    outlive(stage, name)
+    reminded = told(stage, name, "session.reminded")
+    session = stage.get(name)
 
     assert reminded[0]["data"]["asked"] == "Bash"
-    assert told(stage, "asks") == []
-    assert session["health"] == "needs-input"
-    assert stage.client.why("asks")["verdict"] == "waiting-human"
+    moments = [seconds(one["at"]) for one in reminded]
+    assert all(later - earlier > 5 for earlier, later in pairwise(moments)), "after 2 s, then every 6"
+    assert told(stage, name) == []
+    assert (session["health"], session["state"]) == ("needs-input", "running")
+    assert stage.client.why(name)["verdict"] == "waiting-human"
+
+
+def check_the_last_line_of_much_that_was_printed_is_in_the_death_record(stage: Instance) -> None:
+    death = stage.client.death(stage.wait_death("shouts", within_s=SOON_S)["id"])
+
+    assert (death["cause"], death["exit_code"]) == ("crash", 1)
+    wait_for(lambda: stage.client.death(death["id"])["stderr_tail"], SOON_S, "its bundle")
+    assert stage.client.death(death["id"])["stderr_tail"][-1] == "FATAL: no space left on /var"
+
+
+def check_who_leaves_without_a_result_again_and_again_is_given_up(stage: Instance) -> None:
+    session = stage.wait_state("gives-up", "failed", within_s=SOON_S)
+    deaths = stage.deaths("gives-up")
+
+    assert (session["restarts"]["saturated"], session["hold"]["reason"]) == (True, "saturated")
+    assert [(one["cause"], one["exit_code"], one["charged"]) for one in deaths] == [("early-exit", 0, True)] * 5
+
+
+def check_what_outlives_its_agent_in_a_session_of_its_own_is_kept_shown_and_ended_with_it(stage: Instance) -> None:
+    stage.wait_state("heir", "succeeded", within_s=SOON_S)
+    (left,) = stage.json("diag", "heir")["processes"]
+    assert (left["name"], left["role"]) == ("sleep", "stray")
+
+    stage.client.rm("heir")
+
+    assert not alive(left["pid"])
+
+
+def check_who_reads_from_the_background_is_stopped_and_nobody_lets_it_go_on(stage: Instance, continued: Path) -> None:
+    outlive(stage, "ttin")
+
+    assert {one["data"]["verdict"] for one in told(stage, "ttin")} == {"stopped"}
+    assert told(stage, "ttin", "session.remedy") == []
+    assert stage.get("ttin")["axes"]["process"]["value"] == "stopped"
+    assert not continued.exists()
+
+
+def check_who_reads_prompts_is_told_by_the_end_of_its_input_before_it_is_ended(stage: Instance) -> None:
+    death = stage.wait_death("talks", within_s=SOON_S)
+
+    assert [one["data"]["step"] for one in told(stage, "talks", "session.remedy")] == ["interrupt", "close-stdin"]
+    assert told(stage, "talks")[0]["data"]["verdict"] == "upstream-stall"
+    assert (death["cause"], death["exit_code"], death["signal"]) == ("stalled", 0, None)
 
 
 def check_who_is_limited_is_shown_so_until_that_is_over(stage: Instance) -> None:
@@ -312,24 +384,33 @@ def check_why_shows_the_verdict_its_evidence_what_was_ruled_out_and_what_follows
     assert "upstream-stall" in stage.ok("why", "ticks")
 
 
-ONCE: list[tuple[str, str]] = [()]  # type: ignore[list-item]
-CHECKS: list[tuple[Callable[..., None], list[tuple[str, str]]]] = [
+Scenes = Sequence[tuple[Any, ...]]
+ONCE: Scenes = [()]
+CHECKS: list[tuple[Callable[..., None], Scenes]] = [
     (check_who_hangs_is_told_again_and_again_and_not_touched_unless_that_is_wanted, WARNED),
     (check_the_process_that_hangs_is_ended_and_its_agent_goes_on, [("reads", "blocked-child"), ("leaks", "leaked-pipe")]),
-    (check_a_question_has_a_clock_of_its_own_and_is_no_stall, ONCE),
+    (check_the_last_line_of_much_that_was_printed_is_in_the_death_record, ONCE),
+    (check_who_leaves_without_a_result_again_and_again_is_given_up, ONCE),
+    (check_what_outlives_its_agent_in_a_session_of_its_own_is_kept_shown_and_ended_with_it, ONCE),
     (check_a_second_run_that_hangs_before_its_first_word_is_told_of_the_right_process, ONCE),
     (check_why_shows_the_verdict_its_evidence_what_was_ruled_out_and_what_follows, ONCE),
     (check_an_agent_that_finished_and_lingers_is_ended_and_counts_as_finished, ONCE),
     (check_who_hangs_is_ended_where_that_is_wanted_from_the_cheapest_remedy_up, SICK),
     (check_who_works_thinks_or_waits_is_left_alone, WELL),
+    (check_who_reads_prompts_is_told_by_the_end_of_its_input_before_it_is_ended, ONCE),
+    (check_a_question_has_a_clock_of_its_own_and_is_no_stall_whatever_is_said_after_it, [("asks",), ("asks-on",)]),
     (check_who_is_limited_is_shown_so_until_that_is_over, ONCE),
     (check_an_agent_that_goes_on_after_its_result_is_left_alone, ONCE),
 ]
 
 
-def test_silent_agents_of_every_sort_get_each_its_verdict_and_only_those_that_hang_are_ended(stage: Instance) -> None:
+def test_silent_agents_of_every_sort_get_each_its_verdict_and_only_those_that_hang_are_ended(
+    stage: Instance, tmp_path: Path
+) -> None:
     failures = []
-    for check, scenes in CHECKS:
+    background: Scenes = [(tmp_path / "continued",)]
+    checks = [*CHECKS, (check_who_reads_from_the_background_is_stopped_and_nobody_lets_it_go_on, background)]
+    for check, scenes in checks:
         for scene in scenes:
             try:
                 check(stage, *scene)
@@ -371,6 +452,6 @@ def test_a_daemon_that_was_stopped_concludes_nothing_from_that_and_says_that_it_
     gap = vigil.wait_event("daemon.gap")
     warning = wait_for(lambda: told(vigil, "a"), SOON_S, "the warning that comes in the end")[0]
     assert gap["data"]["lasted_s"] > 6
-    assert _seconds(warning["at"]) - _seconds(gap["at"]) > 2, "the time it missed is nobody's silence"
+    assert seconds(warning["at"]) - seconds(gap["at"]) > 2, "the time it missed is nobody's silence"
     said: Any = warning["data"]["silent_s"]
     assert said < 8

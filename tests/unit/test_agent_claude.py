@@ -370,6 +370,14 @@ def test_only_what_the_user_has_not_given_is_added(
     assert [line.partition(":")[0] for line in made.without] == without
 
 
+def test_one_that_reads_prompts_keeps_its_input() -> None:
+    reads = "claude", "-p", "--input-format", "stream-json"
+
+    assert begin(start(*reads, headless=True)).converses
+    assert not begin(start(*reads)).converses, "in a terminal its input is the terminal"
+    assert not begin(start("claude", "-p", "go", headless=True)).converses
+
+
 def test_hooks_are_safe_for_the_oldest_version_and_their_command_is_quoted() -> None:
     hooks = json.loads(begin(start("claude")).files[SETTINGS_FILE])["hooks"]
 

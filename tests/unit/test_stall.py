@@ -22,7 +22,7 @@ from vigil.core.said import What
 from vigil.core.stall import ROWS, SICK, VOID, WELL, Verdict, classify
 
 LONG: dict[str, Any] = {"silent_s": 16 * MIN}
-FINISHED: dict[str, Any] = {"headless": True, "doing": IDLE, "started_at": NOW - 3600}
+FINISHED: dict[str, Any] = {"runs_to_its_end": True, "doing": IDLE, "started_at": NOW - 3600}
 AFTER_TOOL = trail(What.TOOL_ENDED)
 BASH = doing("Bash", since_s=11 * MIN)
 BASH_11: dict[str, Any] = {"silent_s": 11 * MIN, "doing": BASH}
@@ -448,7 +448,7 @@ def test_whatever_was_read_there_is_a_verdict_with_words_and_only_one_that_is_si
     seen: Evidence, open_now: Any, silent_s: float, finished: bool
 ) -> None:
     said = result(silent_s) if finished else trail(What.TOOL_ENDED, silent_s)
-    found = classify(case(silent_s, evidence=seen, doing=open_now, trail=said, headless=finished, limits=Limits()))
+    found = classify(case(silent_s, evidence=seen, doing=open_now, trail=said, runs_to_its_end=finished, limits=Limits()))
 
     assert found.verdict in Verdict
     assert all(reason.strip() for reason in found.reasons)

@@ -341,6 +341,18 @@ def test_a_finished_agent_that_lingers_is_ended_and_counts_as_finished() -> None
     assert (stage.deaths[0].cause, stage.deaths[0].charged, stage.state()) == (Cause.FINISHED, False, "succeeded")
 
 
+def test_a_headless_agent_that_reads_prompts_waits_for_the_next_and_does_not_linger() -> None:
+    stage = Stage(now=START)
+    spec = replace(make_spec(RestartPolicy(RestartWhen.ON_FAILURE)), runtime=RuntimeKind.HEADLESS)
+    stage.tell(WatchdogsSet(Watchdogs(KILLS)), Declared("s1", "alpha", spec, "alice"))
+    stage.tell(replace(make_launched(at=START), reads_input=True))
+    say(stage, What.STARTED, What.PROMPT)
+    say(stage, What.RESULT, conversation="c", usage=Usage(10, 10))
+
+    assert not any(isinstance(effect, Diagnose) for effect in wake(stage, START + 3600))
+    assert (stage.state(), warnings(stage)) == ("running", [])
+
+
 def test_an_agent_that_says_nothing_at_all_is_late_only_if_its_kind_speaks() -> None:
     plain, speaks = Stage(now=START), Stage(now=START)
     for stage, launched in ((plain, make_launched(at=START)), (speaks, replace(make_launched(at=START), speaks=True))):

@@ -44,6 +44,7 @@ class Start:
     env: Mapping[str, str] = field(default_factory=dict)  # added to what was declared
     files: Mapping[str, str] = field(default_factory=dict)  # names below the launch's folder, and what they hold
     conversation: str = ""  # known before it starts; empty: it will say
+    converses: bool = False  # headless, it reads prompts: it gets a pipe that stays open instead of /dev/null
     without: tuple[str, ...] = ()  # what could not be set up, a line each: a wrapper of one's own, a flag that is taken
 
 

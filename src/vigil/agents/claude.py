@@ -59,6 +59,7 @@ def begin(beginning: Beginning) -> Start:
         (command[0], *chosen, *streams, *command[1:]),
         files=files,
         conversation=conversation,
+        converses=beginning.headless and _value(beginning.command, "--input-format") == "stream-json",
         without=(*not_chosen, *no_hooks, *no_stream),
     )
 

@@ -12,4 +12,3 @@ class Agent:
     name: str
     command: tuple[str, ...] = ()  # what starts it when nothing else is said; empty: a command must be given
     process: tuple[str, ...] = ()  # the names of the agent's own process, where its command only runs it
-    converses: bool = False  # headless, it reads its input: it gets a pipe that stays open instead of /dev/null

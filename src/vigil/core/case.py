@@ -33,7 +33,7 @@ class Case:
     silent_from: float = 0.0
     started_at: float = 0.0
     idle_cpu: float | None = None  # of this kind of agent while it waits for input, as it was learned
-    headless: bool = False
+    runs_to_its_end: bool = False  # headless, and nobody talks with it: its result is the last it has to say
     speaks: bool = False  # this kind of agent says what it does, or has not been found yet
     resumed: bool = False  # it took up a conversation
     stalled_before: bool = False  # which had stalled already

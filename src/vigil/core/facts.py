@@ -92,7 +92,7 @@ def _waits(case: Case) -> bool:
 
 
 def _finished(case: Case) -> bool:
-    return case.headless and case.trail.result_at is not None and not case.doing.turn
+    return case.runs_to_its_end and case.trail.result_at is not None and not case.doing.turn
 
 
 def _over_long(case: Case) -> bool:

@@ -25,7 +25,7 @@ class Step(StrEnum):
 
     CHILD = "end-child"  # the process that hangs, and not the agent
     INTERRUPT = "interrupt"  # the turn
-    STDIN = "close-stdin"  # of a headless agent that reads it
+    STDIN = "close-stdin"  # of a headless agent that reads prompts from it
     END = "end"  # TERM, its grace, KILL
 
 
@@ -42,7 +42,7 @@ REMEDIES: dict[Verdict, tuple[Step, ...]] = {
     V.RESUME_POISONED: LADDER,
     V.SPINNING: LADDER,
     V.START_BLOCKED: (Step.STDIN, Step.END),
-    V.LIMBO: (Step.STDIN, Step.END),  # its answer is safe: it has said it, and that is stored
+    V.LIMBO: (Step.END,),  # its answer is safe: it has said it, and that is stored
 }
 
 

@@ -53,7 +53,13 @@ def is_watched(session: Session) -> bool:
         return True
     if not trail.spoke:
         return ought_to_speak(session)
-    return trail.result_at is not None and session.spec.runtime is RuntimeKind.HEADLESS
+    return trail.result_at is not None and runs_to_its_end(session)
+
+
+def runs_to_its_end(session: Session) -> bool:
+    """Say whether a session is over with its result: one with a terminal, or that reads prompts, waits for the next."""
+    launch = session.launch
+    return session.spec.runtime is RuntimeKind.HEADLESS and launch is not None and not launch.reads_input
 
 
 def ought_to_speak(session: Session) -> bool:
@@ -227,7 +233,7 @@ def case_of(book: Book, session: Session, event: Diagnosed, now: float) -> Case:
         silent_from(session),
         launch.started_at or launch.created_at,
         idle_cpu=idle.cpu if idle is not None and idle.samples >= LEARNED else None,
-        headless=session.spec.runtime is RuntimeKind.HEADLESS,
+        runs_to_its_end=runs_to_its_end(session),
         speaks=ought_to_speak(session),
         resumed=launch.mode is Mode.RESUME,
         stalled_before=session.strikes > 0,

@@ -90,7 +90,7 @@ class Spawning:
         start = await asyncio.to_thread(self._begin, session, launch, env, folder)
         self._claims.claim(session, launch, start.conversation)
         talks = replace(session, conversation=start.conversation or session.conversation)
-        order = Order(talks, launch, {**env, **start.env}, start.command, start.files, agent.converses)
+        order = Order(talks, launch, {**env, **start.env}, start.command, start.files, start.converses)
         await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
         return start
 
@@ -126,7 +126,7 @@ class Spawning:
             without=start.without,
             account=account_of(adapter, env),
             speaks=self._kinds.is_set_up(session.spec.agent) and not start.without and adapter.speaks(headless),
-            reads_input=headless and agent.converses,
+            reads_input=headless and start.converses,
         )
 
 
