@@ -437,21 +437,26 @@ def test_a_configuration_holds_at_once_and_a_wrong_one_is_refused_with_its_bound
 def test_a_daemon_that_was_stopped_concludes_nothing_from_that_and_says_that_it_was_late(
     vigil: Instance, tmp_path: Path
 ) -> None:
-    vigil.config.write_text(f"[watchdog]{WATCHDOG}".replace("stall_after = 3", "stall_after = 6"))
-    scene = tmp_path / "a.toml"
-    scene.write_text(ABOUT + PROMPT + FOREVER)
-    vigil.run("a", *AGENT, str(scene), runtime="headless")
-    wait_for(lambda: vigil.get("a")["open"]["turn"], SOON_S, "its turn")
+    vigil.config.write_text(f"[watchdog]{WATCHDOG}stall_auto_kill = true\n".replace("stall_after = 3", "stall_after = 6"))
+    opened = {"turn": "", "tool": BASH, "mcp": hook("PreToolUse", tool_name="mcp__jira__search", tool_use_id="m1")}
+    for name, tool in opened.items():
+        (tmp_path / f"{name}.toml").write_text(ABOUT + DEAF_TO_INT + PROMPT + tool + FOREVER)
+        vigil.run(name, *AGENT, str(tmp_path / f"{name}.toml"), runtime="headless")
+    for name in opened:
+        wait_for(lambda name=name: vigil.get(name)["open"]["turn"], SOON_S, "its turn")  # type: ignore[misc]
     daemon = vigil.daemon_pid
 
     os.kill(daemon, signal.SIGSTOP)
     began = time.monotonic()
-    wait_for(lambda: time.monotonic() - began > 8, SOON_S, "every threshold to have passed")
+    wait_for(lambda: time.monotonic() - began > 12, SOON_S, "every threshold to have passed, and two windows")
     os.kill(daemon, signal.SIGCONT)
 
     gap = vigil.wait_event("daemon.gap")
-    warning = wait_for(lambda: told(vigil, "a"), SOON_S, "the warning that comes in the end")[0]
-    assert gap["data"]["lasted_s"] > 6
-    assert seconds(warning["at"]) - seconds(gap["at"]) > 2, "the time it missed is nobody's silence"
-    said: Any = warning["data"]["silent_s"]
-    assert said < 8
+    assert gap["data"]["lasted_s"] > 10
+    assert {name: vigil.get(name)["stall"]["verdict"] for name in opened} == dict.fromkeys(opened, "supervisor-late")
+    for name in opened:
+        warning = wait_for(lambda name=name: told(vigil, name), SOON_S, "the warning that comes in the end")[0]  # type: ignore[misc]
+        assert seconds(warning["at"]) - seconds(gap["at"]) > 2, "the time it missed is nobody's silence"
+        assert warning["data"]["silent_s"] < 10, warning
+        treated = told(vigil, name, "session.remedy")
+        assert all(seconds(one["at"]) - seconds(gap["at"]) > 5 for one in treated), "and nothing was done for it"

@@ -87,6 +87,14 @@ def test_what_is_not_known_is_a_mark_with_its_reason_and_what_matters_is_told() 
     assert "CPU unknown" in lines[1]
 
 
+def test_where_nothing_can_be_read_nothing_is_said_of_the_agent() -> None:
+    blind = {**FOUND, "pid": None, "processes": [], "unknown": ["processes: /proc: no process can be read there"]}
+
+    (line,) = page(blind, None, coloured=False)
+
+    assert line.endswith(": nothing is known of its processes: /proc: no process can be read there")
+
+
 def test_a_share_of_a_core_has_as_many_digits_as_it_needs() -> None:
     assert [percent(rate) for rate in (0.0, 0.004, 0.02, 0.39, 2.0)] == ["0%", "0.4%", "2.0%", "39%", "200%"]
 

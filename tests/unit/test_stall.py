@@ -354,6 +354,15 @@ def test_what_could_not_be_read_leaves_a_verdict_in_doubt() -> None:
     assert any(reason.startswith("in doubt") for reason in found.reasons)
 
 
+@pytest.mark.parametrize("sockets", [0.0, 1.0])
+def test_who_has_a_child_that_nobody_may_look_at_is_not_known_to_be_cut_off(sockets: float) -> None:
+    seen = evidence((child("sudo", sockets=None, io=None),), sockets=sockets, received_s=None if not sockets else 6 * MIN)
+    found = classify(case(evidence=replace(seen, hidden=Number(1.0, "procfs", NOW))))
+
+    assert (found.verdict, found.confidence) == ("unknown", Confidence.UNKNOWN)
+    assert classify(case(evidence=seen)).verdict in ("network-dead", "upstream-stall")
+
+
 def test_an_hour_without_a_word_is_not_thinking_whatever_comes_in() -> None:
     assert classify(case(silent_s=59 * MIN, evidence=evidence(received_s=5.0))).verdict == "thinking"
     assert classify(case(silent_s=61 * MIN, evidence=evidence(received_s=5.0))).verdict == "unknown"

@@ -52,6 +52,10 @@ def page(found: Json, width: int | None, coloured: bool, wide: bool = False) -> 
     totals = found["totals"]
     over = "" if found["window_s"] is None else f", over {found['window_s']:.1f} s"
     agent = "the agent is not there" if found["pid"] is None else f"agent pid {found['pid']}"
+    unread = [line for line in found["unknown"] if line.startswith("processes: ")]
+    if unread and not found["processes"]:
+        yield one_line(f"{found['name']}: nothing is known of its processes: {unread[0].removeprefix('processes: ')}")
+        return
     yield one_line(f"{found['name']}: {agent}{over}")
     yield f"  {_cpu_words(totals)}; {_memory_words(found)}; {_count(totals['processes'], 'process', 'processes')}"
     yield f"  {_socket_words(totals)}"

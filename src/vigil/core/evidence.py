@@ -97,4 +97,5 @@ class Evidence:
     subagents_s: Number = NUMBER  # since the transcript of any of its sub-agents grew
     # Processes below it.
     descendants: Number = NUMBER
+    hidden: Number = NUMBER  # living processes of it whose files nobody may look at: what moves there is not known
     children: tuple[Child, ...] = ()

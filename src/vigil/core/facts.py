@@ -139,19 +139,24 @@ def _spins(case: Case) -> bool | None:
     return rate >= (STARVED if runs else SPINS) and rate >= (case.idle_cpu or 0.0) + ABOVE_IDLE
 
 
+def _if_all_was_seen(case: Case, value: bool | None) -> bool | None:
+    """Return a fact of all processes together: that it holds of none is not known while one of them is hidden."""
+    return None if value is False and case.evidence.hidden.value else value
+
+
 def _moves_bytes(case: Case) -> bool | None:
     rate = case.rate(case.evidence.io)
-    return None if rate is None else rate >= MOVES_BYTES
+    return None if rate is None else _if_all_was_seen(case, rate >= MOVES_BYTES)
 
 
 def _connected(case: Case) -> bool | None:
     count = case.evidence.sockets.value
-    return None if count is None else count >= 1
+    return None if count is None else _if_all_was_seen(case, count >= 1)
 
 
 def _bytes_come(case: Case) -> bool | None:
     connected = _connected(case)
-    return case.is_fresh(case.evidence.received_s) if connected else connected
+    return _if_all_was_seen(case, case.is_fresh(case.evidence.received_s)) if connected else connected
 
 
 def _network_dead(case: Case) -> bool | None:

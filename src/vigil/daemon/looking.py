@@ -25,7 +25,7 @@ class Looker:
         self._runtimes = runtimes
         self._watch = watch
         self._boot = kernel.read_boot()
-        self._clients: dict[str, int] = {}
+        self._clients: dict[str, int] | None = {}
         self._clients_at = 0.0
 
     def begin(self, session: Session, thorough: bool = True) -> bool:
@@ -62,14 +62,14 @@ class Looker:
                 socket_lost = answer.socket_lost
         process = self._read_agent(launch, now)
         facts += [process, self._read_runtime(launch, process, now)]
-        attached = self._read_clients(now).get(socket_of(self._home, launch), 0) if launch.server else 0
+        attached = self._read_attached(launch, now) if launch.server else 0
         return Observed(launch.id, tuple(facts), attached, socket_lost=socket_lost)
 
-    def _read_clients(self, now: float) -> dict[str, int]:
-        """Read who is attached where, once for all that are looked at in the same moment."""
+    def _read_attached(self, launch: Launch, now: float) -> int | None:
+        """Read how many are attached to a launch, once for all that are looked at in the same moment; None is unknown."""
         if not 0 <= now - self._clients_at < CLIENTS_S:
             self._clients_at, self._clients = now, read_clients()
-        return self._clients
+        return None if self._clients is None else self._clients.get(socket_of(self._home, launch), 0)
 
     def _read_agent(self, launch: Launch, now: float) -> Fact:
         if launch.names and launch.found is None:

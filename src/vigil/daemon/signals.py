@@ -7,22 +7,28 @@ import os
 import signal
 from collections.abc import Iterable
 
-from vigil.core.model import ProcessId
+from vigil.core.model import Axis, ProcessId
 from vigil.keeper import kernel
+from vigil.observe.process import ask_kernel
 
 KILL_GRACE_S = 5.0
 SURVIVOR_GRACE_S = 3.0  # of what an agent left behind
 
 
 async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[ProcessId]:
-    """End processes together: TERM, their grace, KILL. Returns those that are still there after all that."""
-    held = {}
+    """End processes together: TERM, their grace, KILL. Returns those that are still there after all that.
+
+    One of which nobody can say whether it is there is not signalled, and counts as still there (P7, P9).
+    """
+    held, unsure = {}, []
     boot = kernel.read_boot()
     for process in processes:
         # Of another boot it is gone: the same pid and start time may be a process of this one (P9).
         pidfd = kernel.open_pidfd(process.pid, process.start_ticks) if process.boot == boot else None
         if pidfd is not None:
             held[pidfd] = process
+        elif ask_kernel(Axis.PROCESS, process, boot, 0.0).value != "dead":
+            unsure.append(process)
     try:
         for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, KILL_GRACE_S)):
             left = [pidfd for pidfd in held if not kernel.has_ended(pidfd)]
@@ -30,7 +36,7 @@ async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[
                 _send(pidfd, number)
                 _send(pidfd, signal.SIGCONT)  # a stopped process sees its TERM only when it goes on
             await _all_ended(left, wait_s)
-        return [process for pidfd, process in held.items() if not kernel.has_ended(pidfd)]
+        return [*(process for pidfd, process in held.items() if not kernel.has_ended(pidfd)), *unsure]
     finally:
         for pidfd in held:
             os.close(pidfd)

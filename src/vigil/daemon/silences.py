@@ -20,7 +20,7 @@ from vigil.daemon.diagnosing import PASS_S, Diagnoser
 from vigil.daemon.listening import Listening
 from vigil.home import Home
 from vigil.observe.diagnosis import Diagnosis, Owned, Reading
-from vigil.observe.trees import Cpu
+from vigil.observe.trees import ENDED, Cpu
 from vigil.redact import redact_command
 from vigil.text import one_line
 
@@ -156,6 +156,7 @@ def evidence_of(
         transcript_s=written[1],
         subagents_s=written[2],
         descendants=number(len(others) if agent else None),
+        hidden=number(sum(one.sockets is None and one.state not in ENDED for one in diagnosis.processes) if agent else None),
         children=tuple(_child(one, diagnosis, cpu) for one in others[:CHILDREN_KEPT]),
     )
 

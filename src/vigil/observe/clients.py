@@ -5,13 +5,16 @@ from __future__ import annotations
 CONNECTED = "03"
 
 
-def read_clients(path: str = "/proc/net/unix") -> dict[str, int]:
-    """Read the number of open connections by socket path; an accepted connection bears its listener's path."""
+def read_clients(path: str = "/proc/net/unix") -> dict[str, int] | None:
+    """Read the number of open connections by socket path; None if that cannot be read, which is not nobody (P7)."""
     counts: dict[str, int] = {}
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        next(file, None)
-        for line in file:
-            fields = line.rstrip("\n").split(None, 7)
-            if len(fields) == 8 and fields[5] == CONNECTED:
-                counts[fields[7]] = counts.get(fields[7], 0) + 1
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            next(file, None)
+            for line in file:
+                fields = line.rstrip("\n").split(None, 7)
+                if len(fields) == 8 and fields[5] == CONNECTED:  # one that was accepted bears its listener's path
+                    counts[fields[7]] = counts.get(fields[7], 0) + 1
+    except OSError:
+        return None
     return counts

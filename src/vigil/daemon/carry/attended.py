@@ -11,8 +11,12 @@ from vigil.runtimes import socket_of
 
 def why_attended(launch: Launch, home: Home) -> str:
     """Say who uses a launch's pane, or what a dead agent left open; nothing if nobody does."""
-    if launch.host is None and read_clients().get(socket_of(home, launch), 0):
-        return "a person is attached to its pane"
+    if launch.host is None and launch.server is not None:
+        clients = read_clients()
+        if clients is None:
+            return "nobody can tell who is attached to its pane"
+        if clients.get(socket_of(home, launch), 0):
+            return "a person is attached to its pane"
     if (
         launch.ended_at is not None
         and launch.process is not None

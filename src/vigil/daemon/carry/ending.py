@@ -68,7 +68,8 @@ class Ending:
             left = await self._end_all(launch, effect.grace_s)
             transcript = await self._read_conversation(launch.id)
         if left:
-            words = f"{len(left)} of its processes live on after KILL (pid {', '.join(str(p.pid) for p in left)})"
+            pids = ", ".join(str(process.pid) for process in left)
+            words = f"{len(left)} of its processes live on after KILL, or cannot be read (pid {pids})"
             self._feed(Ended(launch.id, ok=False, why=words))
         else:
             self._feed(Ended(launch.id, ok=True, transcript=transcript))
