@@ -26,7 +26,7 @@ def doing(*tools: str, since_s: float = 6 * MIN, asked: str = "", **more: Any) -
 
 def trail(last: What = What.THINKS, silent_s: float = 6 * MIN, **more: Any) -> Trail:
     """Return what was said last, so long ago."""
-    return Trail(last=last, further_at=NOW - silent_s, spoke=True, **more)
+    return replace(Trail(last, NOW - silent_s, NOW - silent_s, spoke=True), **more)
 
 
 def child(name: str = "sh", pid: int = 500, age_s: float = 5 * MIN, **more: Any) -> Child:
@@ -45,6 +45,8 @@ def evidence(children: tuple[Child, ...] = (), **more: Any) -> Evidence:
         "foreground": True,
         "window_s": 30.0,
         "main_cpu": 0.01,
+        "main_waited": 0.0,
+        "main_burst_s": 0.001,
         "tree_cpu": 0.01,
         "used_cpu_s": 20.0,
         "io": 0.0,
@@ -75,6 +77,6 @@ def case(silent_s: float = 6 * MIN, **more: Any) -> Case:
 
 
 BLIND = evidence(
-    state=None, wchan=None, traced=None, main_cpu=None, tree_cpu=None, io=None, sockets=None, received_s=None, sent_s=None,
-    unacked=None, descendants=None, transcript_s=None,
+    state=None, wchan=None, traced=None, main_cpu=None, main_waited=None, tree_cpu=None, io=None, sockets=None,
+    received_s=None, sent_s=None, unacked=None, descendants=None, transcript_s=None,
 )  # fmt: skip

@@ -98,6 +98,37 @@ sys.stdin.readline()
 """
 
 
+SHARES_A_CORE = """
+import os, sys, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+ticks, computes = os.fork(), os.fork()
+if not ticks:
+    while True: time.sleep(0.005)
+print(ticks, computes, flush=True) if computes else None
+while True: pass
+"""
+
+
+def test_who_takes_all_the_cpu_it_gets_is_told_from_who_only_waits_for_its_turn() -> None:
+    tokens = Tokens()
+    with started_python(SHARES_A_CORE) as agent:
+        ticks, computes = map(int, agent.heard().split())
+        before = take_sample(agent.launch, tokens, thorough=False)
+
+        def measure() -> Diagnosis:
+            return diagnose(agent.launch, before, take_sample(agent.launch, tokens))
+
+        found = until(measure, lambda found: (found.window_s or 0.0) > 1.0)
+
+        for pid in (agent.pid, computes):
+            one = of(found, pid)
+            assert one.cpu is not None and one.waited is not None and one.burst_s is not None
+            assert one.cpu < 0.8 < one.cpu + one.waited, one
+            assert one.burst_s > 0.1
+        burst_s = of(found, ticks).burst_s
+        assert burst_s is not None and burst_s < 0.005
+
+
 def test_who_waits_for_input_and_who_holds_a_pipe_of_the_agents_is_seen() -> None:
     with started_python(BLOCKED) as agent:
         reads = int(agent.heard())

@@ -26,6 +26,7 @@ FINISHED: dict[str, Any] = {"runs_to_its_end": True, "doing": IDLE, "started_at"
 AFTER_TOOL = trail(What.TOOL_ENDED)
 BASH = doing("Bash", since_s=11 * MIN)
 BASH_11: dict[str, Any] = {"silent_s": 11 * MIN, "doing": BASH}
+LONG_BASH = doing("Bash", since_s=45 * MIN)
 MCP = doing("mcp__jira__search", since_s=82 * MIN)
 SHELL = child("bash", age_s=11 * MIN)
 ADAPTERS = tuple(child("node", pid=600 + number, age_s=60 * MIN, wchan="ep_poll") for number in range(12))
@@ -195,10 +196,29 @@ CATALOGUE: list[tuple[str, Case, str, Case, str]] = [
     ),
     (
         "21 signs of life for an hour that lead nowhere; the same for a while",
-        case(silent_s=9.0, trail=trail(What.TOOL_STARTED, 45 * MIN), doing=TURN),
+        case(silent_s=9.0, trail=trail(What.TOOL_STARTED, 45 * MIN, understood_at=NOW - 9), doing=TURN),
         "livelock",
-        case(silent_s=9.0, trail=trail(What.TOOL_STARTED, 12 * MIN), doing=TURN),
+        case(silent_s=9.0, trail=trail(What.TOOL_STARTED, 12 * MIN, understood_at=NOW - 9), doing=TURN),
         "working",
+    ),
+    (
+        "21a the same; lines that nobody understands for as long",
+        case(silent_s=9.0, trail=trail(What.TOOL_STARTED, 45 * MIN, understood_at=NOW - 9), doing=TURN),
+        "livelock",
+        case(silent_s=9.0, trail=trail(What.TOOL_STARTED, 45 * MIN), doing=TURN, evidence=evidence(printed_s=9.0)),
+        "working",
+    ),
+    (
+        "21c the same with a tool that does nothing; with one that computes for as long",
+        case(silent_s=9.0, trail=trail(What.ALIVE, 45 * MIN, understood_at=NOW - 9), doing=LONG_BASH),
+        "livelock",
+        case(
+            silent_s=9.0,
+            trail=trail(What.ALIVE, 45 * MIN, understood_at=NOW - 9),
+            doing=LONG_BASH,
+            evidence=evidence((child("bash", age_s=45 * MIN), child("pytest", 501, cpu=0.9)), tree_cpu=0.9),
+        ),
+        "tool-running",
     ),
     (
         "21b the same tool 1794 times; a few times",
@@ -374,6 +394,35 @@ def test_a_timer_that_ticks_once_a_second_is_idle() -> None:
 
 def test_a_rate_over_too_short_a_time_says_nothing() -> None:
     assert classify(case(evidence=evidence(window_s=0.01, tree_cpu=0.0))).verdict == "unknown"
+
+
+STARVED: dict[str, Any] = {"main_cpu": 0.1, "tree_cpu": 0.1, "main_waited": 0.8}
+
+
+def test_on_a_busy_host_one_that_never_sleeps_spins_however_little_it_gets() -> None:
+    found = classify(case(evidence=evidence(state="R", **STARVED, main_burst_s=3.0)))
+
+    assert found.verdict == "spinning"
+    assert "its own process uses 10.0 % of a core, and waits 80% of the time for more" in found.reasons
+
+
+def test_on_a_busy_host_a_timer_that_waits_for_its_turn_is_idle() -> None:
+    assert classify(case(evidence=evidence(state="R", **STARVED | {"tree_cpu": 0.01}, main_burst_s=0.002))).verdict == (
+        "upstream-stall"
+    )
+
+
+def test_on_a_busy_host_a_tool_that_hardly_gets_any_cpu_works() -> None:
+    starved = child("pytest", 501, cpu=0.01, waited=0.5, burst_s=0.05)
+    seen = evidence((*ADAPTERS, SHELL, starved))
+
+    assert classify(case(silent_s=11 * MIN, doing=BASH, evidence=seen)).verdict == "tool-running"
+
+
+def test_whether_one_spins_that_hardly_gets_any_cpu_is_unknown_if_nobody_counts_its_waiting() -> None:
+    found = classify(case(evidence=evidence(state="R", main_cpu=0.3, tree_cpu=0.3, main_waited=None)))
+
+    assert found.verdict == "working"
 
 
 def test_idle_children_do_not_choose_the_threshold() -> None:

@@ -59,6 +59,8 @@ class Child:
     wchan: str | None = None
     age_s: float | None = None
     cpu: float | None = None  # cores, over the window
+    waited: float | None = None  # of the window: it was ready to run, and others ran
+    burst_s: float | None = None  # how long it computes at a time before it sleeps
     io: float | None = None  # bytes a second, read and written, over the window
     sockets: int | None = None  # its own connections that are established
     received_s: float | None = None  # since the last byte came over one of them
@@ -81,6 +83,8 @@ class Evidence:
     # It and all below it.
     window_s: Number = NUMBER
     main_cpu: Number = NUMBER  # cores, of the agent's own process
+    main_waited: Number = NUMBER  # of the window: that process was ready to run, and others ran
+    main_burst_s: Number = NUMBER  # how long it computes at a time before it sleeps
     tree_cpu: Number = NUMBER  # cores, with all below it, also those that ended within the window
     used_cpu_s: Number = NUMBER  # of the whole tree since it began
     io: Number = NUMBER  # bytes a second, read and written by the tree

@@ -17,7 +17,7 @@ from vigil.core.trail import COMPACTION
 ASSUMED_IDLE = 0.05  # cores that an agent uses while it waits, before that was learned: 3 to 5 % is usual
 ABOVE_IDLE = 0.05  # and so much more is work
 SPINS = 0.8  # of a core, by the agent's own process
-STARVED = 0.12  # and of one that wants to run whenever it is looked at
+BURST_S = 0.01  # who computes for so long at a time takes all the CPU it can get; a timer needs a tenth of that
 MOVES_BYTES = 1024.0  # a second
 LATE_S = 2.0  # a reading that is later is void
 CIRCLES = 200  # the same tool so often in a row
@@ -112,8 +112,8 @@ def _circles(case: Case) -> bool:
 
 
 def _speaks_on(case: Case) -> bool:
-    """It says something all the time."""
-    return case.silent_s < case.limits.stall_after_s
+    """It says something all the time, and we know what: lines that nobody understands may lead anywhere."""
+    return case.now - case.trail.understood_at < case.limits.stall_after_s
 
 
 def _stopped(case: Case) -> bool | None:
@@ -126,17 +126,35 @@ def _in_state(case: Case, states: str) -> bool | None:
     return None if state is None else state in states
 
 
+def _starved(waited: float | None, burst_s: float | None) -> float:
+    """Return the cores that a process would have used beside those it got, were the host not busy.
+
+    One that sleeps after a moment's work waits too, longer than it works: that is no work.
+    """
+    return waited if waited is not None and burst_s is not None and burst_s >= BURST_S else 0.0
+
+
+def _main_starved(case: Case) -> float:
+    return _starved(case.evidence.main_waited.value, case.evidence.main_burst_s.value)
+
+
 def _busy(case: Case) -> bool | None:
+    """It uses more than while it waits for input, or would if the host let it."""
     rate = case.rate(case.evidence.tree_cpu)
-    return None if rate is None else rate > (ASSUMED_IDLE if case.idle_cpu is None else case.idle_cpu) + ABOVE_IDLE
+    if rate is None:
+        return None
+    rate += _main_starved(case) + sum(_starved(child.waited, child.burst_s) for child in case.evidence.children)
+    return rate > (ASSUMED_IDLE if case.idle_cpu is None else case.idle_cpu) + ABOVE_IDLE
 
 
 def _spins(case: Case) -> bool | None:
-    """It uses a whole core, or as much as a busy host gives to one that always wants to run."""
-    rate, runs = case.rate(case.evidence.main_cpu), _in_state(case, "R")
-    if rate is None or runs is None:
-        return None
-    return rate >= (STARVED if runs else SPINS) and rate >= (case.idle_cpu or 0.0) + ABOVE_IDLE
+    """It uses a whole core, or would if the host let it; unknown of one that runs, if nobody can say what it waited."""
+    rate, least = case.rate(case.evidence.main_cpu), max(SPINS, (case.idle_cpu or 0.0) + ABOVE_IDLE)
+    if rate is None or rate >= least:
+        return None if rate is None else True
+    if case.evidence.main_waited.value is None:
+        return None if _in_state(case, "R") is not False else False
+    return rate + _main_starved(case) >= least
 
 
 def _if_all_was_seen(case: Case, value: bool | None) -> bool | None:
@@ -200,7 +218,7 @@ def _tool_ended_unseen(case: Case) -> bool | None:
 def _is_child_busy(case: Case, child: Child) -> bool | None:
     if not case.window_is_long_enough():
         return None
-    cpu = None if child.cpu is None else child.cpu > ABOVE_IDLE
+    cpu = None if child.cpu is None else child.cpu + _starved(child.waited, child.burst_s) > ABOVE_IDLE
     io = None if child.io is None else child.io >= MOVES_BYTES
     fresh = False if child.sockets == 0 else None if child.received_s is None else child.received_s <= case.fresh_s
     return True if any((cpu, io, fresh)) else None if cpu is None else False
@@ -302,8 +320,13 @@ def _received(case: Case) -> str:
     return f"{count:.0f} connections, " + ("no byte came" if last_s is None else f"the last byte came {age(last_s)} ago")
 
 
+def _spinning(case: Case) -> str:
+    waits = f", and waits {_main_starved(case):.0%} of the time for more" if _main_starved(case) else ""
+    return f"its own process uses {rate(case.evidence.main_cpu.value)}{waits}"
+
+
 def _in_circles(case: Case) -> str:
-    if case.trail.times >= COMPACTIONS:
+    if case.trail.times >= (COMPACTIONS if case.trail.again == COMPACTION else CIRCLES):
         return f"{case.trail.again} {case.trail.times} times in a row, and nothing else"
     return f"it speaks, and nothing took it further for {age(case.now - case.trail.further_at)}"
 
@@ -347,7 +370,7 @@ FACTS: dict[str, Fact] = {
     "still": Fact(O.FILES, lambda c: _no(_writes(c)), lambda _: "nothing that it writes grows"),
     "busy": Fact(O.CPU, _busy, lambda c: f"it and what is below it use {rate(c.evidence.tree_cpu.value)}"),
     "calm": Fact(O.CPU, lambda c: _no(_busy(c)), lambda c: f"it uses {rate(c.evidence.tree_cpu.value)}, as when it waits"),
-    "spins": Fact(O.CPU, _spins, lambda c: f"its own process uses {rate(c.evidence.main_cpu.value)}"),
+    "spins": Fact(O.CPU, _spins, _spinning),
     "moves bytes": Fact(O.BYTES, _moves_bytes, lambda c: f"it moves {c.evidence.io.value or 0:.0f} bytes a second"),
     "moves none": Fact(O.BYTES, lambda c: _no(_moves_bytes(c)), lambda _: "it reads and writes nothing"),
     "connected": Fact(O.SOCKETS, _connected, _received),

@@ -81,7 +81,7 @@ ROWS = (
     Row(V.WORKING, ("finished",)),
     Row(V.THROTTLED, ("tries again",), confidence=SURE),
     Row(V.WAITING_TIMER, ("waits",), confidence=SURE),
-    Row(V.LIVELOCK, ("turn open", "circles"), confidence=Confidence.UNKNOWN),
+    Row(V.LIVELOCK, ("turn open", "circles"), ("tool works",), confidence=Confidence.UNKNOWN),
     Row(V.WORKING, ("writes",)),
     Row(V.LOST_RESULT, ("tool open", "quiet", "tool ended unseen"), ("bytes come",), supports=("still", "no byte")),
     Row(V.LEAKED_PIPE, ("tool open", "quiet", "pipe held", "no tool process"), ("mcp open",), supports=(*DEAF, "still")),
@@ -166,6 +166,8 @@ def _missing(case: Case, held: dict[str, bool | None]) -> Iterable[str]:
     for name in ("turn open", "tool open", "silent", "never spoke"):
         if held[name]:
             yield FACTS[name].words(case)
+    if case.doing.waits:
+        yield "the wait that it declared is over, and it says nothing"
     unread = [name for name, value in UNREAD.items() if getattr(case.evidence, name).value is None for name in (value,)]
     if unread:
         yield f"could not be read: {', '.join(unread)}"
@@ -212,6 +214,7 @@ OPPOSITE = {
 
 SHOWN: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("main_cpu", "cpu of the agent", rate),
+    ("main_waited", "waits for a processor", lambda value: f"{value:.0%} of the time"),
     ("tree_cpu", "cpu of all below", rate),
     ("window_s", "measured over", age),
     ("io", "bytes moved", lambda value: f"{value:.0f} a second"),

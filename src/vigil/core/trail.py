@@ -22,6 +22,7 @@ class Trail:
 
     last: str = ""  # the last word that took it further
     further_at: float = 0.0  # and when that was
+    understood_at: float = 0.0  # when it last said anything that we know the meaning of, a mere sign of life included
     spoke: bool = False  # it has said anything at all
     spoke_before: bool = False  # an earlier launch of its session has: this kind of agent speaks
     result_at: float | None = None  # it said that it is done, and nothing since
@@ -39,14 +40,14 @@ SAID_NOTHING = Trail()
 def take_in(trail: Trail, said: Said, at: float) -> Trail:
     """Return the trail after a word."""
     trail = replace(trail, spoke=True)
-    if said.subagent:  # its words are signs of life: what its parent does is not told by them
-        return trail
+    if said.what is not What.UNKNOWN:
+        trail = replace(trail, understood_at=max(at, trail.understood_at))
     if said.what is What.SUBAGENT_STARTED:
         others = [one for one in trail.subagents if one.id != said.id]
         trail = replace(trail, subagents=(*others, Open(said.id, said.name, at))[-OPEN_KEPT:])
     elif said.what is What.SUBAGENT_ENDED:
         trail = replace(trail, subagents=tuple(one for one in trail.subagents if one.id != said.id))
-    if said.what in ALIVE_ONLY:
+    if said.subagent or said.what in ALIVE_ONLY:  # words of a sub-agent do not tell what its parent does
         return trail
     if said.what is What.RESULT:
         trail = replace(_count(trail, said), last=said.what, further_at=at)

@@ -184,7 +184,8 @@ def _circles(session: Session, limits: Limits, now: float) -> bool:
         return False
     many = trail.times >= (COMPACTIONS if trail.again == COMPACTION else CIRCLES)
     still_s = now - max(trail.further_at, trail.floor)
-    return session.doing.turn and (many or (trail.spoke and still_s >= NOT_FURTHER * limits.subagent_timeout_s))
+    speaks = now - trail.understood_at < limits.stall_after_s
+    return session.doing.turn and (many or (speaks and still_s >= NOT_FURTHER * limits.subagent_timeout_s))
 
 
 def _arm(book: Book, session: Session, at: float) -> None:

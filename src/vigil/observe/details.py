@@ -25,6 +25,7 @@ STATUS_BYTES = 8192
 DESCRIPTORS = 4096  # that are looked at; how many there are is counted beyond that
 PEAK = re.compile(rb"\nVmHWM:\s*(\d+) kB")
 TRACER = re.compile(rb"\nTracerPid:\s*(\d+)")
+SLEPT = re.compile(rb"\nvoluntary_ctxt_switches:\s*(\d+)")
 IO = re.compile(rb"(rchar|wchar|read_bytes|write_bytes): (\d+)")
 NAMED = re.compile(r"(socket|pipe|anon_inode):\[?(.*?)\]?$")
 TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console", "/dev/ptmx")
@@ -53,6 +54,14 @@ class Io(NamedTuple):
     disk_written: int
 
 
+class Turns(NamedTuple):
+    """How the first thread of a process got its CPU so far."""
+
+    ran_s: float
+    waited_s: float  # it was ready to run, and others ran
+    slept: int  # times that it gave its CPU back by itself
+
+
 @dataclass(frozen=True, slots=True)
 class Open:
     """What a process has open."""
@@ -73,6 +82,7 @@ class Detail:
     peak_rss_bytes: int | None = None
     traced_by: int | None = None  # 0: nobody
     io: Io | None = None
+    turns: Turns | None = None
     open: Open | None = None
     network: str | None = None  # its network namespace
     lacking: dict[str, str] = field(default_factory=dict)  # what is None, and why
@@ -89,6 +99,7 @@ def read_detail(pid: int, proc: str = "/proc") -> Detail:
         None if status is None else _found(PEAK, status, 1024),
         None if status is None else _found(TRACER, status, 1),
         _try("io", lacking, lambda: _io(_read(f"{place}/io", 512))),
+        _try("turns", lacking, lambda: _turns(status or b"", _read(f"{place}/schedstat", 128))),
         _try("descriptors", lacking, lambda: _open(f"{place}/fd")),
         _try("network", lacking, lambda: os.readlink(f"{place}/ns/net")),
         lacking,
@@ -98,6 +109,12 @@ def read_detail(pid: int, proc: str = "/proc") -> Detail:
 def read_io(pid: int, proc: str = "/proc") -> Io | None:
     """Read what a process read and wrote so far; None if nobody may know."""
     return _try("io", {}, lambda: _io(_read(f"{proc}/{pid}/io", 512)))
+
+
+def read_turns(pid: int, proc: str = "/proc") -> Turns | None:
+    """Read how a process got its CPU so far; None if the kernel does not tell."""
+    place = f"{proc}/{pid}"
+    return _try("turns", {}, lambda: _turns(_read(f"{place}/status", STATUS_BYTES), _read(f"{place}/schedstat", 128)))
 
 
 def read_network(proc: str = "/proc") -> str | None:
@@ -139,6 +156,14 @@ def _io(text: bytes) -> Io:
     if len(found) < len(Io._fields):
         raise ValueError("the kernel counts none")
     return Io(found[b"rchar"], found[b"wchar"], found[b"read_bytes"], found[b"write_bytes"])
+
+
+def _turns(status: bytes, schedstat: bytes) -> Turns:
+    ran, waited, _ = map(int, schedstat.split())
+    slept = SLEPT.search(status)
+    if slept is None:
+        raise ValueError("the kernel counts none")
+    return Turns(ran / 1e9, waited / 1e9, int(slept[1]))
 
 
 def _open(folder: str) -> Open:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from vigil.core.model import Launch, ProcessId
 from vigil.keeper.kernel import TICKS_A_SECOND
-from vigil.observe.details import READING, Detail, Io, Pipe, read_detail, read_io, read_network
+from vigil.observe.details import READING, Detail, Io, Pipe, Turns, read_detail, read_io, read_network, read_turns
 from vigil.observe.sockets import Socket, Sockets, read_sockets
 from vigil.observe.stats import Stat
 from vigil.observe.trees import ENDED, UNMEASURED, Cpu, Tokens, Tree, cpu_between, scan_launch, tree_of
@@ -28,6 +28,7 @@ class Sample:
     tree: Tree
     details: dict[int, Detail] = field(default_factory=dict)
     io: dict[int, Io] = field(default_factory=dict)
+    turns: dict[int, Turns] = field(default_factory=dict)
     sockets: Sockets | None = None
     network: str | None = None  # the namespace the sockets are of
 
@@ -49,6 +50,8 @@ class Reading:
     used_cpu_s: float
     cpu: float | None  # cores; its own threads
     reaped_cpu: float | None  # cores; children of it that ended meanwhile
+    waited: float | None  # of the time: its first thread was ready to run, and others ran
+    burst_s: float | None  # how long that computes at a time before it sleeps
     tty: bool
     foreground: bool | None  # its group has its terminal; None: it has none
     command: tuple[str, ...] | None = None
@@ -104,12 +107,14 @@ def take_sample(launch: Launch, tokens: Tokens, thorough: bool = True, proc: str
     looked_at = tree.members[:MOST]
     if not thorough:
         io = {stat.pid: found for stat in looked_at if (found := read_io(stat.pid, proc)) is not None}
-        return Sample(tree, io=io)
+        turns = {stat.pid: taken for stat in looked_at if (taken := read_turns(stat.pid, proc)) is not None}
+        return Sample(tree, io=io, turns=turns)
     details = {stat.pid: read_detail(stat.pid, proc) for stat in looked_at if stat.state not in ENDED}
     io = {pid: detail.io for pid, detail in details.items() if detail.io is not None}
+    turns = {pid: detail.turns for pid, detail in details.items() if detail.turns is not None}
     has_sockets = any(detail.open is not None and detail.open.sockets for detail in details.values())
     sockets = read_sockets(unix=True) if has_sockets else Sockets(tree.at_s)
-    return Sample(tree, details, io, sockets, read_network(proc))
+    return Sample(tree, details, io, turns, sockets, read_network(proc))
 
 
 def diagnose(launch: Launch, before: Sample | None, after: Sample) -> Diagnosis:
@@ -139,6 +144,7 @@ def _reading(
 ) -> Reading:
     detail = after.details.get(stat.pid, UNREAD)
     moved = _moved(stat, before, after)
+    waited, burst_s = _turns(stat, before, after, cpu.window_s)
     opened = detail.open
     is_agent = after.tree.agent is not None and stat.pid == after.tree.agent.pid
     return Reading(
@@ -155,6 +161,8 @@ def _reading(
         used_cpu_s=stat.all_ticks / TICKS_A_SECOND,
         cpu=cpu.by_pid.get(stat.pid),
         reaped_cpu=cpu.reaped_by_pid.get(stat.pid),
+        waited=waited,
+        burst_s=burst_s,
         tty=stat.tty != 0,
         foreground=stat.tpgid == stat.pgrp if stat.tty else None,
         command=detail.command,
@@ -194,6 +202,15 @@ def _moved(stat: Stat, before: Sample | None, after: Sample) -> Io | None:
     if not same:
         return now if stat.start_ticks / TICKS_A_SECOND >= before.tree.at_s - 1.0 else None
     return None if was is None else Io(*(max(0, new - old) for new, old in zip(now, was, strict=True)))
+
+
+def _turns(stat: Stat, before: Sample | None, after: Sample, window_s: float | None) -> tuple[float | None, float | None]:
+    """Return how much of the time a process waited for a CPU, and how long it computes before it sleeps."""
+    now, was = after.turns.get(stat.pid), None if before is None else before.turns.get(stat.pid)
+    if before is None or now is None or was is None or not window_s or all(one.key != stat.key for one in before.tree.members):
+        return None, None
+    slept = now.slept - was.slept
+    return max(0.0, now.waited_s - was.waited_s) / window_s, (now.ran_s - was.ran_s) / slept if slept > 0 else window_s
 
 
 def _where(wchan: str | None, state: str) -> str | None:
