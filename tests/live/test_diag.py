@@ -105,3 +105,5 @@ def test_one_summary_of_each_launch_is_written_also_when_the_daemon_dies_with_it
         ("tool-started", "Bash"),
         ("tool-ended", "Bash"),
     ]
+    kinds = [event["kind"] for event in death["last_events"]]
+    assert "agent.tool-started" in kinds and "agent.result" in kinds

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from vigil.core.death import Case
-from vigil.core.effects import Effect, Examine, LogEntry, Persist, SetTimer, Spawn, Tell
+from vigil.core.effects import Amend, Effect, Examine, LogEntry, Persist, SetTimer, Spawn, Tell
 from vigil.core.events import (
     Asked,
     Declared,
@@ -181,7 +181,7 @@ class Stage:
                 if isinstance(effect, Persist):
                     assert number == 0, "what must be durable comes first, and once"
                     self._persist(effect)
-                elif not isinstance(effect, Examine):
+                elif not isinstance(effect, Examine | Amend):
                     asked.append(effect)
             examined = [effect.death for effect in effects if isinstance(effect, Examine)]
             assert examined == self.deaths[recorded:], "what is recorded as dead is examined, and nothing else"

@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.unit.builders import make_exit, make_launched, make_spec
 from vigil.core.book import Book
 from vigil.core.effects import (
+    Amend,
     CloseLaunch,
     Conclude,
     Effect,
@@ -88,7 +89,7 @@ class World:
             elif isinstance(effect, Spawn):
                 self.bodies[effect.launch.id] = Body(effect.launch.id, effect.session.id)
                 self.tasks.append(effect)
-            elif not isinstance(effect, Persist | Tell | RepairSocket | Examine):
+            elif not isinstance(effect, Persist | Tell | RepairSocket | Examine | Amend):
                 self.tasks.append(effect)
 
     def carry_out(self, task: Effect, well: bool, half: bool, now: float) -> None:

@@ -17,7 +17,7 @@ from tests.unit.builders import (
     make_session,
     running,
 )
-from vigil.core.effects import SetTimer
+from vigil.core.effects import Amend, SetTimer
 from vigil.core.events import Closed, Found, Gap, Heard, Observed, TimerFired, Weighed
 from vigil.core.model import Axis, Cause
 from vigil.core.said import Said, Usage, What
@@ -30,7 +30,11 @@ def say(stage: Stage, *said: Said, source: str = "stream") -> None:
 
 
 def close(stage: Stage) -> None:
-    stage.tell(Closed(stage.launch().id, (make_fact(Axis.RUNTIME, "dead", stage.now),)))
+    stage.tell(closed(stage))
+
+
+def closed(stage: Stage) -> Closed:
+    return Closed(stage.launch().id, (make_fact(Axis.RUNTIME, "dead", stage.now),))
 
 
 def summaries(stage: Stage) -> list[dict[str, Any]]:
@@ -46,6 +50,20 @@ WORK = (
     Said(What.TOOL_ENDED, id="2"),
 )
 RESULT = Said(What.RESULT, usage=Usage(100, 20, 50, 0.5))
+
+
+def test_words_that_were_read_after_a_death_are_put_into_its_bundle_once() -> None:
+    stage, plain = running(), running()
+    for one in (stage, plain):
+        say(one, *WORK)
+        one.exit(exit_code=0)
+    say(stage, RESULT)
+
+    amended = [effect for effect in stage.machine.handle(closed(stage), stage.now) if isinstance(effect, Amend)]
+
+    assert [word.what for word in amended[0].death.said][-1] is What.RESULT
+    assert len(amended) == 1
+    assert not any(isinstance(effect, Amend) for effect in plain.machine.handle(closed(plain), plain.now))
 
 
 def test_what_an_agent_wrote_last_is_in_its_summary_though_it_was_read_after_its_death() -> None:

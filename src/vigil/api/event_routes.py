@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -76,6 +77,8 @@ async def death(daemon: TheDaemon, which: str) -> dict[str, Any]:
         raise NoSuchSession(f"{what}; vigil deaths lists those there are")
     folder = daemon.home.deaths / found.id
     bundle = await asyncio.to_thread(read_bundle, folder)
+    if bundle is not None:
+        bundle = replace(bundle, last_events=await asyncio.to_thread(daemon.coroner.with_words, found, bundle.last_events))
     beside = await asyncio.to_thread(daemon.store.read_died_with, found, SAME_S)
     return death_detail(found, bundle, folder, beside, await asyncio.to_thread(_after, daemon, found))
 

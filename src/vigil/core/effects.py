@@ -129,6 +129,13 @@ class Examine:
 
 
 @dataclass(frozen=True, slots=True)
+class Amend:
+    """What an agent said last was read after its death was recorded: it belongs into the bundle too."""
+
+    death: Death  # with those words
+
+
+@dataclass(frozen=True, slots=True)
 class RepairSocket:
     """Have a living tmux server make its socket anew; the next look tells whether it did."""
 
@@ -198,6 +205,7 @@ Effect = (
     | Look
     | Conclude
     | Examine
+    | Amend
     | RepairSocket
     | Diagnose
     | EndChild

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from vigil.core.book import Book
-from vigil.core.effects import SetTimer
+from vigil.core.effects import Amend, SetTimer
 from vigil.core.model import Cause, Death, Session
+from vigil.core.recent import KEPT_OF_DEATH
 from vigil.core.tally import silent
 
 LATEST_S = 15.0  # after a death whose pane stays open
@@ -113,6 +114,8 @@ def summarise(book: Book, session: Session, now: float) -> Session:
     summary = summary_of(session, now)
     assert summary is not None
     book.log(now, session, KIND, death=death.id, **told(summary))
+    if session.recent[-KEPT_OF_DEATH:] != death.said:
+        book.do(Amend(replace(death, said=session.recent[-KEPT_OF_DEATH:])))
     launch = replace(launch, summarised=True)
     book.change.launches.append(launch)
     return book.keep(replace(session, launch=launch))

@@ -1,7 +1,7 @@
 """The coroner: after each death, one line in the exit log and a bundle of what is left, within two seconds.
 
-The keeper's snapshot is waited for, but not for long; should it come later, the bundle is made anew. What a killed daemon did
-not get to is done by the next one.
+The keeper's snapshot is waited for, but not for long; should it come later, the bundle is made anew, and so it is when words
+of the agent are read after its death. What a killed daemon did not get to is done by the next one.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vigil.core.effects import Examine
+from vigil.core.effects import Amend, Examine
 from vigil.core.model import Death, Session
 from vigil.core.recent import Recent
 from vigil.daemon.clock import Clock
@@ -44,6 +45,7 @@ class Coroner:
         self._shelf = Shelf(home.deaths)
         self._snapshots: dict[str, asyncio.Event] = {}
         self._unseen: dict[str, Death] = {}  # by launch: those whose snapshot did not come in time
+        self._amended: dict[str, Death] = {}  # by launch: those of which more was read later
         self._logged: dict[str, None] | None = None  # the newest of those that have their line
         self._work = ThreadPoolExecutor(1, "coroner")
 
@@ -53,9 +55,7 @@ class Coroner:
         taken = self._snapshots.setdefault(death.launch_id, asyncio.Event())
         await self._do(self._log, death)
         if not self._has_snapshot(death.launch_id) and not await _happens(taken, SNAPSHOT_S):
-            self._unseen[death.launch_id] = death
-            while len(self._unseen) > UNSEEN_KEPT:
-                del self._unseen[next(iter(self._unseen))]
+            _keep(self._unseen, death)
         del self._snapshots[death.launch_id]
         await self._do(self._assemble, death)
 
@@ -65,6 +65,18 @@ class Coroner:
             taken.set()
         elif (death := self._unseen.pop(launch_id, None)) is not None:
             self._work.submit(self._assemble, death)
+
+    def amend(self, effect: Amend) -> None:
+        """Make a bundle anew with words that were read after the death."""
+        _keep(self._amended, effect.death)
+        self._work.submit(self._assemble, effect.death)
+
+    def with_words(self, death: Death, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the last events of a bundle with what its agent said by what is known now, which may be more."""
+        redact = self._secrets.redactor(death.session_id).text
+        known = [_as_event(replace(one, name=redact(one.name), text=redact(one.text))) for one in self._words_of(death)]
+        logged = [event for event in events if event.get("seq") is not None]
+        return sorted([*logged, *known], key=lambda event: str(event.get("at"))) if known else events
 
     async def catch_up(self) -> None:
         """Do what the daemon before us did not get to."""
@@ -146,7 +158,13 @@ class Coroner:
         """Return the last words of an agent, with what was read of it after its death."""
         session = self._find(death.session_id)
         is_last = session is not None and session.launch is not None and session.launch.id == death.launch_id
-        return session.recent if session is not None and is_last else death.said
+        return session.recent if session is not None and is_last else self._amended.get(death.launch_id, death).said
+
+
+def _keep(deaths: dict[str, Death], death: Death) -> None:
+    deaths[death.launch_id] = death
+    while len(deaths) > UNSEEN_KEPT:
+        del deaths[next(iter(deaths))]
 
 
 def _as_event(one: Recent) -> dict[str, Any]:

@@ -208,6 +208,7 @@ class Daemon:
         self.supervisor.look = self.sweep.look
         self.supervisor.tell = self.alarms.tell
         self.supervisor.examine = self.coroner.examine
+        self.supervisor.amend = self.coroner.amend
         self.supervisor.react = Reactor(self.sending, self.supervisor.feed).react
         self.supervisor.diagnose = self.silences.diagnose
         self.supervisor.on_slow_store = self.troubles.store_changed

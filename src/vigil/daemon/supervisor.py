@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vigil.core.effects import (
+    Amend,
     Answer,
     Conclude,
     Diagnose,
@@ -98,6 +99,7 @@ class Supervisor:
         self.look: Callable[[Session], Awaitable[None]]
         self.tell: Callable[[Incident], None]
         self.examine: Callable[[Examine], Awaitable[None]]
+        self.amend: Callable[[Amend], None]
         self.react: Callable[[React], Awaitable[None]]
         self.diagnose: Callable[[Diagnose], Awaitable[None]]
         self.on_slow_store: Callable[[bool], None] = lambda _slow: None
@@ -305,6 +307,8 @@ class Supervisor:
             self.carrier.custody.watch.conclude(effect.launch)
         elif isinstance(effect, Examine):
             self._start(self.examine(effect), None)
+        elif isinstance(effect, Amend):
+            self.amend(effect)
         elif isinstance(effect, React):
             failed = ReactionEnded(effect.incident.id, effect.number, "failed", "internal error")
             self._start(self.react(effect), failed)
