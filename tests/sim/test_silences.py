@@ -1,10 +1,15 @@
-"""Fleets of agents that think, build, wait, ask and hang for 8 hours: nobody who gets on is ended, interrupted or robbed."""
+"""Fleets of agents that think, build, wait, ask and hang for 8 hours: nobody who gets on is ended, interrupted or robbed.
+
+What an agent really does is a world of its own: bytes come when they come, it computes and pauses when it likes. What is
+read is measured from that, now and then late or not at all, and is not asked for the truth: what is done to an agent is held
+against what it really does.
+"""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 from typing import Any
@@ -36,7 +41,8 @@ from vigil.core.said import Said, What
 FLEETS, AGENTS, HOURS = 20, 8, 8
 EPOCH = 1_000_000.0
 UNREADABLE = 0.1  # of all readings
-MIN = 60.0
+NEVER = FOREVER = (1e9, 1e9)
+WINDOW_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,14 @@ class Phase:
     begins: tuple[Said, ...] = (Said(What.THINKS),)
     ends: tuple[Said, ...] = (Said(What.ALIVE),)
     hangs: bool = False
-    read: dict[str, float] = field(default_factory=dict)
+    bytes_every_s: tuple[float, float] = NEVER  # between two bytes over its connection
+    computes_s: tuple[float, float] = NEVER  # at a time; then it pauses
+    pauses_s: tuple[float, float] = (1, 20)
+    cores: float = 0.9
+    writes_every_s: tuple[float, float] = NEVER  # its sub-agents' transcripts
+    moves: float = 0.0  # bytes a second, while it computes
+    by_child: bool = False  # a process of its tool does this, and not the agent
+    connected: bool = True
     children: tuple[dict[str, Any], ...] = ()
 
 
@@ -56,26 +69,67 @@ def tool(name: str) -> dict[str, Any]:
     return {"begins": (Said(What.TOOL_STARTED, name=name, id="t"),), "ends": (Said(What.TOOL_ENDED, id="t"),)}
 
 
-CALM = {"tree_cpu": 0.005, "received_s": 4000.0}
 PHASES = (
-    Phase("talks", (5, 200)),
-    Phase("thinks in silence", (60, 480), read={"received_s": 40.0}),
-    Phase("computes", (60, 900), read={"tree_cpu": 0.9, "main_cpu": 0.6, "io": 5e6}),
-    Phase("builds", (60, 2400), **tool("Bash"), read={"tree_cpu": 0.9}, children=({"cpu": 0.9},)),
-    Phase("deploys", (60, 2400), **tool("Bash"), children=({"sockets": 1, "received_s": 30.0},)),
-    Phase("asks a slow server", (60, 840), **tool("mcp__jira__search"), read=CALM),
-    Phase("lets a sub-agent work", (60, 1700), **tool("Task"), read={"subagents_s": 20.0}),
-    Phase("asks", (60, 9000), (Said(What.ASKED, name="Bash", id="q"),), (Said(What.ANSWERED, id="q"),), read=CALM),
-    Phase("waits", (60, 1500), (Said(What.WAITS, until=0.0),), read=CALM),
-    Phase("is limited", (60, 6000), (Said(What.RETRIES, until=0.0),), read=CALM),
-    Phase("rests", (60, 9000), (Said(What.TURN_ENDED),), (Said(What.PROMPT),), read=CALM),
-    Phase("hangs after a tool", (1e9, 1e9), (Said(What.TOOL_ENDED, id="x"),), hangs=True, read=CALM),
-    Phase("has no network", (1e9, 1e9), hangs=True, read=CALM | {"sockets": 0.0}),
-    Phase("spins", (1e9, 1e9), hangs=True, read={"tree_cpu": 1.0, "main_cpu": 1.0, "received_s": 4000.0}),
-    Phase("loses a result", (1e9, 1e9), **tool("Read"), hangs=True, read=CALM),
-    Phase("waits for input", (1e9, 1e9), **tool("Bash"), hangs=True, read=CALM, children=({"waits_for_input": True},)),
+    Phase("talks", (5, 200), bytes_every_s=(1, 20)),
+    Phase("thinks in silence", (60, 2400), bytes_every_s=(1, 110)),
+    Phase("computes", (60, 900), computes_s=(1, 60), moves=5e6),
+    Phase("builds", (60, 2400), **tool("Bash"), computes_s=(1, 60), by_child=True),
+    Phase("builds on a busy host", (60, 2400), **tool("Bash"), computes_s=(20, 60), cores=0.02, by_child=True),
+    Phase("deploys", (60, 2400), **tool("Bash"), bytes_every_s=(1, 110), by_child=True),
+    Phase("asks a slow server", (60, 840), **tool("mcp__jira__search")),
+    Phase("lets a sub-agent work", (60, 1700), **tool("Task"), writes_every_s=(1, 100)),
+    Phase("asks", (60, 9000), (Said(What.ASKED, name="Bash", id="q"),), (Said(What.ANSWERED, id="q"),)),
+    Phase("waits", (60, 1500), (Said(What.WAITS, until=0.0),)),
+    Phase("is limited", (60, 6000), (Said(What.RETRIES, until=0.0),)),
+    Phase("rests", (60, 9000), (Said(What.TURN_ENDED),), (Said(What.PROMPT),)),
+    Phase("hangs after a tool", FOREVER, (Said(What.TOOL_ENDED, id="x"),), hangs=True),
+    Phase("has no network", FOREVER, hangs=True, connected=False),
+    Phase("spins", FOREVER, hangs=True, computes_s=FOREVER, cores=1.0),
+    Phase("spins on a busy host", FOREVER, hangs=True, computes_s=FOREVER, cores=0.1),
+    Phase("loses a result", FOREVER, **tool("Read"), hangs=True),
+    Phase("waits for input", FOREVER, **tool("Bash"), hangs=True, children=({"waits_for_input": True},)),
 )
 WEIGHTS = [1 if phase.hangs else 6 for phase in PHASES]
+
+
+class Truth:
+    """What one agent really does in a phase, moment by moment; whoever reads it measures that, and knows no more."""
+
+    def __init__(self, phase: Phase, began: float, chances: Random) -> None:
+        self.phase = phase
+        self._chances = Random(chances.random())
+        self._began = began
+        self._byte_at = self._written_at = began
+        self._next_byte, self._next_line = (began + self._chances.uniform(*every) for every in self._every)
+        self._bursts: list[tuple[float, float]] = []
+
+    @property
+    def _every(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        return self.phase.bytes_every_s, self.phase.writes_every_s
+
+    def since_byte(self, now: float) -> float:
+        while self._next_byte <= now:
+            self._byte_at, self._next_byte = self._next_byte, self._next_byte + self._chances.uniform(*self._every[0])
+        return now - self._byte_at
+
+    def since_line(self, now: float) -> float:
+        while self._next_line <= now:
+            self._written_at, self._next_line = self._next_line, self._next_line + self._chances.uniform(*self._every[1])
+        return now - self._written_at
+
+    def computed(self, now: float) -> float:
+        """Return the share of the last window in which it wanted to compute."""
+        if self.phase.computes_s == NEVER and not self.phase.name.startswith("spins"):
+            return 0.0
+        end = self._bursts[-1][1] + self._pause() if self._bursts else self._began
+        while end <= now:
+            self._bursts.append((end, end + self._chances.uniform(*self.phase.computes_s)))
+            end = self._bursts[-1][1] + self._pause()
+        begins = now - WINDOW_S
+        return sum(max(0.0, min(now, b) - max(begins, a)) for a, b in self._bursts) / WINDOW_S
+
+    def _pause(self) -> float:
+        return self._chances.uniform(*self.phase.pauses_s)
 
 
 class Fleet:
@@ -89,6 +143,7 @@ class Fleet:
         self.numbers = count()
         self.timers: dict[tuple[str, str], float] = {}
         self.phase: dict[str, Phase] = {}  # by launch
+        self.truth: dict[str, Truth] = {}
         self.began: dict[str, float] = {}
         self.treated = 0
         self.hung_at: dict[str, float] = {}
@@ -145,6 +200,7 @@ class Fleet:
         lasts_s = self.chances.uniform(*phase.lasts_s)
         said = tuple(replace(one, until=self.now + lasts_s) if one.until is not None else one for one in phase.begins)
         self.phase[launch_id], self.began[launch_id] = phase, self.now
+        self.truth[launch_id] = Truth(phase, self.now, self.chances)
         if phase.hangs:
             self.hung_at[launch_id] = self.now
         self.tell(Heard(launch_id, said, "hook"))
@@ -169,22 +225,39 @@ class Fleet:
     def read(self, launch_id: str) -> None:
         if self.lives(launch_id) is None:
             return
-        phase, age_s = self.phase[launch_id], self.now - self.began[launch_id]
-        values = {"main_cpu": 0.005, "tree_cpu": 0.005, "io": 0.0, "sockets": 1.0, "received_s": 20.0, "unacked": 0.0}
-        values |= {
-            "window_s": 30.0,
-            "descendants": float(len(phase.children)),
-            "late_s": 0.0,
+        phase, truth, age_s = self.phase[launch_id], self.truth[launch_id], self.now - self.began[launch_id]
+        wanted, silent_s = truth.computed(self.now), truth.since_byte(self.now)
+        got, waited = wanted * phase.cores, wanted * max(0.0, 0.95 - phase.cores)
+        own = 0.0 if phase.by_child else 1.0
+        values = {
+            "main_cpu": 0.005 + own * got,
+            "main_waited": own * waited,
+            "main_burst_s": own * 20.0 * wanted,
+            "tree_cpu": 0.005 + got,
+            "io": phase.moves * wanted,
+            "sockets": float(phase.connected),
+            "received_s": silent_s,
+            "unacked": 0.0,
+            "window_s": WINDOW_S,
+            "descendants": float(len(phase.children) + phase.by_child),
+            "hidden": 0.0,
+            "late_s": self.chances.choice((0.0, 0.0, 0.0, 0.3, 30.0)),
             "transcript_s": age_s,
-        } | phase.read
-        if values["sockets"] == 0.0:
+            "subagents_s": truth.since_line(self.now),
+        }
+        if not phase.connected:
             values.pop("received_s")
         known: dict[str, Any] = {
-            name: Number(value, "x", self.now) for name, value in values.items() if self.chances.random() > UNREADABLE
+            name: Number(value, "x", self.now)
+            if self.chances.random() > UNREADABLE
+            else Number(None, "x", self.now, "unreadable")
+            for name, value in values.items()
         }
         quiet: dict[str, Any] = {"state": "S", "cpu": 0.0, "io": 0.0, "sockets": 0, "waits_for_input": False, "age_s": age_s}
-        children = tuple(Child(ProcessId(900, 1, "b"), "sh", holds_pipe=False, **(quiet | one)) for one in phase.children)
-        state = Text("R" if phase.name == "spins" else "S", "x", self.now)
+        working = {"cpu": got, "waited": waited, "burst_s": 20.0 * wanted, "sockets": 1, "received_s": silent_s}
+        below = (*phase.children, *((working,) if phase.by_child else ()))
+        children = tuple(Child(ProcessId(900, 1, "b"), "sh", holds_pipe=False, **(quiet | one)) for one in below)
+        state = Text("R" if own and wanted >= 1.0 else "S", "x", self.now)
         seen = Evidence(self.now, 1, state=state, traced=Flag(False, "x", self.now), children=children, **known)
         self.tell(Diagnosed(launch_id, seen))
 
@@ -204,6 +277,7 @@ class Fleet:
             self.tell(Stepped(launch_id, "end-child", True))
             self.phase[launch_id] = replace(phase, hangs=False)
             self.hung_at.pop(launch_id, None)
+            self.truth[launch_id] = Truth(self.phase[launch_id], self.now, self.chances)
             self.later(1.0, lambda: self.end(launch_id, self.phase[launch_id]))
         elif isinstance(effect, EndLaunch):
             self.hung_at.pop(launch_id, None)

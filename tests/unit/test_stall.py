@@ -374,6 +374,14 @@ def test_what_could_not_be_read_leaves_a_verdict_in_doubt() -> None:
     assert any(reason.startswith("in doubt") for reason in found.reasons)
 
 
+def test_whoever_may_write_where_nobody_could_look_is_not_surely_sick() -> None:
+    unread = replace(evidence(), subagents_s=Number(None, "files", NOW, "no answer in 2 s"))
+    for open_now in (TURN, doing("Read"), doing("Task", since_s=16 * MIN)):
+        found = classify(case(silent_s=16 * MIN, doing=open_now, evidence=unread))
+        assert (found.verdict in SICK, found.confidence) == (True, Confidence.UNKNOWN), found
+        assert classify(case(silent_s=16 * MIN, doing=open_now)).confidence is Confidence.LIKELY, "there are none to read"
+
+
 @pytest.mark.parametrize("sockets", [0.0, 1.0])
 def test_who_has_a_child_that_nobody_may_look_at_is_not_known_to_be_cut_off(sockets: float) -> None:
     seen = evidence((child("sudo", sockets=None, io=None),), sockets=sockets, received_s=None if not sockets else 6 * MIN)

@@ -193,6 +193,12 @@ def _writes(case: Case) -> bool | None:
     return _any(known) if known else None
 
 
+def _files_unread(case: Case) -> bool:
+    """What it writes could not be looked at; a file that it never had is another matter."""
+    numbers = (case.evidence.printed_s, case.evidence.transcript_s, case.evidence.subagents_s)
+    return any(number.value is None and number.why for number in numbers)
+
+
 def _is_mcp_open(case: Case) -> bool:
     return any(is_mcp(one) for one in case.doing.tools)
 
@@ -367,6 +373,7 @@ FACTS: dict[str, Fact] = {
     "never spoke": Fact(O.WORDS, lambda c: not c.trail.spoke, lambda c: f"no word since its start {age(c.silent_s)} ago"),
     "ought to speak": Fact(O.WORDS, lambda c: c.speaks, lambda _: "this kind of agent says what it does"),
     "writes": Fact(O.FILES, _writes, lambda _: "what it writes still grows"),
+    "files unread": Fact(O.FILES, _files_unread, lambda _: "whether it writes could not be read"),
     "still": Fact(O.FILES, lambda c: _no(_writes(c)), lambda _: "nothing that it writes grows"),
     "busy": Fact(O.CPU, _busy, lambda c: f"it and what is below it use {rate(c.evidence.tree_cpu.value)}"),
     "calm": Fact(O.CPU, lambda c: _no(_busy(c)), lambda c: f"it uses {rate(c.evidence.tree_cpu.value)}, as when it waits"),
