@@ -71,7 +71,7 @@ from vigil.core.said import What
 SEEDS = 60  # a mutant that none of them notices has survived
 
 # Nothing produces these yet: the issues that bring them bring their mutants to life.
-NOT_YET = {Cause.STALLED}
+NOT_YET: set[Cause] = set()
 # A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; a
 # configuration without reactions, what people type to try a route, and memory; a reaper that does nothing breaks no promise,
 # and nobody loses the store there, or adopts anything. Who hangs is simulated in test_silences.

@@ -1,4 +1,4 @@
-"""Simulated readings of silent agents: all of them work, as far as anybody can read that; only who is stopped does not."""
+"""Simulated readings of silent agents: they work, as far as anybody can read that; only who is stopped or hangs does not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from vigil.core.roles import Watchdog
 if TYPE_CHECKING:
     from tests.sim.world import World
 
-WAYS = ("bytes", "work", "writes", "blind")  # how its work shows, and that it does not
+BLIND, NOTHING = "blind", "nothing"
+WAYS = ("bytes", "work", "writes", BLIND)  # how its work shows, and that it does not
 EAGER = WatchdogsSet(Watchdogs(Watchdog(stall_auto_kill=True)))  # whoever is found to hang is ended
 
 
@@ -37,10 +38,10 @@ class Silences:
     def _evidence(self, body: Body) -> Evidence:
         """Return what can be read: that it is stopped, or one sign of its work; some sensors fail."""
         assert body.agent is not None
-        now, way = self._world.daemon.clock(), WAYS[crc32(body.launch_id.encode()) % len(WAYS)]
+        now, way = self._world.daemon.clock(), way_of(body)
         if body.agent.stopped:
             return Evidence(now, body.agent.id.pid, state=Text("T", "procfs", now), traced=Flag(False, "procfs", now))
-        if way == "blind":
+        if way == BLIND:
             return Evidence(now, body.agent.id.pid)
         return Evidence(
             now,
@@ -50,9 +51,18 @@ class Silences:
             window_s=Number(30.0, "procfs", now),
             main_cpu=Number(0.5 if way == "work" else 0.0, "procfs", now),
             tree_cpu=Number(0.5 if way == "work" else 0.0, "procfs", now),
+            main_waited=Number(0.0, "procfs", now),
             io=Number(1e6 if way == "work" else 0.0, "procfs", now),
             sockets=Number(1.0, "sock_diag", now),
             received_s=Number(5.0 if way == "bytes" else 3600.0, "sock_diag", now),
             transcript_s=Number(5.0 if way == "writes" else 3600.0, "files", now),
+            unacked=Number(0.0, "sock_diag", now),
             descendants=Number(0.0, "procfs", now),
+            hidden=Number(0.0, "procfs", now),
         )
+
+
+def way_of(body: Body) -> str:
+    """Return how the work of an agent shows now; of some nothing can ever be read."""
+    way = WAYS[crc32(body.launch_id.encode()) % len(WAYS)]
+    return NOTHING if body.hangs and way != BLIND else way

@@ -149,7 +149,7 @@ class World:
         self.promises.healing()
         for body in self.host.bodies.values():
             body.attached = 0
-            body.muted = body.late_beats = False
+            body.muted = body.late_beats = body.hangs = False
             if self.role_of(body.session_id) is not None:
                 body.silent = False
             if body.server is not None:

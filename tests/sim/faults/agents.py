@@ -64,8 +64,9 @@ def hangs(world: World, session_id: str, size: float) -> bool:
     body = world.living(session_id)
     if body is None:
         return False
-    body.silent = True
-    world.engine.after(between(size, 600.0, 14400.0), setattr, body, "silent", False)
+    body.silent = body.hangs = True
+    for trouble in ("silent", "hangs"):
+        world.engine.after(between(size, 600.0, 14400.0), setattr, body, trouble, False)
     return True
 
 

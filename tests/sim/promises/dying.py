@@ -19,7 +19,7 @@ class OneDeath(Promise):
     """Every death leaves exactly one record with a cause and its evidence; what nobody could see says `unobserved`."""
 
     name = "P3"
-    BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY})
+    BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})
     LEAVES_S = 10.1
     WITHIN_S = 150.0  # a pass every 15 s sees what no event told; what is only inferred waits for 60 s of silence
 

@@ -37,7 +37,7 @@ class NoHarm(Promise):
     """
 
     name = "P2"
-    BY_POLICY = (Cause.POLICY, Cause.UNHEALTHY)
+    BY_POLICY = (Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED)
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
