@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from vigil.agents import Agent
 from vigil.agents.accounts import account_of
 from vigil.agents.adapter import Beginning, Place, Start
 from vigil.core.effects import Spawn
@@ -71,13 +70,13 @@ class Spawning:
             env = await asyncio.to_thread(self._environments.read, session)
             agent = self._kinds.agent_of(session.spec.agent)
             folder = str(self._home.launch(launch.id))
-            start = await self._prepare(session, launch, env, agent, folder)
+            start = await self._prepare(session, launch, env, folder)
             born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
         except (OSError, ValueError, KeeperRefused, KeeperSilent) as error:
             self._give_up(session, launch, error)
             return
         event = read_birth(launch, born, self._clock, self._boot, names=agent.process)
-        event = self._with_start(event, session, start, env, agent)
+        event = self._with_start(event, session, start, env)
         exec_seen = session.spec.runtime is not RuntimeKind.TMUX or await _exec_seen(event.process.pid)
         self._feed(event)
         launch = with_processes(launch, event)
@@ -85,7 +84,7 @@ class Spawning:
         born_session = replace(session, launch=launch, conversation=event.conversation, read_to={})
         self._custody.listening.follow(born_session, launch)
 
-    async def _prepare(self, session: Session, launch: Launch, env: Mapping[str, str], agent: Agent, folder: str) -> Start:
+    async def _prepare(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str) -> Start:
         """Write down the order of a launch; return how it is made."""
         start = await asyncio.to_thread(self._begin, session, launch, env, folder)
         self._claims.claim(session, launch, start.conversation)
@@ -116,7 +115,7 @@ class Spawning:
         why = self._secrets.redactor(session.id).text(_in_words(error))
         self._feed(LaunchFailed(launch.id, self._clock.now(), why))
 
-    def _with_start(self, event: Launched, session: Session, start: Start, env: Mapping[str, str], agent: Agent) -> Launched:
+    def _with_start(self, event: Launched, session: Session, start: Start, env: Mapping[str, str]) -> Launched:
         """Return a birth with what follows from how it was started."""
         adapter = self._kinds.adapter_of(session.spec.agent)
         headless = session.spec.runtime is RuntimeKind.HEADLESS
