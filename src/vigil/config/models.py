@@ -18,13 +18,14 @@ from vigil.core import reactions
 from vigil.core.identity import why_not_a_name
 from vigil.core.incident import IncidentKind, Severity
 from vigil.core.model import RestartPolicy, RestartWhen
+from vigil.core.patience import Limits
 
 E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
 
 MOST_RESTARTS = 1_000_000
 MOST_TRIES = 100
-RESTART, LAUNCH, REAPER = RestartPolicy(), LaunchConfig(), ReaperConfig()  # the defaults
+RESTART, LAUNCH, REAPER, SILENCE = RestartPolicy(), LaunchConfig(), ReaperConfig(), Limits()  # the defaults
 
 
 def one_of(kind: type[E], value: object) -> E:
@@ -116,14 +117,14 @@ class Table(BaseModel):
 class WatchdogTable(Table):
     """`[watchdog]`: when silence becomes a warning; of an agent, what is not given is as in the general table."""
 
-    stall_after: Duration = 300.0
-    tool_timeout: Duration = 600.0
-    mcp_tool_timeout: Duration = 900.0
-    subagent_timeout: Duration = 900.0
-    approval_reminder: Duration = 600.0
-    stall_repeat_seconds: Duration = 180.0
-    liveness_timeout: Duration = 600.0
-    stall_auto_kill: bool = False
+    stall_after: Duration = SILENCE.stall_after_s
+    tool_timeout: Duration = SILENCE.tool_timeout_s
+    mcp_tool_timeout: Duration = SILENCE.mcp_tool_timeout_s
+    subagent_timeout: Duration = SILENCE.subagent_timeout_s
+    approval_reminder: Duration = SILENCE.approval_reminder_s
+    stall_repeat_seconds: Duration = SILENCE.stall_repeat_s
+    liveness_timeout: Duration = SILENCE.liveness_timeout_s
+    stall_auto_kill: bool = SILENCE.stall_auto_kill
 
 
 class ReaperTable(Table):
