@@ -319,6 +319,10 @@ def told(children: Iterable[Child]) -> str:
     return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "") or "none"
 
 
+def _questions(count: int) -> str:
+    return "a question waits for a person" if count == 1 else f"{count} questions wait for a person"
+
+
 def _received(case: Case) -> str:
     count, last_s = case.evidence.sockets.value, case.evidence.received_s.value
     if not count:
@@ -349,7 +353,7 @@ FACTS: dict[str, Fact] = {
     "uninterruptible": Fact(
         O.STATE, lambda c: _in_state(c, "D"), lambda c: f"it waits in the kernel ({c.evidence.wchan.value or 'unknown where'})"
     ),
-    "asks": Fact(O.WORDS, lambda c: bool(c.doing.asked), lambda c: f"{len(c.doing.asked)} questions wait for a person"),
+    "asks": Fact(O.WORDS, lambda c: bool(c.doing.asked), lambda c: _questions(len(c.doing.asked))),
     "tries again": Fact(O.WORDS, _tries_again, lambda _: "it said that a limit or a failing model holds it"),
     "waits": Fact(O.WORDS, _waits, lambda _: "it declared a wait that is not over"),
     "turn open": Fact(O.WORDS, lambda c: c.doing.turn or bool(c.doing.tools), lambda _: "a turn is open"),
