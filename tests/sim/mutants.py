@@ -70,8 +70,7 @@ from vigil.core.said import What
 
 SEEDS = 60  # a mutant that none of them notices has survived
 
-# Nothing produces these yet: the issues that bring them bring their mutants to life.
-NOT_YET: set[Cause] = set()
+UNMET = {Cause.STALLED}  # where agents hang nobody comes at the last moment: unit/test_watching has that
 # A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; a
 # configuration without reactions, what people type to try a route, and memory; a reaper that does nothing breaks no promise,
 # and nobody loses the store there, or adopts anything. Who hangs is simulated in test_silences.
@@ -187,7 +186,7 @@ def _deaths() -> Iterator[Mutant]:
 def _charges() -> Iterator[Mutant]:
     """DESIGN 4.4: what each death costs, and after which a session comes back."""
     for cause in Cause:
-        if cause in NOT_YET or cause is Cause.OPERATOR:  # what follows an operator's word is theirs
+        if cause is Cause.OPERATOR:  # what follows an operator's word is theirs
             continue
         for instead in ("FREE", "COUNTED"):
             if cause in getattr(restart, instead):
@@ -314,7 +313,7 @@ def _shifts() -> Iterator[Mutant]:
         yield Mutant("kept", f"{state} is replaced", _swap(shifts, "KEPT", shifts.KEPT - {state}), "shifts")
     for activity_ in sorted(shifts.QUIET):
         yield Mutant("quiet", f"{activity_} is disturbed", _swap(shifts, "QUIET", shifts.QUIET - {activity_}), "shifts")
-    for cause in sorted(intents.BY_POLICY - NOT_YET):
+    for cause in sorted(intents.BY_POLICY - UNMET):
         left = intents.BY_POLICY - {cause}
         yield Mutant("intents", f"{cause} spares nobody", _swap(intents, "BY_POLICY", left), _scenario(cause))
 

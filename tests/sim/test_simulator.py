@@ -107,6 +107,7 @@ def find_mutant(name: str) -> Mutant:
         "charges: crash is free",
         "charges: limit is charged",
         "comes back: never after crash is yes",
+        "charges: stalled is free",
         "incidents: stuck is dropped",
         "incidents: auth is dropped",
         "severity: needs-input is warning",
