@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from tests.live.instance import Instance, Json, alive, kill, wait_for
-from tests.live.test_hooks import say
 from tests.live.silent_agents import ABOUT, FOREVER, PROMPT, hook, step
+from tests.live.test_hooks import say
 from tests.live.watching import configure, read_notices
 
 AGENT = [sys.executable, "-m", "vigil.fake_agent"]
