@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -139,7 +140,8 @@ class Instance:
                 wait_for(lambda: not self.processes(), DEADLINE_S, "all processes of the instance to end", self.processes)
         finally:
             for pid in self.processes():
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             shutil.rmtree(self.path, ignore_errors=True)
             if self.home.run != self.path / "run":
                 shutil.rmtree(self.home.run, ignore_errors=True)

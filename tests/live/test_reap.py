@@ -74,12 +74,13 @@ def edit(vigil: Instance, *statements: str) -> None:
             connection.execute(statement)
 
 
-def make_orphan(vigil: Instance, name: str) -> Json:
-    """Make the store forget a session that lives; call it while no daemon runs."""
-    found: Json = vigil.get(name)
+def make_orphans(vigil: Instance, *names: str) -> list[Json]:
+    """Make the store forget sessions that live; no daemon runs then."""
+    found = [vigil.get(name) for name in names]
     vigil.kill_daemon()
-    edit(vigil, f"delete from sessions where name = '{name}'")
-    shutil.rmtree(vigil.home.launch(found["launch"]))
+    for session in found:
+        edit(vigil, f"delete from sessions where name = '{session['name']}'")
+        shutil.rmtree(vigil.home.launch(session["launch"]))
     return found
 
 
@@ -97,35 +98,65 @@ def attach(vigil: Instance, terminals: list[Terminal], launch: str) -> None:
     wait_for(lambda: subprocess.run(listed, capture_output=True, timeout=10).stdout, 10, "a client")
 
 
-def test_the_first_cycle_takes_an_orphan_an_archived_and_an_idle_session_in_a_bare_environment(fast: Instance) -> None:
-    for name in ("archived", "idle", "orphan"):
-        fast.run(name, *SLEEP)
-    pids = {name: fast.get(name)["pid"] for name in ("archived", "idle", "orphan")}
-    make_orphan(fast, "orphan")
-    edit(fast, "update sessions set body = json_set(body, '$.archived_at', 1000.0) where name = 'archived'")
-    wait_for(lambda: time.time() > QUIET_S + os.stat(fast.home.database).st_mtime, 20, "all to be quiet")
-    configure(fast, FAST)  # the interval is half an hour: only the first cycle can have done it
+def start_after(vigil: Instance, hours: float) -> None:
+    """Start a daemon when hours have passed, in the bare environment of a cron job."""
+    bare = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+    words = ["--home", str(vigil.path), "--config", str(vigil.config)]
+    subprocess.run([sys.executable, "-m", "tests.live.later", str(hours), *words], env=bare, timeout=60, check=True)
+    wait_for(lambda: vigil.client.status()["pid"] == vigil.daemon_pid, 20, "the daemon to answer")
 
-    bare = {"PATH": os.environ["PATH"], "VIGIL_HOME": str(fast.path), "VIGIL_CONFIG": str(fast.config), "LC_ALL": "C"}
-    done = subprocess.run(
-        [sys.executable, "-m", "vigil.cli", "daemon", "start"], env=bare, capture_output=True, text=True, timeout=60
-    )
 
-    assert done.returncode == 0, done.stderr
-    expected = {"archived": "archived", "idle": "idle", "orphan": "orphan"}
-    wait_for(lambda: reaped(fast) == expected, 30, "all three to be reaped", lambda: (reaped(fast), reap(fast, dry_run=True)))
-    assert not any(map(alive, pids.values()))
-    assert fast.get("idle")["state"] == "parked"
-    assert (fast.get("archived")["state"], fast.get("archived")["archived_at"] is not None) == ("stopped", True)
-    assert [death["cause"] for death in fast.deaths("idle")] == ["policy"]
-    assert [found["name"] for found in fast.client.sessions()] == ["idle"], "what is archived is not listed"
+def test_after_22_and_71_hours_the_first_cycle_takes_all_that_is_due_and_nothing_a_person_uses(
+    vigil: Instance, terminals: list[Terminal]
+) -> None:
+    configure(vigil, OFF)
+    kinds = ("archived", "idle", "orphan")
+    for name in (*kinds, *(f"{kind}-used" for kind in kinds), "first"):
+        vigil.run(name, *SLEEP)
+    before = {session["name"]: session for session in vigil.client.sessions()}
+    for kind in kinds:
+        attach(vigil, terminals, before[f"{kind}-used"]["launch"])
+    make_orphans(vigil, "first")
+    configure(vigil)  # all as it comes: 48 h of idleness, a minute of grace, and half an hour between two cycles
+
+    start_after(vigil, 22)
+
+    wait_for(lambda: reaped(vigil) == {"first": "orphan"}, 30, "what is an orphan", lambda: (reaped(vigil), reap(vigil, True)))
+    assert "for 22 h" in vigil.wait_event("orphan.reaping")["data"]["evidence"][0]
+    kept = reap(vigil, dry_run=True)["idle"]
+    assert (kept["class"], kept["action"], "22 h ago; put to sleep after 48 h" in kept["evidence"][0]) == ("keep", "keep", True)
+
+    make_orphans(vigil, "orphan", "orphan-used")
+    edit(vigil, "update sessions set body = json_set(body, '$.archived_at', 1000.0) where name like 'archived%'")
+    start_after(vigil, 71)
+
+    expected = {"first": "orphan"} | {kind: kind for kind in kinds}
+    wait_for(lambda: reaped(vigil) == expected, 30, "all three to be reaped", lambda: (reaped(vigil), reap(vigil, True)))
+    told = {event["session"]: event["data"] for event in vigil.client.events() if event["kind"].endswith(".reaping")}
+    assert {name: told[name]["class"] for name in kinds} == {kind: kind for kind in kinds}
+    assert all("71 h" in " ".join(told[name]["evidence"]) for name in kinds), told
+    assert {name for name, session in before.items() if alive(session["pid"])} == {f"{kind}-used" for kind in kinds}
+    assert (vigil.get("idle")["state"], vigil.get("archived")["state"]) == ("parked", "stopped")
+    assert [death["cause"] for death in vigil.deaths("idle")] == ["policy"]
+    used = {name: found for name, found in classes(vigil).items() if name.endswith("-used")}
+    assert used == {f"{kind}-used": ("attached", "keep") for kind in kinds}
+
+    while terminals:
+        terminals.pop().close()
+    wait_for(lambda: "attached" not in {found for found, _ in classes(vigil).values()}, 20, "nobody to be attached")
+    found = reap(vigil)
+    assert {name: found[name]["outcome"] for name in used} == {
+        "archived-used": "stopped",
+        "idle-used": "parked",
+        "orphan-used": "ended",
+    }
 
 
 def test_whoever_is_attached_keeps_an_idle_session_and_an_orphan(fast: Instance, terminals: list[Terminal]) -> None:
     fast.run("idle", *SLEEP)
     fast.run("orphan", *SLEEP)
     launches = {name: fast.get(name)["launch"] for name in ("idle", "orphan")}
-    found = make_orphan(fast, "orphan")
+    (found,) = make_orphans(fast, "orphan")
     fast.start()
     for launch in launches.values():
         attach(fast, terminals, launch)

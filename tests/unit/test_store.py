@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -526,3 +527,12 @@ def test_a_reader_cannot_write(path: Path, store: Store) -> None:
         connection.exec_driver_sql("DELETE FROM events")
 
     reader.dispose()
+
+
+def test_what_is_launched_in_the_second_that_made_a_store_is_not_older_than_it(path: Path) -> None:
+    began_at = time.time()
+    opened = Store(path)
+    try:
+        assert began_at - 1.0 < opened.created_at <= time.time()
+    finally:
+        opened.close()

@@ -54,7 +54,8 @@ def _remember_birth(connection: Connection) -> None:
         return
     oldest = connection.exec_driver_sql("SELECT min(at) FROM events").scalar()
     born_at = time.time() if oldest is None else float(oldest)
-    connection.exec_driver_sql(f"PRAGMA user_version = {max(1, math.ceil(born_at - BIRTHS_FROM))}")
+    # Rounded down: the first session of a home is launched in the second that made its database, and is not older than it.
+    connection.exec_driver_sql(f"PRAGMA user_version = {max(1, math.floor(born_at - BIRTHS_FROM))}")
 
 
 def read_birth(engine: Engine) -> float:
