@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -25,7 +26,6 @@ Json = dict[str, Any]
 OFF = "enabled = false\n"
 FAST = 'idle_ttl = "2s"\ngrace = "1s"\n'
 SLEEP = ("sh", "-c", "exec sleep 1000")
-QUIET_S = 3.2  # longer than the shortest time to live, by tmux's whole seconds
 TMUX = shutil.which("tmux") or "tmux"
 
 
@@ -39,6 +39,14 @@ def fast(vigil: Instance) -> Instance:
     configure(vigil, OFF, FAST)
     vigil.start()
     return vigil
+
+
+@pytest.fixture
+def another() -> Iterator[Instance]:
+    """Another instance, with a home of its own."""
+    instance = Instance()
+    yield instance
+    instance.destroy()
 
 
 @pytest.fixture
@@ -346,29 +354,87 @@ def test_what_does_not_hear_a_hangup_is_ended_too_and_nobody_else(fast: Instance
         mine.wait()
 
 
-def test_a_database_that_is_removed_or_replaced_costs_nobody_a_session(fast: Instance, scripts: Path) -> None:
-    for name in ("a", "b", "c"):
+def copy_store(source: Path, target: Path) -> Path:
+    """Copy a database as a backup does, whoever writes it."""
+    with contextlib.closing(sqlite3.connect(source)) as one, contextlib.closing(sqlite3.connect(target)) as other:
+        one.backup(other)
+    return target
+
+
+def incidents(vigil: Instance) -> list[str]:
+    return [one["kind"] for one in vigil.client.incidents()]
+
+
+def test_whatever_is_put_in_a_databases_place_under_a_daemon_nothing_is_lost(fast: Instance, another: Instance) -> None:
+    configure(fast, OFF, 'idle_ttl = "0"\ngrace = "1s"\n')
+    for name in ("a", "asleep", "removed"):
+        fast.run(name, *SLEEP, restart="always")
+    another.run("a", *SLEEP)
+    older = copy_store(fast.home.database, fast.path / "older.db")
+    foreign = copy_store(another.home.database, fast.path / "foreign.db")
+    (fast.path / "empty.db").touch()
+    fast.run("late", *SLEEP)
+    fast.client.ask("hibernate", "asleep")
+    fast.client.rm("removed")
+    with contextlib.closing(sqlite3.connect(fast.home.database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what is written from now on fits no older copy
+    fast.client.ask("stop", "late")
+    fast.client.ask("start", "late")
+    before = {session["name"]: (session["state"], session["pid"]) for session in fast.client.sessions(everything=True)}
+    deaths = [death["id"] for death in fast.client.deaths()]
+    seen = len(fast.client.events())
+
+    def lose(put: Path | None) -> None:
+        known = {event["seq"] for event in fast.client.events()}
+        if put is None:
+            for path in fast.home.path.glob("vigil.db*"):
+                path.unlink()
+        else:
+            put.rename(fast.home.database)
+        wait_for(lambda: incidents(fast) == ["store-lost"], 20, "one incident", lambda: fast.client.incidents())
+        wait_for(lambda: known <= {event["seq"] for event in fast.client.events()}, 10, "its history to be back")
+
+    for put in (None, older, foreign, fast.path / "empty.db"):
+        lose(put)
+        fast.kill_daemon()
+        fast.start()
+        reap(fast)
+        now = {session["name"]: (session["state"], session["pid"]) for session in fast.client.sessions(everything=True)}
+        assert now == before, put
+        assert [death["id"] for death in fast.client.deaths()] == deaths, put
+    assert len(fast.client.events()) > seen
+    assert len(list(fast.path.glob("vigil.db.found-*"))) == 2, "what was put there is kept, the empty one aside"
+    assert (another.get("a")["state"], another.deaths("a")) == ("running", [])
+
+
+def test_whatever_a_new_daemon_finds_in_its_databases_place_costs_nobody_a_session(
+    fast: Instance, another: Instance, scripts: Path
+) -> None:
+    for name in ("a", "c"):
         fast.run(name, *SLEEP, cwd=str(scripts) if name == "c" else "/", restart="always")
+    elsewhere = another.run("a", *SLEEP)["pid"]
+    older = copy_store(fast.home.database, fast.path / "older.db")
+    foreign = copy_store(another.home.database, fast.path / "foreign.db")
+    fast.run("b", *SLEEP)
+    fast.client.ask("restart", "a")
     pids = {name: fast.get(name)["pid"] for name in ("a", "b", "c")}
-    shutil.copy(fast.home.database, scripts / "old.db")
 
-    for path in fast.home.path.glob("vigil.db*"):  # under a daemon that runs
-        path.unlink()
-    wait_for(lambda: [one["kind"] for one in fast.client.incidents()] == ["store-lost"], 20, "one incident")
-    assert {name: fast.get(name)["pid"] for name in pids} == pids
-    wait_for(lambda: len(fast.client.events()) > 0, 10, "its events to be written")
-
-    fast.kill_daemon()  # and under one that does not
-    for path in fast.home.path.glob("vigil.db*"):
-        path.unlink()
-    configure(fast, 'interval = "1s"\nidle_ttl = "0"\ngrace = "1s"\n')
-    fast.start()
-    assert {name: fast.get(name)["pid"] for name in pids} == pids
-    assert [one["kind"] for one in fast.client.incidents()] == ["store-lost"]
-    fast.ok("reap")
-    assert all(map(alive, pids.values()))
-    assert fast.get("a")["restarts"]["policy"] == "always"
-    assert fast.deaths("a") == []
+    for put in (None, older, foreign):
+        fast.kill_daemon()
+        for path in [fast.home.database, *fast.path.glob("vigil.db-*")]:
+            path.unlink()
+        if put is not None:
+            put.rename(fast.home.database)
+        configure(fast, 'interval = "1s"\nidle_ttl = "0"\ngrace = "1s"\n')
+        fast.start()
+        assert {session["name"]: session["pid"] for session in fast.client.sessions(everything=True)} == pids, put
+        wait_for(lambda: incidents(fast) == ["store-lost"], 10, "one incident", lambda: fast.client.incidents())
+        assert "adopted from launches/; what only the store knew is lost" in fast.client.incidents()[0]["why"]
+        fast.ok("reap")
+        assert all(map(alive, [*pids.values(), elsewhere])), put
+        assert (fast.get("a")["restarts"]["policy"], fast.deaths("a")) == ("always", [])
+    assert "another instance's" in fast.client.incidents()[0]["why"]
+    assert another.get("a")["pid"] == elsewhere
 
     shutil.rmtree(scripts, ignore_errors=True)  # the folder of one agent's work
     wait_for(lambda: fast.get("c")["state"] == "stopped", 20, "c to be reaped", lambda: reap(fast, dry_run=True))

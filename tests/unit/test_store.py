@@ -302,7 +302,7 @@ def test_a_new_database_is_for_its_owner_only(path: Path) -> None:
         mask = os.umask(old_mask)
 
     assert mask == 0, "the caller's mask was changed"
-    assert modes == dict.fromkeys(("vigil.db", "vigil.db-wal", "vigil.db-shm"), 0o600)
+    assert modes == dict.fromkeys(("instance.json", "vigil.db", "vigil.db-wal", "vigil.db-shm"), 0o600)
 
 
 def test_what_is_written_is_on_disk_when_it_is_said_to_be(path: Path) -> None:

@@ -25,6 +25,8 @@ from vigil.core.roles import Role
 MASS = 2  # so many, and over half of all, are more likely our own mistake than orphans (DESIGN 4.5)
 SETTLED_S = 600.0  # a store that was lost stays an incident for so long, whatever else is found
 
+ONLY_THERE = "what only the store knew is lost: who slept or was stopped, what waited to be typed, counters and history"
+
 AFTER = {Class.ORPHAN: After.STOP, Class.ARCHIVED: After.ARCHIVE, Class.IDLE: After.PARK}
 
 
@@ -280,7 +282,7 @@ def recovered(book: Book, event: Recovered, now: float) -> None:
         book.change.launches.append(session.launch)
         session = book.become(session, now, State.RUNNING, "found alive, and unknown to the store")
         book.log(now, session, "session.recovered", why=event.why)
-    words = f"{event.why}: {_count(len(event.sessions), 'session was', 'sessions were')} adopted from launches/"
+    words = f"{event.why}: {_count(len(event.sessions), 'session was', 'sessions were')} adopted from launches/; {ONLY_THERE}"
     incidents.open_incident(book, IncidentKind.STORE_LOST, None, words, now)
 
 

@@ -13,6 +13,7 @@ from vigil import __version__
 from vigil.config.loading import ConfigFile, ConfigRefused
 from vigil.core.effects import Persist
 from vigil.core.events import Exited, Gap, Launched, Noted, Observed, Recovered, Resumed, WatchdogsSet
+from vigil.core.incident import IncidentKind
 from vigil.core.machine import Machine
 from vigil.core.model import ALIVE, Launch, RuntimeKind, Session, State
 from vigil.core.said import Said
@@ -72,6 +73,7 @@ JUDGE_S = 0.5  # whoever asks why waits so long
 OVER = frozenset({State.STOPPED, State.SUCCEEDED})
 OLD_S = 86400.0
 DRAIN_S = 2.0
+UNKNOWN = "the store did not know what lives"
 CONFIG_BEATS = 5  # seconds until a changed configuration is taken in; `run` takes it in at once
 
 
@@ -230,8 +232,11 @@ class Daemon:
         await self.keeper.connect()
         self.admission.look()  # before anybody is launched
         unknown = self._find_unknown()
+        why = UNKNOWN if self.store.aside is None else f"the store was another instance's, and is {self.store.aside} now"
         if unknown:
-            self.supervisor.feed(Recovered(tuple(unknown.values()), "the store did not know what lives"))
+            self.supervisor.feed(Recovered(tuple(unknown.values()), why))
+        elif self.store.aside is not None:
+            self.alarms.report(IncidentKind.STORE_LOST, why)
         stored = list(({**self.machine.sessions, **unknown}).values())
         self.supervisor.feed(Resumed(self._booted))
         for session, event in zip(stored, await asyncio.gather(*map(self.adopter.adopt, stored)), strict=True):
@@ -377,7 +382,7 @@ class Daemon:
         """Take over what lives and is not known, in case its record went missing under us."""
         unknown = self._find_unknown()
         if unknown:
-            await self.supervisor.done(Recovered(tuple(unknown.values()), "the store did not know what lives"))
+            await self.supervisor.done(Recovered(tuple(unknown.values()), UNKNOWN))
             for session in unknown.values():
                 if (event := await self.adopter.adopt(replace(session, state=State.RUNNING))) is not None:
                     self.supervisor.feed(event)

@@ -22,6 +22,7 @@ class Troubles:
         self._alarms = alarms
         self._note = note
         self._begun_anew = 0
+        self._store_lost = False
 
     def begin_anew(self, keeper_hangs: bool) -> None:
         """Resolve what only the daemon before us had."""
@@ -51,8 +52,14 @@ class Troubles:
             self._alarms.over(IncidentKind.LATE_DAEMON, "the store writes again", "store")
 
     def check_store(self) -> None:
-        """A database that was removed or replaced under us is written anew, and a human is told once."""
-        if self._store.is_lost() or self._store.begun_anew != self._begun_anew:
-            self._begun_anew = self._store.begun_anew + self._store.is_lost()  # the next write begins anew
-            words = f"{self._home.database} was removed or replaced while the daemon ran: all it knows was written anew"
+        """A database that was removed or replaced under us is put back by the next write, and a human is told once."""
+        lost, before = self._store.is_lost(), self._store_lost
+        self._store_lost = lost
+        if lost and not before:
+            self._note("store.lost", {"file": str(self._home.database)})
+        if self._store.begun_anew != self._begun_anew:
+            self._begun_anew = self._store.begun_anew
+            aside = self._store.aside
+            kept = "" if aside is None else f", and what lay in its place is {aside} now"
+            words = f"{self._home.database} was removed or replaced while the daemon ran: it was put back{kept}"
             self._alarms.report(IncidentKind.STORE_LOST, words)

@@ -6,7 +6,6 @@ All writing is one function, `write`: whatever one decision changed, and the eve
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from vigil.core.model import Death, Intent, Launch, Session
 from vigil.core.roles import Role
 from vigil.errors import VigilError
 from vigil.store.opening import make_engine, open_database, read_birth
+from vigil.store.placing import copy_beside, file_of, files_of, is_whole, mark, put_aside, put_away_another, put_in_place
 from vigil.store.schema import deaths, events, incidents, intents, launches, roles, sessions
 
 T = TypeVar("T")
@@ -55,14 +55,20 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._engine: Engine = open_database(path)
-        self._writer = _driver_of(self._engine)
         self._is_long = False  # the log may have grown over its bounds
+        self.aside = put_away_another(path)  # where the last one is that lay in our place: another instance's, at a start
         self._readers: Engine = make_engine(path, read_only=True)
-        self._file = _file_of(path)
-        self.created_at = read_birth(self._engine)
+        self._open()
+        self._again: tuple[Persist, ...] = ()  # what must be written before anything else
         self.begun_anew = 0  # so often another file was found in our place
-        self.whole: Callable[[], Persist] | None = None  # all there is, for a database that somebody put in our place
+        self.whole: Callable[[], Persist] | None = None  # all there is, if what we wrote cannot be read any more
+
+    def _open(self) -> None:
+        self._engine: Engine = open_database(self._path)
+        self._writer = _driver_of(self._engine)
+        mark(self._path, self._writer)
+        self._files = files_of(self._path)
+        self.created_at = read_birth(self._engine)
 
     def close(self) -> None:
         """Close the database; what was written is on disk already."""
@@ -73,13 +79,14 @@ class Store:
         """Make decisions durable, all or none, and return their events with their numbers."""
         stored: list[StoredEvent] = []
         if self.is_lost():
-            changes = [self._begin_anew(), *changes]
+            self._begin_anew()
         if self._is_long:
             self._trim()
         with self._writer:  # one transaction
             cursor = self._writer.cursor()
-            for change in changes:
+            for change in (*self._again, *changes):
                 _write_one(cursor, change, stored)
+        self._again = ()
         if stored and stored[-1].seq % TRIMMED_EVERY < len(stored):
             self._is_long = True
         return stored
@@ -96,22 +103,26 @@ class Store:
 
     def is_lost(self) -> bool:
         """Say whether the file we write is not the one in its place any more: it was removed, or another was put there."""
-        return self.whole is not None and _file_of(self._path) != self._file
+        return self.whole is not None and file_of(self._path) != self._files[""]
 
-    def _begin_anew(self) -> Persist:
-        """Open what lies in our place now, or a new database; return all that must be in it."""
+    def _begin_anew(self) -> None:
+        """Put our own database back in its place, and what was put there aside.
+
+        What is open can still be read, also if its file was removed: nothing is lost. Of one that is damaged, what is known is.
+        """
         assert self.whole is not None
-        before, self._engine = self._engine, open_database(self._path)
+        before = self._engine
+        beside = copy_beside(self._path, self._writer)
+        whole = is_whole(beside)
+        self.aside = put_aside(self._path, self._files)
+        if whole:
+            put_in_place(beside, self._path)
+        else:
+            beside.unlink()
+            self._again = (self.whole(),)
+        self._open()
         before.dispose()
-        self._writer = _driver_of(self._engine)
-        self._file = _file_of(self._path)
-        self.created_at = read_birth(self._engine)
         self.begun_anew += 1
-        whole = self.whole()
-        with self._engine.begin() as connection:
-            for session in whole.sessions:  # a name is one session's: that of the one that lives
-                connection.execute(delete(sessions).where(sessions.c.name == session.name, sessions.c.id != session.id))
-        return whole
 
     def read_sessions(self) -> list[Session]:
         """Read every session."""
@@ -199,14 +210,6 @@ class Store:
             rows = connection.execute(query).all()
         found = [_event(row) for row in rows]
         return found[::-1] if newest else found
-
-
-def _file_of(path: Path) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _driver_of(engine: Engine) -> sqlite3.Connection:
