@@ -354,6 +354,31 @@ def test_what_does_not_hear_a_hangup_is_ended_too_and_nobody_else(fast: Instance
         mine.wait()
 
 
+def test_who_has_a_dead_launchs_pids_by_now_is_left_alone(fast: Instance, scripts: Path) -> None:
+    session = fast.run("a", "sh", "-c", f"setsid sleep 1000 & echo $! > {scripts}/left; exec sleep 1000", cwd=str(scripts))
+    left = int(wait_for(lambda: ((scripts / "left").exists() and (scripts / "left").read_text()) or None, 10, "its child"))
+    fast.kill_daemon()
+    os.kill(session["pid"], signal.SIGKILL)
+    wait_for(lambda: not alive(session["pid"]), 10, "its end")
+    foreign = subprocess.Popen(["sleep", "1000"], start_new_session=True)  # the kernel gave it the pid of all there was
+    taken = [f"'$.launch.{role}.pid', {foreign.pid}" for role in ("process", "root", "server")]
+    edit(fast, f"update sessions set body = json_set(body, {', '.join(taken)}) where name = 'a'")
+    fast.start()
+
+    try:
+        fast.wait_death("a")
+        whose = "the pid belongs to another process now"
+        wait_for(lambda: fast.get("a")["axes"]["runtime"]["why"] == whose, 10, "it to say so", lambda: fast.get("a")["axes"])
+        assert str(left) in wait_class(fast, "a", "orphan")["evidence"][0]
+        assert reap(fast)["a"]["outcome"] == "ended"
+        assert (alive(left), foreign.poll()) == (False, None)
+        fast.ok("rm", "a")
+        assert foreign.poll() is None
+    finally:
+        foreign.kill()
+        foreign.wait()
+
+
 def copy_store(source: Path, target: Path) -> Path:
     """Copy a database as a backup does, whoever writes it."""
     with contextlib.closing(sqlite3.connect(source)) as one, contextlib.closing(sqlite3.connect(target)) as other:

@@ -17,6 +17,7 @@ from tests.unit.builders import (
     running,
 )
 from vigil.core.effects import EndLaunch, EndStray
+from vigil.core.ending import is_cleared
 from vigil.core.events import Ended, Event, Exited, Heard, Hooked, Observed, Recovered, Resumed, Sighted, Spared
 from vigil.core.incident import IncidentKind
 from vigil.core.model import After, Cause, RestartPolicy, State
@@ -209,6 +210,23 @@ def test_what_a_dead_launch_left_is_cleared_but_not_after_it_finished() -> None:
         stage.now = LATER
         left = (make_process(901),)
         assert kinds(stage.tell(seen(stage, survivors=left))) == expected
+
+
+def test_what_could_not_be_cleared_is_said_and_tried_again() -> None:
+    stage = running()
+    stage.tell(Exited(make_exit(exit_code=3, at=stage.now + 50)))
+    stage.now = LATER
+    left = (make_process(901),)
+    stage.tell(seen(stage, survivors=left))
+    assert is_cleared(stage.session())
+
+    stage.tell(Ended("s1-1", ok=False, why="1 of its processes live on after KILL (pid 901)"))
+
+    assert (stage.session().intent, "could not be ended" in stage.session().why) == (None, True)
+    assert [entry.kind for entry in stage.entries][-1] == "session.spared"
+    assert kinds(stage.tell(seen(stage, survivors=left))) == ["EndLaunch"]
+    stage.tell(Ended("s1-1", ok=True))
+    assert [entry.data["class"] for entry in stage.entries if entry.kind == "session.reaped"] == ["orphan"]
 
 
 def test_an_archived_session_that_still_runs_is_ended() -> None:

@@ -6,12 +6,10 @@ import dataclasses
 
 import pytest
 
-from tests.unit.builders import ALWAYS, NEVER, Stage, kinds, make_exit, make_launched, make_spec, running
+from tests.unit.builders import ALWAYS, NEVER, Stage, kinds, make_exit, make_launched, make_observed, make_spec, running
 from vigil.core.effects import Answer, Effect
-from vigil.core.ending import park
 from vigil.core.events import (
     Asked,
-    Attended,
     Closed,
     Declared,
     Ended,
@@ -21,10 +19,12 @@ from vigil.core.events import (
     LaunchFailed,
     Observed,
     Resumed,
+    Sighted,
     TimerFired,
 )
 from vigil.core.incident import IncidentKind
 from vigil.core.model import Cause, Kept, Mode, RestartPolicy, State, Transcript, Wake
+from vigil.core.reap import Glimpse, Policy
 from vigil.core.said import Said, Usage, What
 from vigil.core.waking import quarantine, strike
 
@@ -198,29 +198,17 @@ def test_what_nobody_can_read_is_resumed_if_a_turn_of_it_was_seen() -> None:
     assert wake(stage, kept=Kept.UNKNOWN).mode is Mode.RESUME
 
 
-def test_policy_puts_nobody_to_sleep_who_is_used() -> None:
-    stage = conversing()
-    book = stage.machine._book
-    stage.tell(Observed("s1-1", (), attached=1))
-    assert not park(book, stage.session(), "reaper", "idle for 48 h", stage.now)
-    stage.tell(Observed("s1-1", (), attached=0))
-
-    assert park(book, stage.session(), "reaper", "idle for 48 h", stage.now)
-    stage.tell(Attended("s1-1", "a person is attached to its pane"))
-
-    assert stage.state() == "running"
-    assert stage.session().after is None
-
-
 def test_what_policy_put_to_sleep_is_not_charged_and_says_who_did_it() -> None:
     stage = conversing(ALWAYS)
-    park(stage.machine._book, stage.session(), "reaper", "idle for 48 h", stage.now)
+    stage.tell(make_observed("s1-1", stage.now, process="alive", runtime="alive", server="alive"))
+    stage.now += 49 * 3600
+    stage.tell(Sighted((Glimpse("s1-1", stage.now, cpu=0.0),), (), Policy(), "reaper"))
     stage.exit(signal=15)
     end(stage)
 
     assert stage.state() == "parked"
     assert stage.session().charges == 0
-    assert stage.session().why == "put to sleep by reaper (idle for 48 h); wakes in its conversation"
+    assert stage.session().why == "put to sleep by reaper (idle: last work: hook event, 49 h ago); wakes in its conversation"
 
 
 def resumed(policy: RestartPolicy = NEVER) -> Stage:

@@ -15,7 +15,9 @@ from vigil.core.limits import forgotten
 from vigil.core.model import After, Axis, Cause, Fact, Session, State
 from vigil.core.summary import summarise
 from vigil.core.wake import Found
-from vigil.core.waking import HIBERNATE, find_conversation, judge_resume
+from vigil.core.waking import find_conversation, judge_resume
+
+LEFT_OVER = "what it left could not be ended"
 
 
 def end(book: Book, session: Session, event: Asked, after: After, now: float) -> None:
@@ -31,18 +33,6 @@ def end(book: Book, session: Session, event: Asked, after: After, now: float) ->
     waits = spares_people(session.intent)  # for a person to leave: who asks does not wait for that
     if (not ending or waits) and not in_flight:  # a spawn in flight is ended when it has come to life; the dead do not
         book.end_all(launch, unless_attended=spares_people(intent))
-
-
-def park(book: Book, session: Session, actor: str, reason: str, now: float) -> bool:
-    """Put a living session to sleep by policy, unless somebody uses it (P2); say whether that was begun."""
-    launch = session.launch
-    if session.state is not State.RUNNING or launch is None or launch.ended_at is not None or session.attached:
-        return False
-    intent = intend(book, session, HIBERNATE, Cause.POLICY, actor, reason, now)
-    words = f"being put to sleep: {reason}"
-    book.become(session, now, State.ENDING, words, hold=None, after=After.PARK, intent=intent)
-    book.end_all(launch, unless_attended=True)
-    return True
 
 
 def ended(book: Book, event: Ended, now: float) -> None:
@@ -62,6 +52,9 @@ def ended(book: Book, event: Ended, now: float) -> None:
         session = summarise(book, session, now)
     if event.ok:
         session = _tell_reaped(book, session, now)
+    elif is_cleared(session):
+        book.log(now, session, "session.spared", verb=REAP, why=f"{LEFT_OVER}: {event.why}")
+        session = book.keep(replace(session, intent=None, why=f"{LEFT_OVER}: {event.why}"))
     held = session.hold is not None and session.hold.reason == "survivor"
     if not event.ok:
         if session.state is State.ENDING or held:
@@ -83,12 +76,20 @@ def ended(book: Book, event: Ended, now: float) -> None:
         remove(book, session, now)
 
 
+def is_cleared(session: Session) -> bool:
+    """Say whether what a launch left that had ended before is being ended: its session's state does not show that."""
+    intent, launch = session.intent, session.launch
+    if intent is None or launch is None or launch.ended_at is None or session.state is State.ENDING:
+        return False
+    return intent.verb == REAP and intent.launch_id == launch.id and intent.at > launch.ended_at
+
+
 def _tell_reaped(book: Book, session: Session, now: float) -> Session:
     """Log what was reaped, once: a launch, or what one that had ended before left behind."""
     intent, launch = session.intent, session.launch
     if intent is None or launch is None or intent.verb != REAP or intent.launch_id != launch.id:
         return session
-    leftovers = launch.ended_at is not None and intent.at > launch.ended_at and session.state is not State.ENDING
+    leftovers = is_cleared(session)
     if session.state is State.ENDING or leftovers:
         kind, _, why = intent.reason.partition(": ")
         book.log(now, session, "session.reaped", **{"class": kind, "why": why, "actor": intent.actor})

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vigil.config.loading import ConfigFile
+from vigil.core.ending import LEFT_OVER, is_cleared
 from vigil.core.events import Sighted
 from vigil.core.model import ALIVE, ProcessId, RuntimeKind, Session, State
 from vigil.core.reap import Action, Class, Glimpse, Guard, Policy, Stray, Verdict
@@ -131,7 +132,8 @@ class Reaper:
                 self._schedule(looked)
                 self._carrier.strays.ended.clear()
                 await self._supervisor.done(looked.event)
-                await self._follow([one for one in outcomes if one.verdict.action is not Action.KEEP])
+                cleared = {glimpse.launch_id for glimpse in looked.event.glimpses if glimpse.survivors}
+                await self._follow([one for one in outcomes if one.verdict.action is not Action.KEEP], cleared)
                 await self._follow_strays([one for one in of_strays if one.verdict.action is not Action.KEEP])
             return [*outcomes, *of_strays]
 
@@ -266,8 +268,8 @@ class Reaper:
         later = asyncio.get_running_loop().time() + self._config.last_good.reaper.grace_s
         self._again_at = later if waits else None
 
-    async def _follow(self, begun: list[Outcome]) -> None:
-        """Wait for what was begun with sessions, and say what became of it."""
+    async def _follow(self, begun: list[Outcome], cleared: set[str]) -> None:
+        """Wait for what was begun with sessions, and say what became of it; of those that are `cleared` only a rest lived."""
         if not begun:
             return
         machine, supervisor = self._supervisor.machine, self._supervisor
@@ -276,13 +278,18 @@ class Reaper:
             return supervisor.shown.get(machine.by_name.get(one.verdict.name, ""))
 
         def settled() -> bool:
-            return all(session is None or session.state is not State.ENDING for session in map(found, begun))
+            return not any(session and (session.state is State.ENDING or is_cleared(session)) for session in map(found, begun))
 
         await supervisor.until(settled, OUTCOME_S)
         for one in begun:
             session = found(one)
             if session is None:
                 one.outcome = "removed"
+            elif one.verdict.launch_id in cleared:
+                failed, why = session.why.startswith(LEFT_OVER), session.why
+                one.outcome, one.why = ("failed", why) if failed else ("ended", one.verdict.evidence[0])
+                if is_cleared(session):
+                    one.outcome, one.why = "unknown", "it takes long"
             elif session.state in ALIVE:
                 one.outcome, one.why = "unknown" if "unknown: " in session.why else "spared", session.why
             else:
