@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 
 from tests.live.instance import Instance, alive
@@ -53,3 +55,44 @@ def test_rm_takes_all_that_is_the_sessions_own_and_its_namesake_is_born_clean(vi
     assert (newborn["launches"], newborn["last_death"], newborn["id"] != first["id"]) == (1, None, True)
     vigil.client.ask("hibernate", "claude-reborn")
     assert vigil.json("wake", "claude-reborn")["mode"] == "fresh"
+
+
+HYDRA = """
+import os, signal, sys, time
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+while not os.path.exists("spare-me-not"):
+    if os.fork():  # whoever is sent a signal is gone before its grace is over, and its child lives on
+        time.sleep(0.3)
+        os._exit(0)
+    os.setsid()
+    time.sleep(0.2)
+"""
+
+
+def test_rm_that_could_not_end_everything_purges_nothing_and_then_all_of_it(vigil: Instance, scripts: Path) -> None:
+    (scripts / "hydra.py").write_text(HYDRA)
+    session = vigil.run("a", "sh", "-c", f"{sys.executable} hydra.py & exec sleep 1000", cwd=str(scripts))
+    own = {path for path in vigil.path.rglob("*") if session["id"] in path.name and path.suffix != ".tmux"}
+    assert own
+
+    refused = vigil.run_cli("rm", "a")
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    words = r"vigil: a could not be ended yet: \d of its processes live on after KILL \(pid [\d, ]+\); nothing of it was purged"
+    assert re.fullmatch(rf"{words}\. To try again: vigil rm a\n", refused.stderr), refused.stderr
+    assert own <= set(vigil.path.rglob("*")), "nothing went"
+    assert (vigil.get("a")["state"], vigil.get("a")["launch"]) == ("stuck", session["launch"])
+    assert [event["kind"] for event in vigil.client.events("a") if event["kind"] == "session.removed"] == []
+
+    (scripts / "spare-me-not").touch()
+    held = vigil.home.launch("elsewhere")  # and what cannot be removed is not said to be gone
+    vigil.home.launch(session["launch"]).rename(held)
+    vigil.home.launch(session["launch"]).symlink_to(held)
+    gone = vigil.json("rm", "a")
+
+    assert gone["purged"][0] == "session a" and "environment" in gone["purged"]
+    left = f"{vigil.home.launch(session['launch'])}, which could not be removed"
+    assert (left in gone["kept"], f"launch {session['launch']}" in gone["purged"]) == (True, False)
+    assert [path for path in vigil.path.rglob("*") if session["id"] in path.name] == [vigil.home.launch(session["launch"])]
+    assert vigil.client.sessions(everything=True) == []

@@ -255,7 +255,8 @@ async def rm(daemon: TheDaemon, name: str, request: Request, reason: str = "") -
         kept.append(f"conversation {session.conversation}, which is its agent's own")
     if session.role is not None and session.role in daemon.machine.roles:
         kept.append(f"its slot of {session.role}, which a new one takes; vigil scale ends that")
-    return {"name": name, "purged": await daemon.operations.purged(session.id), "kept": kept}
+    gone, left = await daemon.operations.purged(session.id)
+    return {"name": name, "purged": gone, "kept": [*left, *kept]}
 
 
 async def _follow(daemon: Daemon, launch_id: str, lines: int, raw: bool) -> AsyncIterator[bytes]:

@@ -31,6 +31,7 @@ from vigil.runtimes import Runtime
 
 LAUNCH_S = 30.0
 END_S = 4 * GRACE_S
+PURGE_STEPS = 3000  # of 10 ms: a keeper that hangs is waited for, for each launch
 OURS = ("TMUX", "VIGIL_")
 UNWANTED = (*OURS, "CLAUDE_CODE_")  # of a multiplexer, of us, of another agent around this one
 UNWANTED_NAMES = frozenset({"CLAUDECODE"})
@@ -161,7 +162,8 @@ class Operations:
         if now is None:
             return None
         if verb in ("stop", "rm", "hibernate", "archive") and now.state in (State.STUCK, State.ENDING):
-            raise VigilError(f"{name} could not be ended yet: {now.why}")
+            nothing = "; nothing of it was purged" if verb == "rm" else ""
+            raise VigilError(f"{not_ended(now)}{nothing}. To try again: vigil {verb} {name}")
         if verb in ("start", "restart") and (why := why_not_launched(now)) is not None:
             raise VigilError(f"{name} was not launched: {why}")
         return now
@@ -197,14 +199,14 @@ class Operations:
         released.discard(session.launch.id)
         await self.purged(session.id)
 
-    async def purged(self, session_id: str) -> list[str]:
-        """Return what went with a session that was removed."""
+    async def purged(self, session_id: str) -> tuple[list[str], list[str]]:
+        """Return what went with a session that was removed, and what could not be removed."""
         purged = self._supervisor.carrier.purging.purged
-        for _ in range(500):
+        for _ in range(PURGE_STEPS):
             if session_id in purged:
                 return purged.pop(session_id)
             await asyncio.sleep(0.01)
-        return []
+        return [], ["its files: to remove them takes long; vigil doctor says what is left"]
 
     async def kill_all(self, actor: str) -> list[str]:
         """Stop every session, also what dead ones left; return the names that could not be ended."""
@@ -313,3 +315,8 @@ def check_command(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) ->
 def is_unwanted(name: str) -> bool:
     """Say whether a variable of the caller's environment is not for the agent."""
     return name.startswith(UNWANTED) or name in UNWANTED_NAMES
+
+
+def not_ended(session: Session) -> str:
+    """Say that a session could not be ended, and why."""
+    return f"{session.name} could not be ended yet: {session.why.removeprefix('could not be ended: ')}"

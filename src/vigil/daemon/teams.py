@@ -15,7 +15,7 @@ from vigil.core.model import RuntimeKind, State
 from vigil.core.plan import Do, Plan, make_plan
 from vigil.core.roles import Manifest, Role, RoleSpec
 from vigil.daemon.environments import Environments
-from vigil.daemon.operations import END_S, check_command, is_unwanted
+from vigil.daemon.operations import END_S, check_command, is_unwanted, not_ended
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.manifest.reading import read_declared
@@ -187,7 +187,7 @@ class Teams:
         await asyncio.to_thread(self._environments.forget_roles_but, set(self._machine.roles))
         shown = [found for one in ids if (found := self._supervisor.shown.get(one)) is not None]
         if shown:
-            raise VigilError("; ".join(f"{session.name} could not be ended yet: {session.why}" for session in shown))
+            raise VigilError("; ".join(map(not_ended, shown)))
         return plan
 
     def _is_leaving(self, session_id: str) -> bool:

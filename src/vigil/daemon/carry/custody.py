@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -91,14 +92,14 @@ class Custody:
         self._keeper.tell("forget", launch=launch.id)
 
     async def remove(self, launch_id: str) -> bool:
-        """Remove a launch's folder; say whether there was one."""
+        """Remove a launch's folder; say whether there is none any more."""
         self._kinds.pop(launch_id, None)
         folder = self._home.launch(launch_id)
         if not folder.exists():
-            return False
+            return True
         await self._keeper_forgets(launch_id)  # or it writes a last record into what is being removed
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        return True
+        return not os.path.lexists(folder)
 
     async def _keeper_forgets(self, launch_id: str) -> None:
         """Have the keeper watch nothing of a launch any more, and wait until it does not."""

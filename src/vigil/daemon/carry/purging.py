@@ -32,7 +32,8 @@ class Purging:
         self._environments = environments
         self._purge_bundles = purge_bundles
         self._purge_messages = purge_messages
-        self.purged: dict[str, list[str]] = {}  # what went with whom, until whoever asked for it knows
+        # What went with whom, and what could not be removed, until whoever asked for it knows.
+        self.purged: dict[str, tuple[list[str], list[str]]] = {}
 
     async def purge(self, effect: Purge) -> None:
         """Remove all that a session left, and keep in words what that was."""
@@ -40,16 +41,19 @@ class Purging:
         gone = [f"session {session.name}"]
         gone += ["park mark"] if _was_parked(session) else []
         launch_ids = [f"{session.id}-{number}" for number in range(1, session.launches + 1)]
-        for launch_id in launch_ids:
-            if await self._custody.remove(launch_id):
-                gone.append(f"launch {launch_id}")
+        left: list[str] = []
+        for launch_id in [one for one in launch_ids if self._home.launch(one).exists()]:
+            went = await self._custody.remove(launch_id)
+            (gone if went else left).append(f"launch {launch_id}" if went else str(self._home.launch(launch_id)))
         hooks = await asyncio.to_thread(forget_hooks, self._home.spool, frozenset(launch_ids))
         gone += [f"{hooks} hook events that nobody had read"] if hooks else []
-        gone += [f"bundle {death_id}" for death_id in await self._purge_bundles(session)]
-        gone += await asyncio.to_thread(self._purge_messages, session)
-        if self._environments.forget(session.id):
-            gone.append("environment")
-        self.purged[session.id] = gone
+        try:
+            gone += [f"bundle {death_id}" for death_id in await self._purge_bundles(session)]
+            gone += await asyncio.to_thread(self._purge_messages, session)
+            gone += ["environment"] if self._environments.forget(session.id) else []
+        except OSError as error:
+            left.append(f"{error.filename or 'files'} ({error.strerror})")
+        self.purged[session.id] = gone, [f"{one}, which could not be removed" for one in left]
 
 
 def _was_parked(session: Session) -> bool:
