@@ -108,7 +108,7 @@ def test_a_crash_is_not_woken_inside_its_backoff_and_a_stop_not_at_all(scene: Sc
 
     refused = vigil.run_cli("wake", NAME, "--resume")
     assert refused.returncode == 4
-    assert f"crash-loop until {vigil.get(NAME)['hold']['until']}" in refused.stderr
+    assert f"a is not woken until {vigil.get(NAME)['hold']['until']}: it is in a crash-loop (" in refused.stderr
     vigil.ok("stop", NAME)
     refused = vigil.run_cli("wake", NAME, "-o", "json")
     assert refused.returncode == 4
@@ -144,7 +144,7 @@ def test_a_killed_agent_is_woken_in_its_conversation_unless_that_is_gone_or_open
     scene.transcript(conversation).unlink()
     assert not vigil.get(NAME)["conversation"]["resumable"]
     refused = vigil.run_cli("wake", NAME, "--resume")
-    assert (refused.returncode, "nothing-to-resume: there is no transcript" in refused.stderr) == (4, True), refused.stderr
+    assert (refused.returncode, "(nothing-to-resume): there is no transcript" in refused.stderr) == (4, True), refused.stderr
     assert vigil.json("wake", NAME)["cause"] == "nothing-to-resume"
 
 

@@ -45,7 +45,8 @@ def wake(name: str, fresh: bool, resume: bool, output: str) -> None:
     if output == "json":
         print(json.dumps(found))
     if found["mode"] == "refused":
+        cause = "" if found["cause"] in found["why"] else f" ({found['cause']})"
         until = f" until {found['until']}" if found["until"] else ""
-        raise Refused(f"{name} is not woken: {found['cause']}{until}: {found['why']}")
+        raise Refused(f"{name} is not woken{until}{cause}: {found['why']}")
     if output != "json":
         print(f"{found['mode']}: {found['cause']}{' (' + found['why'] + ')' if found['why'] else ''}")

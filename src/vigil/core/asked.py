@@ -74,7 +74,7 @@ def why_not_parked(session: Session) -> str | None:
     if session.state is State.PARKED or session.after is After.PARK:
         return None
     if session.state is State.ENDING and session.after in (After.STOP, After.REMOVE):
-        return f"it is being ended: {session.why}"
+        return f"it is being ended ({session.why})"
     if session.state not in ALIVE:
         return f"it is {session.state}, and nothing of it is awake"
     return None

@@ -15,7 +15,7 @@ from vigil.core.events import MessageQueued, MessageSent, MessageTyped
 from vigil.core.launching import relaunch
 from vigil.core.model import After, Message, Mode, Session, State, Wake
 from vigil.core.wake import AWAKE, Life
-from vigil.core.waking import decide_wake, life_of, log_wake
+from vigil.core.waking import decide_wake, life_of, log_wake, was_ended
 
 MOST_MESSAGES = 100
 MOST_CHARS = 4_000_000
@@ -59,7 +59,10 @@ def _admit(book: Book, session: Session, message: Message, now: float) -> Wake:
         return Wake(Mode.NOTHING, AWAKE)
     if life is Life.ASLEEP and session.state in ASLEEP:
         return decide_wake(book, session, now, by_wake=True)
-    return Wake(Mode.REFUSED, session.state.value, f"it is {session.state}: {session.why}")
+    stopped = session.state in (State.STOPPED, State.ENDING)
+    words = was_ended(session) if stopped else f"it is {session.state} ({session.why})"
+    way_out = "" if session.archived_at is not None else f"; vigil start {session.name} starts it"
+    return Wake(Mode.REFUSED, session.state.value, words + way_out)
 
 
 def typed(book: Book, event: MessageTyped, now: float) -> None:

@@ -6,23 +6,25 @@ from dataclasses import replace
 
 from vigil.core import incident_rules
 from vigil.core.book import Book
+from vigil.core.intents import REAP
 from vigil.core.model import ALIVE, After, Cause, Death, Hold, Kept, Mode, Session, State, Transcript, Wake
 from vigil.core.wake import INTERRUPTED, NEVER, PARKED, Case, Found, Life, decide
 
 HIBERNATE = "hibernate"
+IDLE = "idle: "  # how the reason begins for which the reaper puts to sleep
 ON_ITS_WAY = frozenset({"pace", "memory", "survivor"})  # what waits for these is launched as soon as it can be
 QUARANTINED_KEPT = 20
 STRIKES = 2
 QUICK_S = 60.0  # a resumed launch that ends within this without a word had nothing to say
 BY_ITSELF = frozenset({Cause.FINISHED, Cause.EARLY_EXIT, Cause.CRASH})
-WAYS_OUT = {
-    "stopped": "vigil start {name} starts it",
-    "crash-loop": "vigil reset {name} ends the wait",
-    "limit": "vigil start {name} does not wait",
-    "auth": "log in, then vigil start {name}",
-    Found.NOTHING: "vigil wake --fresh {name} begins a new one",
-    Found.QUARANTINED: "vigil wake --fresh {name} begins a new one, vigil reset {name} takes this one back",
-    Found.IN_USE: "vigil wake --fresh {name} begins a new one",
+REFUSALS = {  # each a sentence of its own: why it is not woken, and the way out
+    "stopped": "{was}; vigil start {name} starts it",
+    "crash-loop": "it is in a crash-loop ({why}); vigil reset {name} ends the wait",
+    "limit": "it waits for a limit to end ({why}); vigil start {name} does not wait",
+    "auth": "it waits for a login ({why}); log in, then vigil start {name}",
+    Found.NOTHING: "{missing}; vigil wake --fresh {name} begins a new one",
+    Found.QUARANTINED: "{missing}; vigil wake --fresh {name} begins a new one, vigil reset {name} takes this one back",
+    Found.IN_USE: "{missing}; vigil wake --fresh {name} begins a new one",
 }
 
 
@@ -44,9 +46,20 @@ def decide_wake(book: Book, session: Session, now: float, asked: Mode | None = N
     )
     wake = decide(case)
     if wake.mode is Mode.REFUSED:
-        why = words if wake.cause in set(Found) else f"it is {session.state}: {session.why}"
-        return replace(wake, why=f"{why}; {WAYS_OUT[wake.cause].format(name=session.name)}", until=hold.until if hold else None)
+        return replace(wake, why=_why_refused(session, wake.cause, words), until=hold.until if hold else None)
     return replace(wake, why=words) if wake.cause in set(Found) else wake
+
+
+def _why_refused(session: Session, cause: str, missing: str) -> str:
+    """Return in one sentence why a session is not woken, and what would bring it back."""
+    if cause == "stopped" and session.archived_at is not None and session.state is State.STOPPED:
+        return was_ended(session)  # which says how it is brought back
+    return REFUSALS[cause].format(name=session.name, was=was_ended(session), why=session.why, missing=missing)
+
+
+def was_ended(session: Session) -> str:
+    """Say that a session was stopped, by whom or by what, or that it is being so."""
+    return f"it is being ended ({session.why})" if session.state is not State.STOPPED else f"it was {session.why}"
 
 
 def log_wake(book: Book, session: Session, wake: Wake, now: float, by: str) -> None:
@@ -89,7 +102,8 @@ def ended_of(session: Session) -> str:
         return PARKED
     if death is None or death.launch_id != launch.id:
         return INTERRUPTED
-    slept = death.intent is not None and death.intent.verb == HIBERNATE
+    intent = death.intent
+    slept = intent is not None and (intent.verb == HIBERNATE or (intent.verb == REAP and intent.reason.startswith(IDLE)))
     return PARKED if slept and death.cause in (Cause.OPERATOR, Cause.POLICY) else death.cause
 
 

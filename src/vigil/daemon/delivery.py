@@ -21,6 +21,7 @@ from vigil.daemon.sending import Sending, Sent, checked
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, VigilError
 from vigil.keeper.records import read_json, record_json
+from vigil.moments import rfc3339
 
 DIRECT_S = 20.0  # for a composer that can take what is typed at once
 FIT_S = 10.0
@@ -135,7 +136,8 @@ class Delivery:
             await asyncio.to_thread(self._texts.forget, session.id, message.id)
         if wake is None:
             raise NoSuchSession(f"{session.name} was removed meanwhile")
-        return Sent("refused", f"{wake.cause}: {wake.why}") if wake.mode is Mode.REFUSED else None
+        until = f"until {rfc3339(wake.until)} " if wake.until is not None else ""
+        return Sent("refused", f"{until}{wake.why}") if wake.mode is Mode.REFUSED else None
 
     def _queued(self, session_id: str, message: Message) -> Sent:
         session = self._supervisor.shown.get(session_id)

@@ -275,7 +275,7 @@ def refuse_adopted(session: Session) -> None:
     """Refuse to launch, or to put to sleep, what somebody else started."""
     if session.launch is not None and session.launch.host is not None:
         words = "start it where it was started, then vigil adopt it again"
-        raise Refused(f"{session.name} was adopted, and Vigil neither launches nor wakes it: {words}")
+        raise Refused(f"{session.name} was adopted, and Vigil neither launches it nor puts it to sleep: {words}")
 
 
 def why_not_launched(session: Session) -> str | None:
