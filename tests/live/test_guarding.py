@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -83,7 +83,7 @@ async def test_what_is_as_it_was_is_killed_and_what_is_not_is_spared(server: Ser
     wait_for(lambda: not alive(server.pid), 10, "its pane to end")
 
 
-async def test_a_client_in_control_mode_is_a_person_unless_it_is_ours(server: Server) -> None:
+async def test_a_client_in_control_mode_is_a_person(server: Server) -> None:
     before = await server.use()
     client = server.control()
     try:
@@ -91,10 +91,34 @@ async def test_a_client_in_control_mode_is_a_person_unless_it_is_ours(server: Se
         assert [one.pid for one in use.clients] == [client.pid]
         done, _ = await compare_and_kill(server.call, "%0", TAG, Guard(before.target, later(), before.attached), True)
         assert done == "spared"
-        assert (await compare_and_kill(server.call, "%0", TAG, Guard(use.target, later(), use.attached), True))[0] == "killed"
     finally:
         client.kill()
         client.communicate()
+
+
+async def test_a_spinner_does_not_spare_and_a_line_that_it_adds_does(server: Server, tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    spinner = f"while :; do printf '\\r/'; test -e {more} && seq 100 && rm {more}; sleep 0.1; printf '\\r-'; sleep 0.1; done"
+    server.run("respawn-pane", "-k", "-t", "%0", spinner)
+    use = await wait_use(server, lambda found: found.printed >= int(time.time()))
+    by_time = Guard(use.target, int(time.time()) - 1, use.attached)
+    by_history = Guard(use.target, int(time.time()) - 1, use.attached, history=use.history)
+
+    assert (await compare_and_kill(server.call, "%0", TAG, by_time, True))[0] == "spared", "whoever prints may be at work"
+    more.touch()
+    grown = await wait_use(server, lambda found: found.history > use.history and not more.exists())
+    done, said = await compare_and_kill(server.call, "%0", TAG, by_history, True)
+    assert (done, why_spared(said, TAG, by_history)) == ("spared", "it printed in the moment of the kill")
+    still = Guard(use.target, int(time.time()) - 1, use.attached, history=grown.history)
+    assert (await compare_and_kill(server.call, "%0", TAG, still, True))[0] == "killed"
+
+
+async def wait_use(server: Server, holds: Callable[[Use], bool]) -> Use:
+    """Wait until a server says so of a session."""
+    async with asyncio.timeout(10):
+        while not holds(found := await server.use()):
+            await asyncio.sleep(0.02)
+        return found
 
 
 async def test_somebody_who_looks_from_another_session_of_the_same_server_counts(server: Server) -> None:

@@ -21,7 +21,17 @@ import pytest
 from tests.live.instance import DEADLINE_S, kill, resume, wait_for
 from tests.unit.builders import make_launch, make_session, make_spec
 from vigil.core.model import Launch, ProcessId, Session
-from vigil.daemon.screens import SCREEN_BYTES, Screens, Seen, find_terminal, fit, has_printed, write_screen
+from vigil.daemon.screens import (
+    SCREEN_BYTES,
+    Screens,
+    Seen,
+    find_terminal,
+    fit,
+    has_printed,
+    is_same,
+    shown_of,
+    write_screen,
+)
 from vigil.home import Home
 from vigil.keeper import kernel
 from vigil.runtimes import Headless, Tmux
@@ -540,3 +550,24 @@ def test_a_launch_of_which_nothing_tells_is_read_rarely() -> None:
     seen = Seen(captured_at=1000.0, asked_at=1000.0)
 
     assert [has_printed(make_launch(), seen, now) for now in (1060.0, 1119.0, 1121.0)] == [False, False, True]
+
+
+IDLE = ["\x1b[2m✻ Resting… (12s · ↑ 34 tokens)\x1b[0m", "────", "❯ ", "? for shortcuts"]
+
+
+@pytest.mark.parametrize(
+    ("after", "same"),
+    [
+        (IDLE, True),
+        (["\x1b[1m✽ Resting… (13s · ↑ 35 tokens)\x1b[0m", *IDLE[1:]], True),  # a sign and numbers, where they stood
+        (["✻ Working… (13s · ↑ 35 tokens)", *IDLE[1:]], False),  # another word
+        ([*IDLE[:2], "❯ hello", IDLE[3]], False),  # somebody types
+        ([*IDLE, "done"], False),  # a line more
+        ([IDLE[1], IDLE[0], *IDLE[2:]], False),  # it moved
+        (["✽ Resting… (1s · ↑ 3 tokens)", "═══", "❯ 1", "? for shortcuts 1"], False),  # more lines than a spinner has
+    ],
+)
+def test_a_spinner_changes_signs_and_numbers_in_a_few_lines_and_nothing_else(after: list[str], same: bool) -> None:
+    before = shown_of("\n".join(IDLE).encode())
+
+    assert is_same(before, shown_of("\n".join(after).encode())) is same

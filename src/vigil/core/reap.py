@@ -70,7 +70,7 @@ class Guard:
 
     target: str  # the session in its server, by id
     cutoff: int  # the second before the reading, by the wall: nothing was printed since
-    clients: str = ""  # all who were attached then, and all of them were ours
+    clients: str = ""  # who was attached, as its server lists it: nobody
     history: int | None = None  # instead of the cutoff: the pane draws a spinner, and no line was added
     printed: int | None = None  # without a server: so many bytes were printed by then
 

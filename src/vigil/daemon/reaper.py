@@ -93,7 +93,6 @@ class Reaper:
         self._sweeping = asyncio.Lock()
         self._folders_gone: dict[str, float] = {}  # since when a session's folder is seen to be gone
         self._again_at: float | None = None  # what waits for its grace is looked at then
-        self.own_clients: set[int] = set()  # pids of tmux clients that are ours; Vigil keeps none on a session of work
         self.sweeps = 0
 
     @property
@@ -212,11 +211,10 @@ class Reaper:
         return self._with_use(replace(glimpse, spins=spins), use, read_at, spins and says_idle(session))
 
     def _with_use(self, glimpse: Glimpse, use: Use, read_at: float, spins: bool) -> Glimpse:
-        """Add what a server said of how a session is used."""
-        people = [client for client in use.clients if client.pid not in self.own_clients]
+        """Add what a server said of how a session is used; Vigil attaches no client of its own, so each is a person's."""
         printed_at = self._clock.now() - max(0.0, time.time() - use.printed)
         guard = Guard(use.target, int(read_at) - 1, use.attached, history=use.history if spins else None)
-        return replace(glimpse, clients=len(people), printed_at=printed_at, guard=guard)
+        return replace(glimpse, clients=len(use.clients), printed_at=printed_at, guard=guard)
 
     async def _read_folder(self, session: Session, glimpse: Glimpse) -> Glimpse:
         """Read whether a session's working folder is there; a file system that hangs leaves it unknown."""

@@ -28,7 +28,7 @@ WINDOW = "window #{session_id} #{window_id} #{window_activity}"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Somebody who is attached, or what we attached ourselves."""
+    """Somebody who is attached."""
 
     pid: int
     session: str
