@@ -30,16 +30,18 @@ class Exact(Promise):
         super().__init__(world)
         self._declared: Declared = {}
         self._durable: Declared = {}
-        self._coming: dict[int, tuple[Persist, Declared]] = {}  # not durable yet
+        self._coming: dict[int, tuple[Persist, Declared, float]] = {}  # not durable yet
+        self._applied_at = 0.0  # the last manifest, by the daemon's clock
         self._extra: dict[str, float] = {}  # sessions without a slot, and since when
 
     def decided(self, event: Event, effects: list[Effect]) -> None:
         change = effects[0] if effects and isinstance(effects[0], Persist) else Persist()
         if isinstance(event, Applied):
             self._declared = self._after(event)
-            self._coming[id(change)] = (change, self._declared)
+            now = self.world.daemon.clock()
+            self._coming[id(change)] = (change, self._declared, now)
             if change == Persist():
-                self._durable = self._declared
+                self._durable, self._applied_at = self._declared, now
 
     def _after(self, event: Applied) -> Declared:
         """Return what is declared once a manifest was applied; what is being shifted waits."""
@@ -59,7 +61,7 @@ class Exact(Promise):
         self._declared, self._coming = self._durable, {}
 
     def written(self, change: Persist) -> None:
-        _, self._durable = self._coming.pop(id(change), (change, self._durable))
+        _, self._durable, self._applied_at = self._coming.pop(id(change), (change, self._durable, self._applied_at))
         store = self.world.store
         for role in change.roles:
             right = len(set(role.slots)) == len(role.slots) == role.spec.replicas
@@ -105,7 +107,8 @@ class Exact(Promise):
         for session in store.sessions.values():
             lost = session.role is not None and session.role not in roles
             self.demand(not lost or self._is_excused(session), f"{session.name} is of a role that is no more")
-        asleep = {session.name for session in store.sessions.values() if session.state is State.PARKED}  # since it was applied
+        resting = (session for session in store.sessions.values() if session.state is State.PARKED)
+        asleep = {session.name for session in resting if session.state_since >= self._applied_at}
         steps = make_plan(people.manifest, store.roles, store.sessions.values()).steps
         left = [step for step in steps if step.do is not Do.UPDATE or step.slot not in asleep]
         self.demand(not left or not people.manifest.roles, f"a manifest that was applied leaves {left}")
