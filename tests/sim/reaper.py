@@ -34,8 +34,7 @@ class Reaper:
         world.daemon.later(EVERY_S, self._sweep)
         launches = [session.launch for session in world.daemon.machine.sessions.values() if session.launch is not None]
         bodies = [body for launch in launches if (body := world.host.bodies.get(launch.id)) is not None]
-        for body in bodies:  # one by one: the promises look at one change at a time
-            world.daemon.feed(Sighted((self._glimpse(body),), (), POLICY, "reaper"))
+        world.daemon.feed(Sighted(tuple(map(self._glimpse, bodies)), (), POLICY, "reaper"))
 
     def _glimpse(self, body: Body) -> Glimpse:
         now, server = self._world.daemon.clock(), body.server
