@@ -32,12 +32,17 @@ class Conversations(Promise):
         cause = death.cause if death is not None and death.launch_id == before.launch.id else None
         transcript = event.transcript if isinstance(event, Ended) and event.transcript is not None else before.transcript
         there = transcript is not None and transcript.kept is Kept.THERE and transcript.conversation == before.conversation
+        decided = before.waking  # before its last launch was over, maybe: then what was there is read anew
         if launch.mode is Mode.RESUME:
+            self.demand(decided is None or decided.mode is Mode.RESUME, f"{told}, and {decided} was decided")
+            self.demand(launch.conversation not in spawn.session.quarantined, f"{told} into what was set aside just now")
             self.demand(launch.conversation == before.conversation != "", f"{told} into {launch.conversation}, not its own")
             self.demand(there and launch.conversation not in before.quarantined, f"{told} into what is not there")
             self.demand(cause not in TO_BLAME, f"{told} after {cause}")
             self.demand(not self._others_in(before, launch.conversation), f"{told} into a conversation of another")
-        elif before.waking is None and cause is not None and cause not in TO_BLAME and cause is not Cause.LAUNCH_FAILED:
+        elif decided is not None and decided.mode is Mode.FRESH:
+            self.demand(launch.woken_for == decided.cause, f"{told}, and {decided} was decided")
+        elif cause is not None and cause not in TO_BLAME and cause is not Cause.LAUNCH_FAILED:
             free = (
                 there
                 and before.conversation not in spawn.session.quarantined
