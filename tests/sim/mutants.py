@@ -31,12 +31,14 @@ from vigil.core import (
     outbox,
     pulses,
     quiet,
+    reap,
     restart,
     shifts,
     teams,
     waiting,
     wake,
 )
+from vigil.core.activity import Activity
 from vigil.core.events import (
     Adopted,
     Applied,
@@ -91,6 +93,7 @@ HEARD_IN = {
 # No simulated agent says these: streams and transcripts do; what a sub-agent does is a sign of life before the table is asked.
 UNSAID = {What.ERROR, What.RESULT, What.WAITS, What.RETRIES, What.SUBAGENT_STARTED, What.SUBAGENT_ENDED}
 NO_HARM = {"TRIAL_S"}  # how many are tried at once is no promise
+SAID_WHILE_BUSY = {Activity.WAITING_HUMAN, Activity.THROTTLED}  # a turn or a tool that is open keeps too
 PLAINLY_SAID = {"waiting-timer", "throttled", "idle"}  # the others are told apart by what is open
 # What cannot be read is in doubt from the first such reading on, and that keeps it already.
 SECOND_LOCKS = {"its process cannot be read", "its tmux server does not answer"}
@@ -140,6 +143,7 @@ def mutants() -> Iterator[Mutant]:
     yield from _shifts()
     yield from _words()
     yield from _wakes()
+    yield from _reaps()
 
 
 def _cells() -> Iterator[Mutant]:
@@ -350,6 +354,17 @@ def _wakes() -> Iterator[Mutant]:
     for number, row in ((1, "what is stopped"), (2, "a crash loop")):
         left = wake.ROWS[:number] + wake.ROWS[number + 1 :]
         yield Mutant("wake", f"{row} is woken", _swap(wake, "ROWS", left), "people")
+
+
+def _reaps() -> Iterator[Mutant]:
+    """DESIGN 4.5: each row that keeps, dropped; and what counts as busy."""
+    for number, rule in enumerate(reap.RULES):
+        if rule.kind in (reap.Class.ATTACHED, reap.Class.BUSY, reap.Class.UNKNOWN):
+            left = reap.RULES[:number] + reap.RULES[number + 1 :]
+            yield Mutant("reap", f"{rule.kind} is no reason", _swap(reap, "RULES", left), "people")
+    for said in sorted(set(reap.BUSY) & SAID_WHILE_BUSY):
+        left_ = {known: words for known, words in reap.BUSY.items() if known is not said}
+        yield Mutant("reap", f"{said} is not busy", _swap(reap, "BUSY", left_), "people")
 
 
 def _nothing(*_: object) -> None:

@@ -39,7 +39,6 @@ def reap(dry_run: bool, output: str) -> None:
 
 
 def _row(one: dict[str, Any]) -> list[str]:
-    evidence = "; ".join(one["evidence"])
-    if one["outcome"] and one["why"] not in evidence:
-        evidence = f"{one['why']}; {evidence}"
-    return [one["name"], one["class"], one["action"], one["outcome"] or "-", evidence]
+    told = [one["why"]] if one["outcome"] and one["why"] not in one["evidence"] else []
+    told += [fact for fact in one["evidence"] if not told or fact not in told[0]]
+    return [one["name"], one["class"], one["action"], one["outcome"] or "-", "; ".join(told)]

@@ -12,6 +12,7 @@ from tests.sim.promises.calming import Converges, Obeys
 from tests.sim.promises.doubting import OnlyReading, Shown, WayOut
 from tests.sim.promises.dying import OneDeath
 from tests.sim.promises.living import CleanIdentity, IntentFirst, NoHarm, NothingLost, OneAgent, OnlyOurs
+from tests.sim.promises.reaping import OnlyIdle
 from tests.sim.promises.reminding import Reminded
 from tests.sim.promises.replicas import Exact
 from tests.sim.promises.restarting import Backoff, Marker
@@ -29,6 +30,7 @@ __all__ = ["PROMISES", "Broken", "Promise", "Promises"]
 PROMISES: tuple[type[Promise], ...] = (
     OneAgent,
     NoHarm,
+    OnlyIdle,
     OneDeath,
     Sure,
     Examined,
