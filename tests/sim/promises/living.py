@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.sim.host import Body, Process
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, EndLaunch, Persist, Spawn
-from vigil.core.events import Asked, Event, Observed, Swept
+from vigil.core.events import Asked, Event, Observed, Sighted, Swept
 from vigil.core.model import Cause, Intent, Launch, Session, State
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ class NoHarm(Promise):
         for seen in event.observed if isinstance(event, Swept) else (event,) if isinstance(event, Observed) else ():
             if seen.attached is not None:
                 self._attached[seen.launch_id] = seen.attached
+        for glimpse in event.glimpses if isinstance(event, Sighted) else ():  # the reaper's own look, which is newer
+            if glimpse.clients is not None:
+                self._attached[glimpse.launch_id] = glimpse.clients
         for effect in effects:
             for intent in effect.intents if isinstance(effect, Persist) and not isinstance(event, Asked) else ():
                 session = self.world.daemon.known.get(intent.session_id)
