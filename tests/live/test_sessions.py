@@ -204,13 +204,14 @@ def test_two_daemons_started_at_once_are_one(vigil: Instance) -> None:
 def test_the_same_name_asked_for_by_ten_at_once_is_one_session(shared: Instance) -> None:
     shared.start()
 
-    def run(_: int) -> int:
-        return shared.run_cli("run", "--name", "contested", "--", "sleep", "1000").returncode
+    def run(_: int) -> tuple[int, str]:
+        done = shared.run_cli("run", "--name", "contested", "--", "sleep", "1000")
+        return done.returncode, done.stderr
 
     with ThreadPoolExecutor(10) as pool:
-        codes = sorted(pool.map(run, range(10)))
+        ends = sorted(pool.map(run, range(10)))
 
-    assert codes == [0] + [1] * 9
+    assert [code for code, _ in ends] == [0] + [1] * 9, ends
     assert len([p for p in shared.processes() if command_of(p) == b"sleep\x001000\x00" and is_of_session(p, "contested")]) == 1
     assert len(list(shared.home.environments.iterdir())) == len(shared.client.sessions(everything=True))
 

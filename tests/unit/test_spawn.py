@@ -16,6 +16,12 @@ from vigil.keeper.spawn import Program, spawn
 PLAIN = {"PATH": os.environ["PATH"]}
 
 
+@pytest.fixture(autouse=True)
+def _back_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spawn leaves whoever asked for it in /, where the keeper lives."""
+    monkeypatch.chdir("/")
+
+
 def run(folder: Path, *argv: str, cwd: str = "/", env: Mapping[str, str] = PLAIN, nofile: int = 256) -> list[str]:
     """Spawn a program, wait for it, and return the lines it printed."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -47,8 +53,7 @@ def test_a_program_begins_in_its_own_surroundings(tmp_path: Path) -> None:
     assert (blocked, ignored & 0x7FFFFFFF) == (0, 0)  # the C library itself ignores 32 and 33 in what it spawns
 
 
-def test_whoever_spawned_it_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir("/")
+def test_whoever_spawned_it_is_as_before(tmp_path: Path) -> None:
     limit, mask = resource.getrlimit(resource.RLIMIT_NOFILE), os.umask(0o077)
     try:
         run(tmp_path, "true", cwd=str(tmp_path))
