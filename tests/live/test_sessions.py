@@ -9,6 +9,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.live.instance import VIGIL, Instance, alive, command_of, is_of_session, wait_for
+from vigil.errors import VigilError
 
 
 def test_a_new_user_runs_and_looks_at_a_session(vigil: Instance) -> None:
@@ -199,6 +200,23 @@ def test_two_daemons_started_at_once_are_one(vigil: Instance) -> None:
     assert vigil.client.status()["pid"] == winner.pid
     vigil.client.stop_daemon()
     assert winner.wait(20) == 0
+
+
+def test_the_same_name_asked_for_in_one_moment_is_one_session(shared: Instance) -> None:
+    shared.start()
+    wanted = {"name": "moment", "runtime": "headless", "command": ["sleep", "1000"], "cwd": "/", "env": dict(os.environ)}
+
+    def run(_: int) -> str:
+        try:
+            return str(shared.client.run(wanted)["state"])
+        except VigilError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(10) as pool:
+        said = sorted(pool.map(run, range(10)))
+
+    taken = "moment exists already; vigil rm moment removes it, vigil start moment starts it again"
+    assert said == [taken] * 9 + ["running"]
 
 
 def test_the_same_name_asked_for_by_ten_at_once_is_one_session(shared: Instance) -> None:

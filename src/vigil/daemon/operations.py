@@ -110,24 +110,26 @@ class Operations:
             name = f"{stem_of(command[0])}-{session_id[1:5]}"
         elif (problem := why_not_a_name(name)) is not None:
             raise UsageError(problem)
-        self._refuse_taken(name)
         env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
         env |= {key: value for key, value in wanted.own_env.items() if not key.startswith(OURS)}
-        self._check(wanted, command, env)
         spec = Spec(command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart)
-        await self._check_conversation(spec, env)
-        self._declaring.add(name)  # until it is declared nobody else may have it
-        try:
-            await asyncio.to_thread(self._environments.record, session_id, env)
-            await self._supervisor.done(Declared(session_id, name, spec, actor, account_of(adapter_of(wanted.agent), env)))
-        except (OSError, VigilError) as error:
-            self._environments.forget(session_id)
-            if isinstance(error, OSError):
-                raise VigilError(f"{name} was not created: {error.strerror} ({error.filename or 'environment'})") from error
-            raise
-        finally:
-            self._declaring.discard(name)
+        with self.claim(name):  # from the first look on: whoever else asks for it meanwhile is refused
+            self._check(wanted, command, env)
+            await self._check_conversation(spec, env)
+            await self._declare(Declared(session_id, name, spec, actor, account_of(adapter_of(wanted.agent), env)), env)
         return await self._launched(session_id, name)
+
+    async def _declare(self, declared: Declared, env: dict[str, str]) -> None:
+        """Make a session durable, with the environment of its agent; what could not be made leaves nothing behind."""
+        try:
+            await asyncio.to_thread(self._environments.record, declared.session_id, env)
+            await self._supervisor.done(declared)
+        except (OSError, VigilError) as error:
+            self._environments.forget(declared.session_id)
+            if isinstance(error, OSError):
+                what = f"{error.strerror} ({error.filename or 'environment'})"
+                raise VigilError(f"{declared.name} was not created: {what}") from error
+            raise
 
     @contextlib.contextmanager
     def claim(self, name: str) -> Iterator[None]:
