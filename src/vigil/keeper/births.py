@@ -1,6 +1,6 @@
 """Births: from the order to launch until the agent's process is known and watched.
 
-Standard library only. A headless launch is one fork. A launch in tmux is a client that ends, a server that stays, and a shim
+Standard library only. A headless launch is one spawn. A launch in tmux is a client that ends, a server that stays, and a shim
 that says the agent's pid through a pipe and waits until its pidfd is held; only then does it become the agent.
 """
 
@@ -142,6 +142,7 @@ class Births:
         finally:
             os.close(null)
             os.close(writer)
+        self._watcher.status_of_lost(client)  # what somebody of the same number left long ago is not its own
         birth = Birth(launch, folder, answer, client, output_fd, pid_fd, go_fd)
         self._by_client[client] = birth
         for fd in (output_fd, pid_fd):

@@ -1,0 +1,54 @@
+"""A launch is judged by its own client, whoever had that pid before."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+from pathlib import Path
+from typing import Any
+
+from vigil.keeper.births import Births
+from vigil.keeper.cgroups import Cgroups
+from vigil.keeper.host import Host
+from vigil.keeper.kernel_log import KernelLog
+from vigil.keeper.kills import Kills
+from vigil.keeper.samples import Samples
+from vigil.keeper.snapshot import Snapshots
+from vigil.keeper.watch import Watcher
+
+
+class Graves(dict[int, tuple[int, int, float]]):
+    """Every number was once somebody's who was killed; each is told once."""
+
+    def pop(self, pid: int, default: Any = None) -> Any:
+        return default if pid in self else self.setdefault(pid, (0, signal.SIGKILL.value, 0.0))
+
+
+def test_a_status_that_an_earlier_process_of_the_same_pid_left_is_not_its_clients(tmp_path: Path) -> None:
+    epoll, host, cgroups, log = select.epoll(), Host(), Cgroups(), KernelLog()
+    kills = Kills(log, cgroups)
+    samples = Samples(host, cgroups, log, kills)
+    snapshots = Snapshots(samples, host, cgroups, log, lambda _: None)
+    watcher = Watcher(epoll, lambda _: None, lambda: False, samples, kills, snapshots)
+    watcher._lost = Graves()
+    births = Births(epoll, watcher, samples, resource.getrlimit(resource.RLIMIT_NOFILE))
+    order = {"runtime": "tmux", "argv": ["sleep", "1000"], "env": dict(os.environ)}
+    (tmp_path / "launch.json").write_text(json.dumps(order), "utf-8")
+    answers: list[dict[str, Any]] = []
+    here = Path.cwd()
+    try:
+        births.begin("l", str(tmp_path), answers.append)
+    finally:
+        os.chdir(here)
+
+    births.client_ended()
+
+    assert answers == []
+    (client,) = watcher._lost
+    births.abandon("l")
+    os.kill(client, signal.SIGKILL)
+    os.waitpid(client, 0)
+    epoll.close()
