@@ -35,7 +35,7 @@ def test_a_status_that_an_earlier_process_of_the_same_pid_left_is_not_its_client
     watcher = Watcher(epoll, lambda _: None, lambda: False, samples, kills, snapshots)
     watcher._lost = Graves()
     births = Births(epoll, watcher, samples, resource.getrlimit(resource.RLIMIT_NOFILE))
-    order = {"runtime": "tmux", "argv": ["sleep", "1000"], "env": dict(os.environ)}
+    order = {"runtime": "tmux", "argv": ["echo", "1", "2", "%0"], "env": dict(os.environ)}
     (tmp_path / "launch.json").write_text(json.dumps(order), "utf-8")
     answers: list[dict[str, Any]] = []
     here = Path.cwd()
@@ -44,11 +44,12 @@ def test_a_status_that_an_earlier_process_of_the_same_pid_left_is_not_its_client
     finally:
         os.chdir(here)
 
+    (birth,) = births._by_client.values()
+    while birth.output_fd >= 0 and epoll.poll(10):  # until all that it prints is read
+        births.readable(birth.output_fd)
     births.client_ended()
 
     assert answers == []
-    (client,) = watcher._lost
+    assert os.waitpid(birth.client, 0)[1] == 0
     births.abandon("l")
-    os.kill(client, signal.SIGKILL)
-    os.waitpid(client, 0)
     epoll.close()
