@@ -54,8 +54,14 @@ class Dialogs:
         """Look for ever."""
         while True:
             await asyncio.sleep(TICK_S)
-            due = [session for session in list(self._sessions()) if self._is_due(session)]
-            self._forget_but({session.launch.id for session in self._sessions() if session.launch is not None})
+            sessions = list(self._sessions())
+            kinds = {session.spec.agent for session in sessions}
+            asking = {
+                kind for kind in kinds if self._adapter_of(kind).dialogs
+            }  # most fleets are of one kind, or of none that asks
+            due = [session for session in sessions if session.spec.agent in asking and self._is_due(session)]
+            if self._looked_at or self._shown:
+                self._forget_but({session.launch.id for session in sessions if session.launch is not None})
             try:
                 await asyncio.gather(*map(self._look, due))
             except Exception:  # a screen that cannot be read is no reason to stop watching
@@ -70,8 +76,6 @@ class Dialogs:
         """Say whether the screen of a session is to be looked at now."""
         launch, now = session.launch, self._now()
         if session.spec.runtime is not RuntimeKind.TMUX or session.state is not State.RUNNING or launch is None:
-            return False
-        if not self._adapter_of(session.spec.agent).dialogs:
             return False
         every_s = self._every_s(session, launch, now)
         if every_s is None or now - self._looked_at.get(launch.id, 0.0) < every_s:
