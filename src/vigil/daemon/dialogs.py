@@ -56,9 +56,7 @@ class Dialogs:
             await asyncio.sleep(TICK_S)
             sessions = list(self._sessions())
             kinds = {session.spec.agent for session in sessions}
-            asking = {
-                kind for kind in kinds if self._adapter_of(kind).dialogs
-            }  # most never ask
+            asking = {kind for kind in kinds if self._adapter_of(kind).dialogs}  # most never ask
             due = [session for session in sessions if session.spec.agent in asking and self._is_due(session)]
             if self._looked_at or self._shown:
                 self._forget_but({session.launch.id for session in sessions if session.launch is not None})
