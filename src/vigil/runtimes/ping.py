@@ -59,8 +59,10 @@ class Pinger:
 
     def ask(self, path: str) -> Pong | None:
         """Ask a server, unless a question to it is open; returns what is clear at once, else None."""
-        if path in self._open:
-            return None
+        if (question := self._open.get(path)) is not None:
+            if question.abandoned or os.path.lexists(path):
+                return None
+            self.forget(path)  # it was asked by a name that is gone, and its answer would not say so
         try:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         except OSError:  # no descriptor is left
