@@ -86,6 +86,7 @@ def test_a_condition_that_flaps_is_one_incident_and_one_notice(vigil: Instance, 
         wait_for(lambda: (one := find(vigil, "needs-input")) and one["count"] == count, 10, "it to ask again")  # noqa: B023
 
     assert [one["id"] for one in vigil.client.incidents(everything=True)] == [incident["id"]]
+    wait_for(lambda: fates(vigil) == ["sent"], 20, "the one notice to be on record", lambda: fates(vigil))
     assert heard(notices) == [("opened", "needs-input")]
 
 
@@ -173,18 +174,23 @@ if first:
 def test_a_daemon_that_is_killed_between_an_incident_and_each_of_its_notices_sends_each_once(
     vigil: Instance, tmp_path: Path
 ) -> None:
-    notices, steps = tmp_path / "notices", (3, 8, 13)  # far enough apart for a daemon to end and start on a busy machine
+    notices, steps = tmp_path / "notices", (3, 8, 13)
     configure(vigil, notices, ladder(*(f"route = 'script', after = '{after_s}s'" for after_s in steps)))
     incident = asking(vigil)
     opened_at = at(incident["opened_at"])
+    killed_before = []
     for step, after_s in enumerate(steps):
-        wait_for(lambda: fates(vigil) == ["sent"] * step, 10, "what was sent to be on record", lambda: fates(vigil))  # noqa: B023
+        wait_for(lambda: len(fates(vigil)) >= step and set(fates(vigil)) <= {"sent"}, 20, "all of it to be on record")  # noqa: B023
+        if time.time() > opened_at + after_s - 1:
+            continue  # a busy machine took so long to end and to start the daemon that this one came without it
         vigil.kill_daemon()
         assert len(read_notices(notices)) == step
+        killed_before.append(step)
         wait_for(lambda: time.time() > opened_at + after_s, 10, "the next step to be due")  # noqa: B023
         vigil.start()
-        wait_for(lambda: len(read_notices(notices)) == step + 1, 10, "it to be told at the start")  # noqa: B023
-    wait_for(lambda: fates(vigil) == ["sent"] * 3, 10, "all of it to be on record")
+        wait_for(lambda: len(read_notices(notices)) > step, 10, "it to be told at the start")  # noqa: B023
+    wait_for(lambda: fates(vigil) == ["sent"] * 3, 20, "all of it to be on record")
+    assert killed_before
 
     say(vigil, vigil.get("a")["launch"], GOES_ON)
     over = wait_for(lambda: (one := vigil.json("incidents", incident["id"]))["resolved_at"] and one, 10, "it to be over")
