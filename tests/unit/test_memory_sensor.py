@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vigil.keeper.cgroups import EVENTS, Cgroups
-from vigil.observe.memory import FILES, read_available
+from vigil.observe.memory import FILES, Memory, read_available
 
 MIB = 1 << 20
 HOST_BYTES = 1000 * MIB
@@ -224,3 +224,16 @@ def test_a_real_limit_is_seen_for_a_process_inside_it_and_for_no_other(caged: tu
     assert inside is not None
     assert outside is not None
     assert 32 * MIB < inside <= 64 * MIB < outside
+
+
+def test_one_that_is_read_often_sees_the_limit_of_another_process_and_one_that_is_raised(caged: tuple[int, Path]) -> None:
+    pid, limit = caged
+    limit.write_text(f"{64 * MIB}\n")
+    memory = Memory()
+
+    outside, inside = memory.read(os.getpid()), memory.read(pid)
+    limit.write_text(f"{128 * MIB}\n")
+    later = memory.read(pid)
+
+    assert inside is not None and outside is not None and later is not None
+    assert 32 * MIB < inside <= 64 * MIB < later <= 128 * MIB < outside

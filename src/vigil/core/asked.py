@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from vigil.core import incident_rules
 from vigil.core.book import Book, Change
+from vigil.core.changing import replace
 from vigil.core.charging import forgive
 from vigil.core.effects import Answer
 from vigil.core.ending import archive as put_away

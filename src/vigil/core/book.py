@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from vigil.core import incident_rules, mass
+from vigil.core.changing import replace
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
 from vigil.core.incident import Incident
 from vigil.core.model import Death, DoubtKind, Fact, Intent, Launch, Reading, Session, State

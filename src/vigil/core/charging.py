@@ -5,9 +5,8 @@ It also decides who of a role shows the marker `crashed`: the lowest slot of tho
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.effects import SetTimer
 from vigil.core.model import ALIVE, Death, Hold, Launch, Session, State
 from vigil.core.restart import charge, jitter_of

@@ -6,9 +6,10 @@ Pure, and a table: each kind of word has one row. A sub-agent's words are signs 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vigil.core.activity import Activity
+from vigil.core.changing import replace
 from vigil.core.said import Said, What
 
 OPEN_KEPT = 50  # tools or questions that are open at once; more are counted as one

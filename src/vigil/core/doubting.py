@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from vigil.core import mass
 from vigil.core.book import DOUBTED, Book
+from vigil.core.changing import replace
 from vigil.core.dying import orphan, tell_of_server
 from vigil.core.effects import Conclude, Look, RepairSocket, SetTimer
 from vigil.core.liveness import DEAD, HANGUP_S, PATIENCE, QUIET_S, Judgement, Verdict, judge

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from vigil.core import death as deaths
 from vigil.core import incident_rules, mass
 from vigil.core.book import DOUBTED, Book
+from vigil.core.changing import replace
 from vigil.core.charging import DEATHS_KEPT, charge_death, comes_back_by_itself, take_marker
 from vigil.core.effects import CloseLaunch, Examine, SetTimer
 from vigil.core.events import Exited, LaunchFailed, Orphaned

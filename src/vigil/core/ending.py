@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vigil.core import incident_rules
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.dying import bury
 from vigil.core.effects import Purge, SetTimer
 from vigil.core.events import Asked, Ended

@@ -7,8 +7,9 @@ the same one, and what was recorded under it is never due again but by its own r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from vigil.core.changing import replace
 from vigil.core.incident import Incident, IncidentKind, Notice, Severity
 from vigil.core.outbox import CANCELLED, OPEN, RETRYING, TOLD
 from vigil.core.quiet import Quiet, is_of_team, quiet_until

@@ -6,10 +6,9 @@ a better one may have missed. What is counted and how far it was read become dur
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vigil.core import incident_rules, pulses, tally, trail, watching
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.doing import IDLE, Doing, activity_of, take_in
 from vigil.core.doubting import is_news, well_again
 from vigil.core.effects import SetTimer

@@ -6,9 +6,9 @@ humans is told of every change.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from vigil.core.changing import replace
 from vigil.core.effects import LogEntry, SetTimer, Tell
 from vigil.core.escalate import SEVERITY
 from vigil.core.events import Condition

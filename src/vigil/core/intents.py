@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vigil.core.book import GRACE_S, Book
+from vigil.core.changing import replace
 from vigil.core.model import Cause, Intent, Session
 
 INTENT_LASTS_S = 600.0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vigil.core import incidents, limits, pulses, recovering, watching
 from vigil.core.book import GRACE_S, Book
+from vigil.core.changing import replace
 from vigil.core.charging import comes_back_by_itself
 from vigil.core.doing import UNHEARD
 from vigil.core.effects import SetTimer, Spawn

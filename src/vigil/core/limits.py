@@ -8,9 +8,9 @@ word does not wait.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.effects import SetTimer
 from vigil.core.model import ALIVE, Cause, Session, State, Wall
 from vigil.core.restart import HELD, LIMIT_S

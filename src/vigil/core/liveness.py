@@ -7,9 +7,10 @@ again; what cannot be read is never dead, only doubtful, and after a while a hum
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
+from vigil.core.changing import replace
 from vigil.core.model import Axis, Doubt, DoubtKind, Reading
 
 

@@ -6,10 +6,9 @@ nothing again.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vigil.core import incident_rules
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.effects import Answer
 from vigil.core.events import MessageQueued, MessageSent, MessageTyped
 from vigil.core.launching import relaunch

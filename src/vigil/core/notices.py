@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from vigil.core.changing import replace
 from vigil.core.effects import Tell
 from vigil.core.events import Acked, Notified, Reached
 from vigil.core.incident import Incident, IncidentKind, Notice

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from vigil.core import hearing, mass, pulses, tally, watching
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.doubting import is_news, repair, weigh, well_again
 from vigil.core.effects import CloseLaunch, LogEntry
 from vigil.core.events import Closed, Found, Gap, Noted, Observed, RuntimeEnded, Swept, Weighed

@@ -8,8 +8,9 @@ side took it and never answered) is made once more and not again: so nobody is t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from vigil.core.changing import replace
 from vigil.core.incident import Notice
 
 SENDING, SENT, RETRYING, FAILED, UNKNOWN, CANCELLED = "sending", "sent", "retrying", "failed", "unknown", "cancelled"

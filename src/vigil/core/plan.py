@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from itertools import count, islice
 
+from vigil.core.changing import replace
 from vigil.core.model import ALIVE, After, Session, Spec, State
 from vigil.core.roles import Manifest, Role, RoleSpec
 

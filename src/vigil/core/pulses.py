@@ -7,9 +7,10 @@ for that and charged like any death (P4), unless a person is there, it shows pro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vigil.core.book import GRACE_S, Book
+from vigil.core.changing import replace
 from vigil.core.effects import EndLaunch, SetTimer
 from vigil.core.intents import UNHEALTHY, intend
 from vigil.core.model import Axis, Cause, Pulse, PulseState, Session, State

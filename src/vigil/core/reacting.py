@@ -6,11 +6,10 @@ cannot be done is no reason not to call somebody.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vigil.core import incidents
 from vigil.core.asked import VERBS
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.effects import React, SetTimer, Tell
 from vigil.core.events import Asked, Configured, ReactionEnded
 from vigil.core.incident import Incident, Reacted, Severity

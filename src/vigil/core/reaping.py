@@ -7,11 +7,11 @@ not keep is compared once more by the tmux server itself in the moment of the ki
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from vigil.core import incidents
 from vigil.core.activity import Activity
 from vigil.core.book import GRACE_S, Book
+from vigil.core.changing import replace
 from vigil.core.effects import EndLaunch, EndStray, LogEntry, Release
 from vigil.core.ending import remove
 from vigil.core.events import Adopted, Asked, Recovered, Sighted, Spared

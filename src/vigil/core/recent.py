@@ -5,8 +5,9 @@ Pure. A ring in its session, durable with it, so that it outlives a daemon. A wo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from vigil.core.changing import replace
 from vigil.core.said import Said, What
 
 KEPT = 20

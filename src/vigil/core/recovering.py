@@ -7,10 +7,10 @@ an agent that had finished and lingered counts as finished.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from vigil.core.book import GRACE_S, Book
 from vigil.core.case import Case
+from vigil.core.changing import replace
 from vigil.core.effects import CloseInput, EndChild, EndLaunch, Interrupt
 from vigil.core.events import Stepped
 from vigil.core.evidence import Child

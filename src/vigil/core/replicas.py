@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.launching import launch_when_paced
 from vigil.core.model import Session, Spec, State
 from vigil.core.roles import Role

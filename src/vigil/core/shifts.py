@@ -7,11 +7,11 @@ by a person. What ends early leaves as many replicas as there were: the old ones
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count, islice
 from typing import Any
 
 from vigil.core.book import GRACE_S, Book
+from vigil.core.changing import replace
 from vigil.core.death import EARLY_S
 from vigil.core.effects import EndLaunch, Interrupt, LogEntry, SetTimer
 from vigil.core.ending import remove

@@ -6,9 +6,10 @@ read, which may be after its death.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.effects import Amend, SetTimer
 from vigil.core.model import Cause, Death, Session
 from vigil.core.recent import KEPT_OF_DEATH

@@ -5,8 +5,9 @@ Pure. It begins anew with each launch and is durable with its session.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from vigil.core.changing import replace
 from vigil.core.said import Said, What
 
 VERDICTS = 20  # kinds of stalls that are told apart

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from vigil.core import pulses, shifts
 from vigil.core.asked import asked
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.effects import LogEntry
 from vigil.core.events import Applied, Asked
 from vigil.core.model import Session

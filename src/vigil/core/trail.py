@@ -5,8 +5,9 @@ Pure, and sets: each kind of word either takes an agent further or only shows th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from vigil.core.changing import replace
 from vigil.core.doing import OPEN_KEPT, Open
 from vigil.core.said import Said, What
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from vigil.core import hearing, incident_rules, incidents, pulses, reacting, shifts, summary, watching
 from vigil.core.book import DOUBTED, Book
+from vigil.core.changing import replace
 from vigil.core.charging import comes_back_by_itself, forgive, forgive_role, steady_at
 from vigil.core.doubting import look_again
 from vigil.core.effects import CloseLaunch, SetTimer, Tell

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vigil.core import incident_rules
 from vigil.core.book import Book
+from vigil.core.changing import replace
 from vigil.core.intents import REAP
 from vigil.core.model import ALIVE, After, Cause, Death, Hold, Kept, Mode, Session, State, Transcript, Wake
 from vigil.core.wake import INTERRUPTED, NEVER, PARKED, Case, Found, Life, decide

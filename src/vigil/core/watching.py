@@ -6,12 +6,12 @@ before a gap, is void: nothing is concluded from our own lateness. What is done 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from vigil.core import incident_rules, incidents, tally
 from vigil.core.book import Book, Idle
 from vigil.core.case import Case, patience_of, waits_until, what_is_open
+from vigil.core.changing import replace
 from vigil.core.doing import IDLE, Doing
 from vigil.core.effects import Diagnose, SetTimer
 from vigil.core.events import Diagnosed, Measured, WatchdogsSet

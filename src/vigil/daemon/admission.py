@@ -7,10 +7,11 @@ memory of those before it shows.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 
 from vigil.core.events import Event, MemoryRead
-from vigil.observe.memory import read_available
+from vigil.observe.memory import Memory
 
 EVERY_S = 1.0
 PLENTY = 64  # more launches than start in a second: memory is no matter
@@ -26,6 +27,7 @@ class Admission:
         self._feed = feed
         self._keeper_pid = keeper_pid  # what we launch is born below it, in its cgroup
         self._least_bytes = least_bytes
+        self._memory = Memory()
         self._told: int | None = None
         self.shortage = ""  # that there is no memory for one more launch, in words
 
@@ -38,7 +40,7 @@ class Admission:
     def look(self) -> None:
         """Read how much there is, and say so if it makes a difference."""
         least = self._least_bytes()
-        available = read_available(pid=self._keeper_pid()) if least > 0 else None
+        available = self._memory.read(self._keeper_pid() or os.getpid()) if least > 0 else None
         room = room_for(available, least)
         words = "" if available is None else f"{available // MIB} MiB are available, {least // MIB} MiB must be"
         self.shortage = words if room is not None and room <= 0 else ""

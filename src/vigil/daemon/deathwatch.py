@@ -103,7 +103,7 @@ class DeathWatch:
         watched = self._watched.pop(launch_id, None)
         if watched is not None:
             for role in list(watched.fds):
-                self._close(watched, role)
+                _close(watched.fds.pop(role))
 
     def watching(self) -> list[Launch]:
         """Return the launches whose agents are believed to live."""
@@ -162,8 +162,9 @@ class DeathWatch:
     def _readable(self, watched: Watched, role: str) -> None:
         process = roles_of(watched.launch)[role]
         status, source = kernel.read_wait_status(watched.fds[role], process.pid, process.start_ticks)
-        self._close(watched, role)
+        pidfd = watched.fds.pop(role)
         self._ended(watched, role, End(status, source, self._clock.now()))
+        asyncio.get_running_loop().call_soon(_close, pidfd)  # whoever waits to be told comes first
 
     def _ended(self, watched: Watched, role: str, end: End) -> None:
         watched.ends[role] = end
@@ -291,15 +292,15 @@ class DeathWatch:
             return holds()
         return True
 
-    def _close(self, watched: Watched, role: str) -> None:
-        pidfd = watched.fds.pop(role)
-        asyncio.get_running_loop().remove_reader(pidfd)
-        os.close(pidfd)
-
     def _start(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _close(pidfd: int) -> None:
+    asyncio.get_running_loop().remove_reader(pidfd)
+    os.close(pidfd)
 
 
 def roles_of(launch: Launch) -> dict[str, ProcessId]:

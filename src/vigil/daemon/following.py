@@ -18,7 +18,7 @@ from vigil.observe.lines import Position
 
 LOOK_S = 1.0
 POLL_S = 5.0  # for what cannot be watched, and after a reading that failed
-LOOK_AT_ALL_S = 60.0  # without being told: not every file system tells
+LOOK_AT_ALL_S = 300.0  # without being told: not every file system tells
 DEADLINE_S = 1.0  # of a look; one that takes longer goes on without anybody waiting
 MOST_HUNG = 32  # threads that may wait for what does not come
 LOOKERS = 2

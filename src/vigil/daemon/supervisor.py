@@ -11,8 +11,8 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from vigil.core.effects import (
@@ -36,6 +36,7 @@ from vigil.core.model import Session, Wake
 from vigil.daemon.carry import Carrier, fault_of
 from vigil.daemon.clock import Clock
 from vigil.daemon.feed import Feed
+from vigil.daemon.hands import Hands, tell
 from vigil.daemon.log import log
 from vigil.errors import VigilError
 from vigil.recording import fault
@@ -90,7 +91,7 @@ class Supervisor:
         self._changed = asyncio.Event()
         self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._writer = ThreadPoolExecutor(1, "store")
+        self._writer = Hands("store")
         self._slow = False
         self.incidents = dict(machine.incidents)  # open ones, as far as they are durable
         self.answers: dict[str, Wake] = {}  # what was decided for whom, until they ask
@@ -170,7 +171,7 @@ class Supervisor:
             async with asyncio.timeout(CLOSE_S):
                 while self._writing is not None:
                     await asyncio.sleep(0.01)
-        self._writer.shutdown(wait=self._writing is None)
+        self._writer.end(wait=self._writing is None)
 
     def _take_batch(self) -> list[Queued]:
         """Take what came together; a declaration goes alone, because it is taken back if it cannot become durable."""
@@ -234,7 +235,7 @@ class Supervisor:
             else:
                 self._not_written(batches, error)
 
-        self._writer.submit(self._store_changes, changes, loop, done)
+        self._writer.begin(partial(self._store_changes, changes, loop, done))
 
     def _store_changes(self, changes: list[Persist], loop: asyncio.AbstractEventLoop, done: Done) -> None:
         """Write, in the store's own thread, and say straight to the loop what came of it: a death waits for every step less."""
@@ -244,8 +245,7 @@ class Supervisor:
             stored = self._store.write(changes)
         except Exception as error:
             failed = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
-            loop.call_soon_threadsafe(done, stored, failed)
+        tell(loop, done, stored, failed)
 
     def _written(self, batches: list[Batch], stored: list[StoredEvent]) -> None:
         """It is durable: show it and tell it, and only then act."""

@@ -19,6 +19,7 @@ from vigil.daemon.looking import Looker
 from vigil.daemon.screens import Screens
 
 EVERY_S = 15.0
+LOOKS_A_SECOND = 16  # a large fleet is passed over less often: what nothing happens to costs no more than this
 THOROUGH = 2  # every second pass pings also the servers that seem to be well
 SLICE = 25
 FIRST_S = 0.005  # twenty-five servers that are well have answered by then
@@ -52,12 +53,13 @@ class Sweep:
     async def run(self) -> None:
         """Sweep for ever."""
         while True:
-            await asyncio.sleep(EVERY_S)
+            every_s = pause_s(sum(map(is_looked_at, self._machine.sessions.values())))
+            await asyncio.sleep(every_s)
             try:
                 await self.sweep()
                 await self._screens.keep(filter(is_looked_at, self._machine.sessions.values()))
             except Exception:  # a sensor that fails is no reason to stop watching: deaths come by events
-                log.exception("a sweep failed", next_sweep_s=EVERY_S)
+                log.exception("a sweep failed", next_sweep_s=every_s)
 
     async def sweep(self) -> None:
         """Look at every living launch once."""
@@ -109,6 +111,11 @@ class Sweep:
                 return
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, AGAIN_S)
+
+
+def pause_s(sessions: int) -> float:
+    """Return how long to wait before so many sessions are looked at again."""
+    return max(EVERY_S, sessions / LOOKS_A_SECOND)
 
 
 def is_looked_at(session: Session) -> bool:

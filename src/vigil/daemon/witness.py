@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,8 @@ from vigil.text import decode
 
 TAIL_BYTES = 256 << 10  # read in the loop: what ends an agent is a short event
 REDACTED_CHARS = 4096
-EVERY_S = 1.0
+KILLS_S = 5.0
+DISK_S = 1.0
 FULL_BYTES = 1 << 20
 WORDS_CHARS = 200
 SETTLED_S = 10.0
@@ -39,13 +41,23 @@ class Witness:
         self._oom_kills = read_oom_kills()
         self._grown, self._grew_at = 0, -SETTLED_S
         self._full = ""
+        self._ended = threading.Event()
 
     async def run(self) -> None:
         """Look again and again: what grew long ago explains no death now, and a disk that hangs holds up a thread only."""
+        threading.Thread(target=self._watch_disk, name="disk", daemon=True).start()
+        try:
+            while True:
+                self.oom_kills()
+                await asyncio.sleep(KILLS_S)
+        finally:
+            self._ended.set()
+
+    def _watch_disk(self) -> None:
         while True:
-            self.oom_kills()
-            self._full = await asyncio.to_thread(self._read_full_disk)
-            await asyncio.sleep(EVERY_S)
+            self._full = self._read_full_disk()
+            if self._ended.wait(DISK_S):
+                return
 
     def oom_kills(self) -> int | None:
         """Return by how much the host's counter of kills for want of memory grew just now; None if it cannot be read.

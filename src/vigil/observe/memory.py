@@ -7,6 +7,9 @@ cannot be read, or stands in a cgroup that a container hides from us, is left ou
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -15,38 +18,76 @@ from vigil.keeper.host import MEMORY, number, read_bytes
 
 FILES = {1: V1, 2: V2}
 RECLAIMABLE = {1: b"total_inactive_file", 2: b"inactive_file"}  # what the kernel drops first, before it ends anybody
+LIMITS_S = 10.0  # a limit that is set while we run is seen so late
 
 
 def read_available(proc: Path = Path("/proc"), cgroups: Cgroups | None = None, pid: int | None = None) -> int | None:
     """Read how many bytes a child of a process, of this one if none is named, could still use; None if nothing says."""
     seen = cgroups or _seen_from(str(proc))
+    return _read_within(_find_limited(seen, os.getpid() if pid is None else pid), proc)
+
+
+class Memory:
+    """The same, to be read often: which cgroups around the process have a limit is not looked for each time."""
+
+    def __init__(self) -> None:
+        self._pid: int | None = None
+        self._limited: list[Limited] = []
+        self._found_at = -LIMITS_S
+
+    def read(self, pid: int) -> int | None:
+        """Read how many bytes a child of a process could still use."""
+        now = time.monotonic()
+        if pid != self._pid or now - self._found_at >= LIMITS_S:
+            self._pid, self._limited, self._found_at = pid, _find_limited(_seen_from("/proc"), pid), now
+        return _read_within(self._limited, Path("/proc"))
+
+
+def _find_limited(seen: Cgroups, pid: int) -> list[Limited]:
+    """Return the cgroups around a process that have a limit now."""
+    own = seen.path_of(pid)
+    if own is None or seen.version is None:
+        return []
+    around = [Limited(str(path), seen.version) for path in (Path(own), *Path(own).parents)]
+    return [cgroup for cgroup in around if cgroup.read_limit() is not None]  # above the mount there are no files, and no limits
+
+
+def _read_within(limited: Iterable[Limited], proc: Path) -> int | None:
+    """Read how many bytes the host and these cgroups leave; None if nothing says."""
     available_kb = _read_named(f"{proc}/meminfo", MEMORY["mem_available_kb"])
     least = None if available_kb is None else available_kb * 1024
-    own = seen.path_of(os.getpid() if pid is None else pid)
-    if own is None or seen.version is None:
-        return least
-    for path in (Path(own), *Path(own).parents):  # above the mount there are no such files, and so no bounds
-        least = _lowered(least, str(path), seen.version)
+    for cgroup in limited:
+        least = cgroup.lower(least)
     return least
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A cgroup that lets only so much memory through."""
+
+    path: str
+    version: int
+
+    def read_limit(self) -> int | None:
+        """Read its limit in bytes; None if it has none ("max" is no number)."""
+        limit = number(read_bytes(f"{self.path}/{FILES[self.version]['max_bytes']}"))
+        return None if limit is None or limit >= UNLIMITED_BYTES else limit
+
+    def lower(self, least: int | None) -> int | None:
+        """Return the bytes known so far, or those that it leaves, if they are fewer."""
+        limit, used = self.read_limit(), number(read_bytes(f"{self.path}/{FILES[self.version]['current_bytes']}"))
+        if limit is None or used is None:
+            return least
+        if least is not None and limit - used >= least:  # not asked for in vain: memory.stat can be slow
+            return least
+        reclaimable = _read_named(f"{self.path}/memory.stat", RECLAIMABLE[self.version]) or 0
+        left = max(0, limit - max(0, used - reclaimable))
+        return left if least is None else min(left, least)
 
 
 @cache
 def _seen_from(proc: str) -> Cgroups:
     return Cgroups(proc)  # once: where cgroups are mounted costs more to read than all the rest
-
-
-def _lowered(least: int | None, path: str, version: int) -> int | None:
-    """Return the bytes known so far, or those that the limit of a cgroup leaves, if they are fewer."""
-    files = FILES[version]
-    limit = number(read_bytes(f"{path}/{files['max_bytes']}"))  # "max" is no number
-    if limit is None or limit >= UNLIMITED_BYTES:
-        return least
-    used = number(read_bytes(f"{path}/{files['current_bytes']}"))
-    if used is None or (least is not None and limit - used >= least):  # not asked for in vain: memory.stat can be slow
-        return least
-    reclaimable = _read_named(f"{path}/memory.stat", RECLAIMABLE[version]) or 0
-    left = max(0, limit - max(0, used - reclaimable))
-    return left if least is None else min(left, least)
 
 
 def _read_named(path: str, name: bytes) -> int | None:
