@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from vigil.store.store import Store, StoredEvent
 
-RING = 4096
+RING = 1024
 PAGE = 500
 
 
