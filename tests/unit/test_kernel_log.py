@@ -24,8 +24,9 @@ class Book:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.now = 1000.0
+        self.suspended_s = 0.0
         path.touch()
-        self.log = KernelLog(str(path), clock=lambda: self.now)
+        self.log = KernelLog(str(path), clock=lambda: self.now, awake=lambda: self.now - self.suspended_s)
 
     def say(self, text: str, stamp_s: float = 1000.0, level: int = 3) -> None:
         with open(self.path, "a", encoding="utf-8") as file:
@@ -71,6 +72,13 @@ def test_an_old_line_that_is_heard_late_speaks_of_another_too(book: Book) -> Non
     book.hear(KILL.format(123), stamp_s=1000.0)
 
     assert book.log.killed(123, since_s=89999.0) is False
+
+
+def test_the_logs_clock_stands_still_while_the_machine_is_suspended(book: Book) -> None:
+    book.now, book.suspended_s = 90000.0, 80000.0
+    book.hear(KILL.format(123), stamp_s=10000.0)
+
+    assert book.log.killed(123, since_s=89999.0)
 
 
 def test_the_logs_clock_may_be_minutes_off(book: Book) -> None:

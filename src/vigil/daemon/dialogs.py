@@ -52,9 +52,8 @@ class Dialogs:
 
     async def run(self) -> None:
         """Look for ever."""
-        asking: set[str] = set()
         while True:
-            await asyncio.sleep(TICK_S if asking else EVERY_S)
+            await asyncio.sleep(TICK_S)
             sessions = list(self._sessions())
             kinds = {session.spec.agent for session in sessions}
             asking = {kind for kind in kinds if self._adapter_of(kind).dialogs}  # most never ask

@@ -19,7 +19,8 @@ from vigil.daemon.looking import Looker
 from vigil.daemon.screens import Screens
 
 EVERY_S = 15.0
-LOOKS_A_SECOND = 16  # a large fleet is passed over less often: what nothing happens to costs no more than this
+RARELY_S = 30.0  # a hung server is found by every second pass: within a minute, however many there are
+LOOKS_A_SECOND = 16  # up to there a large fleet is passed over less often
 THOROUGH = 2  # every second pass pings also the servers that seem to be well
 SLICE = 25
 FIRST_S = 0.005  # twenty-five servers that are well have answered by then
@@ -115,7 +116,7 @@ class Sweep:
 
 def pause_s(sessions: int) -> float:
     """Return how long to wait before so many sessions are looked at again."""
-    return max(EVERY_S, sessions / LOOKS_A_SECOND)
+    return min(RARELY_S, max(EVERY_S, sessions / LOOKS_A_SECOND))
 
 
 def is_looked_at(session: Session) -> bool:

@@ -41,8 +41,11 @@ def _boot_s() -> float:
 class KernelLog:
     """What the kernel has said since this was made."""
 
-    def __init__(self, path: str | None = None, clock: Callable[[], float] = _boot_s) -> None:
+    def __init__(
+        self, path: str | None = None, clock: Callable[[], float] = _boot_s, awake: Callable[[], float] = time.monotonic
+    ) -> None:
         self._clock = clock
+        self._awake = awake  # the log's own clock, which stands still while the machine is suspended
         self._lines: deque[Line] = deque(maxlen=LINES)
         self.lost_s = -LOST_S  # when lines were overwritten before we read them
         self._fd = -1
@@ -82,7 +85,7 @@ class KernelLog:
     def lines_about(self, pid: int, *, since_s: float = 0.0) -> list[str]:
         """Return the lines that name a process which began at `since_s` after boot; older ones speak of another."""
         named = re.compile(rf"(?:process |pid=|PID: |\[){pid}(?!\d)")
-        suspended_s = self._clock() - time.monotonic()  # the log's clock stands still meanwhile
+        suspended_s = self._clock() - self._awake()
         eldest_s = since_s - max(0.0, suspended_s) - DRIFT_S
         return [
             line.text
