@@ -291,6 +291,17 @@ def test_the_log_is_bounded_and_the_oldest_go_first(path: Path, store: Store) ->
 # Opening
 
 
+def test_a_log_that_is_written_to_does_not_grow(path: Path, store: Store) -> None:
+    written = path.with_name(f"{path.name}-wal")
+    length = written.stat().st_size
+
+    for _ in range(50):
+        store.write([Persist(log=(log("a"),))])
+
+    assert written.stat().st_size == length > 50 * 4096
+    assert path.stat().st_size < length, "what made it long was taken back"
+
+
 def test_a_new_database_is_for_its_owner_only(path: Path) -> None:
     old_mask = os.umask(0)
     try:

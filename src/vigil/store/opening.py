@@ -89,7 +89,10 @@ def read_revision(path: Path) -> str | None:
         raise DatabaseRefused(f"{path} is damaged ({error}). {way_out}") from error
 
 
-PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", "cache_size=-2000")
+LOG_BYTES = 1000 * 4152  # the pages after which SQLite moves them into the database, each with its header
+CACHE_BYTES = 2000 << 10
+PLENTY_BYTES = 256 << 20
+PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", f"cache_size=-{CACHE_BYTES >> 10}")
 
 
 def make_engine(path: Path, read_only: bool = False) -> Engine:
@@ -109,6 +112,23 @@ def make_engine(path: Path, read_only: bool = False) -> Engine:
         hide_parameters=True,  # an error would show the row, and with it the command
         poolclass=NullPool if read_only else StaticPool,
     )
+
+
+def lengthen_log(path: Path, connection: sqlite3.Connection) -> None:
+    """Make the write-ahead log at once as long as it gets before SQLite begins it anew, where there is plenty of room.
+
+    A commit into a file that grows waits for the file system's journal, and with it for what others write: for the keeper's
+    record of the same death. What is too large for the cache goes into the log, also if it is taken back.
+    """
+    disk = os.statvfs(path.parent)
+    if disk.f_bavail * disk.f_frsize < PLENTY_BYTES:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("CREATE TABLE padding (bytes BLOB)")
+    connection.execute(f"INSERT INTO padding VALUES (zeroblob({LOG_BYTES + CACHE_BYTES}))")
+    connection.rollback()
+    with open(f"{path}-wal", "rb") as log:
+        os.fsync(log.fileno())
 
 
 def _create(engine: Engine) -> None:

@@ -23,7 +23,7 @@ from vigil.core.incident import Incident
 from vigil.core.model import Death, Intent, Launch, Session
 from vigil.core.roles import Role
 from vigil.errors import VigilError
-from vigil.store.opening import make_engine, open_database, read_birth
+from vigil.store.opening import lengthen_log, make_engine, open_database, read_birth
 from vigil.store.placing import copy_beside, file_of, files_of, is_whole, mark, put_aside, put_away_another, put_in_place
 from vigil.store.schema import deaths, events, incidents, intents, launches, roles, sessions
 
@@ -67,6 +67,7 @@ class Store:
         self._engine: Engine = open_database(self._path)
         self._writer = _driver_of(self._engine)
         mark(self._path, self._writer)
+        lengthen_log(self._path, self._writer)
         self._files = files_of(self._path)
         self.created_at = read_birth(self._engine)
 
