@@ -16,7 +16,13 @@ STATUS = {1: 409, 2: 400, 3: 404, 4: 403, 5: 503}
 
 def make_app(daemon: Daemon) -> FastAPI:
     """Return the API over one daemon."""
-    app = FastAPI(title="Vigil", version=__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Vigil",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},  # whatever stands around us
+    )
     app.state.daemon = daemon
     for routes in (daemon_routes, reap_routes, session_routes, event_routes, incident_routes, team_routes):
         app.include_router(routes.router)
