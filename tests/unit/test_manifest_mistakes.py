@@ -32,7 +32,7 @@ CONTRADICTS = 'contradicts restart = "never"'
         ('cwd = "a\\u0000"', "cwd (line 7): a NUL character cannot be handed to a program"),
         ("cwd = '~nobody-of-this-name/x'", 'cwd (line 7): "~nobody-of-this-name/x" names a home folder that nobody knows'),
         ("idle_ttl = -1", "idle_ttl (line 7): -1 is out of range: 1 s to 30 days, or 0 for never"),
-        ("idle_ttl = '-1s'", 'idle_ttl (line 7): "-1s" is no duration: give seconds, or words like "90s", "10m", "2h"'),
+        ("idle_ttl = '-1s'", 'idle_ttl (line 7): "-1s" is out of range: 1 s to 30 days, or 0 for never'),
         ("retry_saturated = 0.5", "retry_saturated (line 7): 0.5 is out of range: 1 s to 24 h, or 0 to wait for a person"),
         ("backoff = { base = 0 }", "backoff.base (line 7): 0 is out of range: 0.01 s to 24 h"),
         ("backoff.bse = 1", "backoff.bse (line 7): unknown key; did you mean base?"),

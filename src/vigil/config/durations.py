@@ -39,7 +39,8 @@ BACKOFF = Range("0.01 s to 24 h", 0.01, DAY_S)
 def _seconds(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value  # as it is: a number of a thousand digits is no float, and out of every range
-    found = WORDS.fullmatch(value) if isinstance(value, str) else None
+    found = WORDS.fullmatch(value.removeprefix("-")) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f'{shown(value)} is no duration: give seconds, or words like "90s", "10m", "2h"')
-    return float(found[1]) * UNITS_S[found[2]]
+    seconds = float(found[1]) * UNITS_S[found[2]]
+    return -seconds if str(value).startswith("-") else seconds  # out of every range, and told so
