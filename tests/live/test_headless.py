@@ -47,6 +47,14 @@ def test_an_agent_that_prints_without_end_does_not_wake_the_daemon_without_end(v
     kill(session["pid"], 9)
 
 
+def test_a_word_that_was_printed_before_anybody_followed_is_a_sign_of_life(vigil: Instance) -> None:
+    vigil.run("quick", "sh", "-c", "echo ready; exec sleep 1000", runtime="headless")
+
+    wait_for(lambda: vigil.get("quick")["last_activity_at"], 5, "its word to be noticed")
+    session = vigil.get("quick")
+    assert session["last_activity_at"] >= session["started_at"]
+
+
 def ask_keeper(vigil: Instance, request: dict[str, Any]) -> dict[str, Any]:
     """Ask the instance's keeper as a daemon does."""
     with socket.socket(socket.AF_UNIX) as sock, sock.makefile("r", encoding="utf-8") as lines:

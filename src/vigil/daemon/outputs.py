@@ -6,6 +6,7 @@ A file that grew is looked at once a second at most; one that is quiet costs not
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 
 from vigil.core.events import Event, Observed
@@ -30,12 +31,14 @@ class Outputs:
         self._launch_of: dict[str, str] = {}
         self._inotify = Inotify(self._written)
 
-    def follow(self, launch: Launch) -> None:
-        """Follow what a launch prints, from now until it is forgotten."""
+    def follow(self, launch: Launch, newborn: bool) -> None:
+        """Follow what a launch prints, from now until it is forgotten; what a newborn has printed already counts."""
         for name in FILES:
             path = str(self._home.launch(launch.id) / name)
             self._launch_of[path] = launch.id
             self._tend(path, active=False)
+            if newborn and _has_words(path):
+                self._feed(Observed(launch.id, (), active_at=self._clock.now()))
 
     def forget(self, launch_id: str) -> None:
         """Follow a launch no more."""
@@ -65,3 +68,10 @@ class Outputs:
             log.warning("output not bounded", launch=launch_id, why=str(error))
         if active:
             self._feed(Observed(launch_id, (), active_at=self._clock.now()))
+
+
+def _has_words(path: str) -> bool:
+    try:
+        return os.path.getsize(path) > 0
+    except OSError:
+        return False

@@ -62,11 +62,11 @@ class Custody:
         """Return the lock of a launch: it is ended or closed by one at a time."""
         return self._locks.setdefault(launch_id, asyncio.Lock())
 
-    def follow(self, launch: Launch, exec_seen: bool = True) -> None:
+    def follow(self, launch: Launch, exec_seen: bool = True, newborn: bool = False) -> None:
         """Watch a launch that has come to life, and what it prints."""
         self.watch.watch(launch, exec_seen)
         if self._kinds[launch.id] is RuntimeKind.HEADLESS:
-            self._outputs.follow(launch)
+            self._outputs.follow(launch, newborn)
         self._finder.look_for(launch, self._found)
 
     def _found(self, launch: Launch, event: Found) -> None:

@@ -80,7 +80,7 @@ class Spawning:
         exec_seen = session.spec.runtime is not RuntimeKind.TMUX or await _exec_seen(event.process.pid)
         self._feed(event)
         launch = with_processes(launch, event)
-        self._custody.follow(launch, exec_seen)
+        self._custody.follow(launch, exec_seen, newborn=True)
         born_session = replace(session, launch=launch, conversation=event.conversation, read_to={})
         self._custody.listening.follow(born_session, launch)
 
