@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.instance import Instance, alive, wait_for
+from tests.live.instance import VIGIL, Instance, alive, wait_for
 from tests.live.manifests import manifest, role, shown, slots, up, wait_running
 
 Json = dict[str, Any]
@@ -111,6 +111,38 @@ def test_an_abort_leaves_the_old_ones(vigil: Instance) -> None:
     assert vigil.run_cli("shift", "backend", "--abort").returncode == 4
     assert vigil.run_cli("shift", "nobody").returncode == 3
     assert vigil.run_cli("shift", "backend", "--timeout", "soon").returncode == 2
+
+
+def test_one_role_alone_can_be_taken_out_of_a_shift(vigil: Instance) -> None:
+    waits = 'health = { heartbeat = "60s", heartbeat_by = "command" }\n'
+    up(vigil, manifest(*(role(name, 1, runtime="headless", more=waits) for name in ("a", "b", "c"))))
+    wait_running(vigil, *(slot for name in ("a", "b", "c") for slot in slots(1, name)))
+    vigil.ok("shift", "backend", "--no-wait")
+
+    assert vigil.run_cli("shift", "backend", "--role", "nobody", "--abort").returncode == 3
+    (behind,) = vigil.json("shift", "backend", "--role", "b", "--abort")
+    assert behind["shifted"]["why"] == "aborted by operator before it began"
+    assert vigil.run_cli("shift", "backend", "--role", "b", "--abort").returncode == 4
+    both = vigil.json("shift", "backend", "--role", "a", "--abort")
+
+    assert [found["name"] for found in both] == ["shop/backend/a", "shop/backend/c"]
+    assert not any(found["shift"] for found in vigil.client.roles())
+
+
+def test_who_waits_for_a_shift_is_told_when_its_team_is_taken_down(vigil: Instance) -> None:
+    up(vigil, manifest(role(replicas=1, runtime="headless", more='health = { heartbeat = "60s", heartbeat_by = "command" }\n')))
+    wait_running(vigil, *slots(1))
+    waiting = subprocess.Popen(
+        [*VIGIL, "shift", "backend"], env=vigil.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    wait_for(lambda: len(shown(vigil)) == 2, 10, "the new one to be there")
+
+    vigil.ok("down", "backend")
+
+    assert waiting.communicate(timeout=20)[1] == (
+        "vigil: the shift of shop/backend/coder was given up: its role was taken down meanwhile\n"
+    )
+    assert waiting.returncode == 1
 
 
 def test_an_agent_that_ignores_being_asked_is_ended_after_its_grace(vigil: Instance) -> None:

@@ -76,10 +76,10 @@ async def shift(
 
 
 @router.post("/v1/teams/{team:path}:abort")
-async def abort(daemon: TheDaemon, team: str, request: Request) -> dict[str, Any]:
-    """End the shift of a team where it is."""
+async def abort(daemon: TheDaemon, team: str, request: Request, role: str | None = None) -> dict[str, Any]:
+    """End the shift of a team, or of one of its roles, where it is."""
     actor = may_change(daemon, request, None)
-    return {"team": team, "roles": await daemon.teams.abort(team, actor)}
+    return {"team": team, "roles": await daemon.teams.abort(team, role, actor)}
 
 
 def plan_view(workspace: str | None, plan: Plan) -> dict[str, Any]:

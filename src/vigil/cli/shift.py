@@ -17,6 +17,7 @@ from vigil.errors import VigilError
 Json = dict[str, Any]
 ROWS = (Column("ROLE"), Column("OUTCOME"), Column("WHY", shrink=True))
 POLL_S = 0.3
+TAKEN_DOWN = {"at": None, "done": False, "why": "its role was taken down meanwhile"}
 
 
 @click.command()
@@ -35,14 +36,14 @@ def shift(team: str, role: str | None, timeout: str, abort: bool, no_wait: bool,
     """
     daemon = connect()
     if abort:
-        _say(daemon, daemon.abort_shift(team)["roles"], output)
+        _say(daemon, daemon.abort_shift(team, role)["roles"], output)
         return
     keys = daemon.shift(team, role, timeout)["roles"]
     if no_wait:
         _say(daemon, keys, output)
         return
     if not _follow(daemon, keys, output):
-        raise VigilError(f"{_given_up(daemon, keys)}")
+        raise VigilError(_given_up(daemon, keys))
 
 
 def _follow(daemon: Client, keys: list[str], output: str) -> bool:
@@ -57,7 +58,11 @@ def _follow(daemon: Client, keys: list[str], output: str) -> bool:
     if shown and sys.stderr.isatty():
         print(file=sys.stderr)
     _say(daemon, keys, output)
-    return all(role["shifted"] and role["shifted"]["done"] for role in _roles(daemon, keys))
+    return all(_is_done(role) for role in _roles(daemon, keys))
+
+
+def _is_done(role: Json) -> bool:
+    return bool(role["shifted"] and role["shifted"]["done"])
 
 
 def _progress(role: Json) -> str:
@@ -83,9 +88,12 @@ def _outcome(role: Json) -> tuple[str, str]:
 
 
 def _given_up(daemon: Client, keys: list[str]) -> str:
-    role = next(role for role in _roles(daemon, keys) if not (role["shifted"] and role["shifted"]["done"]))
-    return f"the shift of {role['name']} was given up: {_outcome(role)[1]}; the old replicas go on"
+    role = next(role for role in _roles(daemon, keys) if not _is_done(role))
+    after = "" if role["shifted"] is TAKEN_DOWN else "; the old replicas go on"
+    return f"the shift of {role['name']} was given up: {_outcome(role)[1]}{after}"
 
 
 def _roles(daemon: Client, keys: list[str]) -> list[Json]:
-    return [role for role in daemon.roles() if role["name"] in keys]
+    """Return these roles as they are now; also those that are no more."""
+    found = {role["name"]: role for role in daemon.roles()}
+    return [found.get(key, {"name": key, "shift": None, "shifted": TAKEN_DOWN}) for key in keys]

@@ -104,9 +104,9 @@ class Client:
         """Begin to replace the replicas of a team."""
         return self._ask("POST", f"/v1/teams/{quote(team, safe='/')}:shift{_query(role=role, timeout=timeout)}")
 
-    def abort_shift(self, team: str) -> Json:
-        """End the shift of a team where it is."""
-        return self._ask("POST", f"/v1/teams/{quote(team, safe='/')}:abort")
+    def abort_shift(self, team: str, role: str | None = None) -> Json:
+        """End the shift of a team, or of one of its roles, where it is."""
+        return self._ask("POST", f"/v1/teams/{quote(team, safe='/')}:abort{_query(role=role)}")
 
     def down(self, team: str | None = None) -> Json:
         """Take down a team, or all of them."""

@@ -103,12 +103,9 @@ class Teams:
         except ValueError as error:
             raise UsageError(f"the time a shift may take: {error}") from None
         async with self._applying:
-            found = self._roles_of(team)
-            self._refuse_while_shifted(found)
-            if role is not None:
-                found = [one for one in found if one.spec.name == role]
-                if not found:
-                    raise NoSuchSession(f"team {team} has no role {role}")
+            self._refuse_while_shifted(self._roles_of(team))
+            found = self._named(team, role)
+            problems: list[str] = []
             for one in found:
                 env = await asyncio.to_thread(self._environments.read_role, one.key)
                 problem = self._why_not(one.spec, env)
@@ -118,13 +115,15 @@ class Teams:
             await self._supervisor.done(ShiftAsked(keys, actor, timeout_s))
             return list(keys)
 
-    async def abort(self, team: str, actor: str) -> list[str]:
-        """End the shift of a team where it is; return the keys of the roles that were in it."""
-        shifted = [role.key for role in self._roles_of(team) if role.shift is not None]
-        if not shifted:
-            raise Refused(f"team {team} is not being shifted: there is nothing to abort")
-        await self._supervisor.done(ShiftAborted(tuple(shifted), actor))
-        return shifted
+    async def abort(self, team: str, role: str | None, actor: str) -> list[str]:
+        """End the shift of a team, or of one of its roles, where it is; return the keys of the roles that left it by that."""
+        shifted = [one.key for one in self._roles_of(team) if one.shift is not None]
+        asked = [one.key for one in self._named(team, role) if one.shift is not None]
+        if not asked:
+            what = f"team {team}" if role is None else f"role {role} of team {team}"
+            raise Refused(f"{what} is not being shifted: there is nothing to abort")
+        await self._supervisor.done(ShiftAborted(tuple(asked), actor))
+        return [key for key in shifted if key not in self._machine.roles or self._machine.roles[key].shift is None]
 
     def find(self, name: str) -> Role:
         """Return the role of a name: its whole key, or TEAM/ROLE where only one workspace has that."""
@@ -149,6 +148,13 @@ class Teams:
     def _refuse_while_shifted(roles: Iterable[Role]) -> None:
         for role in roles:
             if role.shift is not None:
+    def _named(self, team: str, role: str | None) -> list[Role]:
+        """Return the roles of a team, or the one of this name."""
+        found = [one for one in self._roles_of(team) if role is None or one.spec.name == role]
+        if not found:
+            raise NoSuchSession(f"team {team} has no role {role}")
+        return found
+
                 raise Refused(f"{role.key} is being shifted; vigil shift {role.spec.team} --abort ends that")
 
     def _check(self, plan: Plan, roles: Mapping[str, RoleSpec], envs: Mapping[str, Mapping[str, str]]) -> None:
