@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.live.instance import Instance, alive, wait_for
+from tests.live.instance import VIGIL, Instance, alive, wait_for
 from tests.live.manifests import manifest, role, shown, slots, up, wait_running
 from tests.live.watching import at
 
@@ -181,32 +183,92 @@ def test_a_changed_command_waits_unless_it_is_to_be_replaced(vigil: Instance) ->
 
 def test_everything_that_is_missing_is_said_together_and_nothing_is_applied(vigil: Instance) -> None:
     path = vigil.path / "vigil.toml"
-    bad = role("b", 1).replace('cwd = "/"', 'cwd = "/nowhere"')
-    path.write_text(manifest(role("a", 1, command='["no-such-agent"]'), bad))
+    nowhere = role("b", 1, command='["no-agent-either"]').replace('cwd = "/"', 'cwd = "/nowhere"')
+    path.write_text(manifest(role("a", 1, command='["no-such-agent"]'), nowhere, role("c", 1)))
+    missing = [
+        "shop/backend/a: no-such-agent was not found in PATH",
+        "shop/backend/b: /nowhere is not a folder, and cwd names where the agent works",
+        "shop/backend/b: no-agent-either was not found in PATH",
+    ]
 
     refused = vigil.run_cli("up", str(path))
 
     assert refused.returncode == 1
-    assert "no-such-agent was not found in PATH" in refused.stderr
-    assert "/nowhere is not a folder" in refused.stderr
-    assert "Nothing was applied." in refused.stderr
+    assert refused.stderr.splitlines() == [*(f"vigil: {line}" for line in missing), "vigil: Nothing was applied."]
     assert shown(vigil) == {}
+    assert vigil.json("plan", str(path))["missing"] == missing
+    assert "vigil up would apply nothing" in vigil.run_cli("plan", str(path)).stderr
+
+
+def test_a_command_that_is_not_there_is_refused_also_where_it_would_run_later(vigil: Instance) -> None:
+    up(
+        vigil,
+        manifest(role("runs", 1, runtime="headless"), role("died", 1, command='["false"]', runtime="headless", base="50s")),
+    )
+    wait_running(vigil, *slots(1, "runs"))
+    vigil.wait_state(slots(1, "died")[0], "crashed")
+    path = vigil.path / "vigil.toml"
+    path.write_text(manifest(*(role(name, 1, command='["no-such-agent"]', runtime="headless") for name in ("runs", "died"))))
+
+    refused = vigil.run_cli("up", str(path))
+
+    assert refused.returncode == 1
+    assert len(refused.stderr.splitlines()) == 3, refused.stderr
+    assert vigil.get(slots(1, "died")[0])["command"] == ["false"]
+    assert shown(vigil) == {slots(1, "runs")[0]: "running", slots(1, "died")[0]: "crashed"}
 
 
 def test_ten_mistakes_are_ten_lines_and_nothing_is_applied(vigil: Instance) -> None:
     path = vigil.path / "vigil.toml"
-    lines = role("a", 1).replace('restart = "always"', 'restart = "alwyas"').replace("replicas = 1", "replicas = -1")
-    path.write_text(manifest(lines, role("a", 100000), role("B", 1).replace("base = ", "bsae = ")))
+    first = role("a", 1).replace('restart = "always"', 'restart = "alwyas"').replace("replicas = 1", "replicas = -1")
+    second = role("a", 100000, runtime="screen", max_restarts=-1, base="-1s")
+    third = role("B", 1, command="[]", more='autostart = "no"\n').replace("base = ", "bsae = ")
+    path.write_text(manifest(first, second, third))
 
     refused = vigil.run_cli("up", str(path))
 
     problems = refused.stderr.splitlines()
+    places = [line.split(": ")[2] for line in problems[:-1]]
     assert refused.returncode == 2
-    assert len(problems) >= 6
-    assert all(line.startswith("vigil: ") for line in problems)
+    assert [place.split(" (line ")[0] for place in places] == [
+        "team[0].role[0].replicas",
+        "team[0].role[0].restart",
+        "team[0].role[1].name",
+        "team[0].role[1].replicas",
+        "team[0].role[1].runtime",
+        "team[0].role[1].max_restarts",
+        "team[0].role[1].backoff.base",
+        "team[0].role[2].name",
+        "team[0].role[2].command",
+        "team[0].role[2].backoff.bsae",
+        "team[0].role[2].autostart",
+    ]
+    lines = [int(place.split(" (line ")[1].rstrip(")")) for place in places]
+    written = path.read_text().splitlines()
+    assert all(place.split(" (line ")[0].split(".")[2] in written[line - 1] for place, line in zip(places, lines, strict=True))
     assert problems[-1] == "vigil: Nothing was applied."
-    assert any("restart (line " in line and '"alwyas"' in line for line in problems)
     assert shown(vigil) == {}
+
+
+def test_a_number_of_replicas_that_cannot_be_is_refused_and_nothing_is_done(vigil: Instance) -> None:
+    up(vigil, manifest(role(replicas=1, runtime="headless")))
+    wait_running(vigil, *slots(1))
+
+    for number in ("-1", "100000"):
+        refused = vigil.run_cli("scale", "backend/coder", number)
+        assert (refused.returncode, refused.stderr) == (2, f"vigil: {number} is no number of replicas: from 0 to 1000\n")
+
+    assert shown(vigil) == {slots(1)[0]: "running"}
+
+
+def test_on_a_terminal_it_is_said_how_far_a_team_is(vigil: Instance) -> None:
+    path = vigil.path / "vigil.toml"
+    path.write_text(manifest(role(replicas=2, runtime="headless")))
+    typed = ["script", "-qec", shlex.join([*VIGIL, "up", str(path)]), "/dev/null"]
+
+    done = subprocess.run(typed, env=vigil.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+    assert "2 of 2 up" in done.stdout
 
 
 def test_down_ends_a_team_and_leaves_the_others_and_lone_sessions(vigil: Instance) -> None:

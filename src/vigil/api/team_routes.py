@@ -33,7 +33,8 @@ async def plan(daemon: TheDaemon, wanted: ManifestRequest) -> dict[str, Any]:
     """What applying a manifest would do; nothing is done."""
     declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder)
     found = daemon.teams.plan(declared.manifest, wanted.replace)
-    return plan_view(declared.manifest.workspace, found)
+    missing = await asyncio.to_thread(daemon.teams.missing, declared, found, wanted.env)
+    return {**plan_view(declared.manifest.workspace, found), "missing": missing}
 
 
 @router.post("/v1/manifest:apply")

@@ -290,28 +290,44 @@ def why_not_launched(session: Session) -> str | None:
 
 def check_command(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> None:
     """Refuse a command that cannot be executed, with the reason a shell would give."""
+    for error in why_not_executable(command, cwd, env):
+        raise error
+
+
+def why_not_executable(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> Iterator[VigilError]:
+    """Return everything that keeps a command from being executed: its folder and its program."""
     if any("\0" in word for word in command):
-        raise UsageError("a command cannot hold a NUL byte")
-    if not os.path.isabs(cwd):
-        raise UsageError(f"--cwd must be an absolute path here, not {cwd!r}")
+        yield UsageError("a command cannot hold a NUL byte")
+    elif not os.path.isabs(cwd):
+        yield UsageError(f"--cwd must be an absolute path here, not {cwd!r}")
+    else:
+        folder = _why_not_a_folder(cwd)
+        if folder is not None:
+            yield VigilError(folder)
+        if folder is None or os.path.isabs(command[0]) or "/" not in command[0]:  # else that folder is all that is known
+            yield from _why_not_a_program(command, cwd, env)
+
+
+def _why_not_a_folder(cwd: str) -> str | None:
     if not os.path.isdir(cwd):
-        raise VigilError(f"{cwd} is not a folder: --cwd names where the agent works")
-    if not os.access(cwd, os.X_OK):
-        raise VigilError(f"{cwd} may not be entered by you")
+        return f"{cwd} is not a folder, and cwd names where the agent works"
+    return None if os.access(cwd, os.X_OK) else f"{cwd} may not be entered by you"
+
+
+def _why_not_a_program(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> Iterator[VigilError]:
     program = command[0]
-    if not program:
-        raise UsageError("the command is empty")
     shown = redact_command(command)[0]  # whoever forgets `env` before NAME=VALUE names a secret here
-    if "/" in program:
+    if not program:
+        yield UsageError("the command is empty")
+    elif "/" in program:
         path = os.path.join(cwd, program)
         if not os.path.exists(path):
-            raise VigilError(f"{shown} does not exist")
-        if os.path.isdir(path) or not os.access(path, os.X_OK):
-            raise VigilError(f"{shown} is not executable")
+            yield VigilError(f"{shown} does not exist")
+        elif os.path.isdir(path) or not os.access(path, os.X_OK):
+            yield VigilError(f"{shown} is not executable")
     elif shutil.which(program, path=env.get("PATH", os.defpath)) is None:
         found = shutil.which(program, mode=os.F_OK, path=env.get("PATH", os.defpath))
-        what = f"{found} is not executable" if found else f"{shown} was not found in PATH"
-        raise VigilError(what)
+        yield VigilError(f"{found} is not executable" if found else f"{shown} was not found in PATH")
 
 
 def is_unwanted(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from vigil.agents.accounts import account_of
@@ -12,10 +12,10 @@ from vigil.config.durations import DAY_S, Range
 from vigil.config.loading import ConfigFile
 from vigil.core.events import Applied, ShiftAborted, ShiftAsked
 from vigil.core.model import RuntimeKind, State
-from vigil.core.plan import Do, Plan, make_plan
+from vigil.core.plan import Do, Plan, is_same, make_plan
 from vigil.core.roles import Manifest, Role, RoleSpec
 from vigil.daemon.environments import Environments
-from vigil.daemon.operations import END_S, check_command, is_unwanted, not_ended
+from vigil.daemon.operations import END_S, is_unwanted, not_ended, why_not_executable
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.manifest.reading import read_declared
@@ -24,7 +24,7 @@ from vigil.runtimes import Runtime
 
 MOST_REPLICAS = 1000
 LAST = "supervisor"  # the role of this name is shifted after those it looks after
-LAUNCHES = (Do.CREATE, Do.REPLACE, Do.START)
+LAUNCHES = (Do.CREATE, Do.UPDATE, Do.REPLACE, Do.START)  # now or later: what is declared must be there
 PHASE = Range("10 s to 24 h", 10, DAY_S)  # of a shift
 
 
@@ -58,13 +58,18 @@ class Teams:
         """Return what applying a manifest would do now."""
         return make_plan(manifest, self._machine.roles, self._machine.sessions.values(), at_once, only)
 
+    def missing(self, declared: Declared, plan: Plan, caller_env: Mapping[str, str]) -> list[str]:
+        """Return what applying a manifest would be refused for now: programs and folders that are not there."""
+        roles = {role.key: role for role in declared.manifest.roles}
+        return self._missing(plan, roles, _envs(declared, _caller(caller_env)))
+
     async def apply(self, declared: Declared, caller_env: Mapping[str, str], at_once: bool, actor: str) -> Plan:
         """Do what the plan says; everything that can be wrong is found before anything is done."""
         manifest = declared.manifest
-        caller = {key: value for key, value in caller_env.items() if not is_unwanted(key)}
+        caller = _caller(caller_env)
         async with self._applying:
             plan = self.plan(manifest, at_once)
-            envs = {role.key: {**caller, **declared.env.get(role.key, {})} for role in manifest.roles}
+            envs = _envs(declared, caller)
             self._check(plan, {role.key: role for role in manifest.roles}, envs)
             new = {step.role for step in plan.steps if step.do is Do.DECLARE}
             await asyncio.to_thread(self._record_envs, declared, caller, new)
@@ -107,10 +112,9 @@ class Teams:
             found = self._named(team, role)
             problems: list[str] = []
             for one in found:
-                env = await asyncio.to_thread(self._environments.read_role, one.key)
-                problem = self._why_not(one.spec, env)
-                if problem is not None:
-                    raise VigilError(f"{one.key}: {problem}. Nothing was shifted")
+                problems += self._why_not(one.spec, await asyncio.to_thread(self._environments.read_role, one.key))
+            if problems:
+                raise VigilError(f"{'; '.join(problems)}. Nothing was shifted")
             keys = tuple(one.key for one in sorted(found, key=lambda one: (one.spec.name == LAST, one.declared_at, one.key)))
             await self._supervisor.done(ShiftAsked(keys, actor, timeout_s))
             return list(keys)
@@ -144,10 +148,6 @@ class Teams:
             raise UsageError(f"{team} is in several workspaces: {', '.join(f'{name}/{team}' for name in workspaces)}")
         return found
 
-    @staticmethod
-    def _refuse_while_shifted(roles: Iterable[Role]) -> None:
-        for role in roles:
-            if role.shift is not None:
     def _named(self, team: str, role: str | None) -> list[Role]:
         """Return the roles of a team, or the one of this name."""
         found = [one for one in self._roles_of(team) if role is None or one.spec.name == role]
@@ -155,24 +155,39 @@ class Teams:
             raise NoSuchSession(f"team {team} has no role {role}")
         return found
 
+    @staticmethod
+    def _refuse_while_shifted(roles: Iterable[Role]) -> None:
+        for role in roles:
+            if role.shift is not None:
                 raise Refused(f"{role.key} is being shifted; vigil shift {role.spec.team} --abort ends that")
 
     def _check(self, plan: Plan, roles: Mapping[str, RoleSpec], envs: Mapping[str, Mapping[str, str]]) -> None:
         """Refuse with everything that is missing, before anything is done."""
-        keys = dict.fromkeys(step.role for step in plan.steps if step.do in LAUNCHES)
-        problems = [f"{key}: {why}" for key in keys if (why := self._why_not(roles[key], envs[key])) is not None]
+        problems = self._missing(plan, roles, envs)
         if problems:
             refusal = VigilError(f"{'; '.join(problems)}. Nothing was applied")
             refusal.problems = tuple(problems)
             raise refusal
 
-    def _why_not(self, role: RoleSpec, env: Mapping[str, str]) -> str | None:
-        """Return why a role cannot be launched; None if it can."""
-        try:
-            check_command(role.spec.command, role.spec.cwd, env)
-        except VigilError as error:
-            return str(error)
-        return self._runtimes[role.spec.runtime].why_unusable()
+    def _missing(self, plan: Plan, roles: Mapping[str, RoleSpec], envs: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """Return what the roles that a plan launches lack, and those that will run something else from now on."""
+        steps = [
+            step for step in plan.steps if step.do in LAUNCHES or (step.do is Do.DECLARE and self._differs(roles[step.role]))
+        ]
+        return [why for key in dict.fromkeys(step.role for step in steps) for why in self._why_not(roles[key], envs[key])]
+
+    def _differs(self, wanted: RoleSpec) -> bool:
+        """Say whether a role that is there is to run something else."""
+        known = self._machine.roles.get(wanted.key)
+        return known is not None and wanted.replicas > 0 and not is_same(known.spec.spec, wanted.spec)
+
+    def _why_not(self, role: RoleSpec, env: Mapping[str, str]) -> Iterator[str]:
+        """Return everything that keeps a role from being launched."""
+        for error in why_not_executable(role.spec.command, role.spec.cwd, env):
+            yield f"{role.key}: {error}"
+        unusable = self._runtimes[role.spec.runtime].why_unusable()
+        if unusable is not None:
+            yield f"{role.key}: {unusable}"
 
     def _record_envs(self, declared: Declared, caller: Mapping[str, str], new: Iterable[str]) -> None:
         """Keep what roles are launched with; of one that is as before, only what the manifest says may have changed."""
@@ -199,3 +214,12 @@ class Teams:
     def _is_leaving(self, session_id: str) -> bool:
         session = self._supervisor.shown.get(session_id)
         return session is not None and session.state is not State.STUCK
+
+
+def _caller(env: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in env.items() if not is_unwanted(key)}
+
+
+def _envs(declared: Declared, caller: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
+    """Return what each role is launched with: the caller's environment, and what the manifest adds."""
+    return {role.key: {**caller, **declared.env.get(role.key, {})} for role in declared.manifest.roles}
