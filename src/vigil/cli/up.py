@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from vigil.errors import VigilError
 
 Json = dict[str, Any]
 STEPS = (Column("DO"), Column("WHAT", shrink=True), Column("WHY", shrink=True))
+LAUNCHES = ("create", "replace", "start")
+UP = ("running", "suspect", "stuck")
 UNSETTLED = ("starting", "ending")
 POLL_S = 0.2
 SETTLE_S = 600.0
@@ -42,7 +45,7 @@ def up(file: str, dry_run: bool, replace: bool, output: str) -> None:
     if dry_run:
         _show(daemon.plan(manifest), output)
         return
-    done = daemon.apply(manifest | {"env": environment(())})
+    done = daemon.apply(manifest)
     if output != "json":
         _follow(daemon, done)
     _show(done, output)
@@ -71,7 +74,7 @@ def down(team: str | None, output: str) -> None:
     _show(connect().down(team), output)
 
 
-@click.command()
+@click.command(context_settings={"ignore_unknown_options": True})  # -1 is a number, and is told that it is no good one
 @click.argument("role", metavar="TEAM/ROLE")
 @click.argument("replicas", type=int)
 @output_option
@@ -97,23 +100,35 @@ def _read(file: str, replace: bool) -> Json:
         raise VigilError(f"{file} is not UTF-8") from None
     except OSError as error:
         raise VigilError(f"{file}: {error.strerror}") from None
-    return {"text": text, "path": file, "folder": os.path.abspath(path.parent), "replace": replace}
+    return {"text": text, "path": file, "folder": os.path.abspath(path.parent), "replace": replace, "env": environment(())}
 
 
 def _follow(daemon: Client, done: Json) -> None:
     """Say how far it is while replicas come up, on a terminal only; Ctrl-C leaves them coming up."""
-    wanted = {step["slot"] for step in done["steps"] if step["do"] in ("create", "replace")}
+    wanted = {step["slot"] for step in done["steps"] if step["do"] in LAUNCHES}
     if not wanted or not sys.stderr.isatty():
         return
     deadline = time.monotonic() + SETTLE_S
     while time.monotonic() < deadline:
         found = [session for session in daemon.sessions(everything=True) if session["name"] in wanted]
-        settled = [session for session in found if not _is_unsettled(session)]
-        print(f"\r{len(settled)} of {len(wanted)} up", end="", file=sys.stderr, flush=True)
-        if len(settled) == len(wanted):
+        print(f"\r\x1b[K{progress(found, len(wanted))}", end="", file=sys.stderr, flush=True)
+        if not any(_is_unsettled(session) for session in found):
             break
         time.sleep(POLL_S)
     print(file=sys.stderr)
+
+
+def progress(found: list[Json], wanted: int) -> str:
+    """Say how many are up, and of the others what they are or wait for."""
+    others = Counter(_standing(session) for session in found if session["state"] not in UP)
+    return ", ".join(
+        [f"{len(found) - others.total()} of {wanted} up", *(f"{number} {what}" for what, number in others.items())]
+    )
+
+
+def _standing(session: Json) -> str:
+    hold = session["hold"]
+    return f"waiting ({hold['reason']})" if session["state"] == "pending" and hold is not None else str(session["state"])
 
 
 def _is_unsettled(session: Json) -> bool:
@@ -131,6 +146,9 @@ def _show(plan: Json, output: str) -> None:
         print_table(STEPS, rows, wide=output == "wide")
     else:
         print("everything is as declared")
+    missing = plan.get("missing", [])
+    for line in [*missing, "vigil up would apply nothing until that is there"] if missing else []:
+        print(f"vigil: {line}", file=sys.stderr)
 
 
 def _held(held: Json) -> str:
