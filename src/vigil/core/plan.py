@@ -86,8 +86,9 @@ def make_plan(
     declared = {wanted.key for wanted in manifest.roles}
     for key, role in roles.items():
         if role.spec.workspace == manifest.workspace and key not in declared and (only is None or key in only):
-            steps += _drain(key, slots.get(key, {}).values(), "its role is not in the manifest any more")
-            steps.append(Step(Do.FORGET, key, None, "it is not in the manifest any more"))
+            why = "not in the manifest any more" if manifest.roles else "taken down"  # no file declares nothing
+            steps += _drain(key, slots.get(key, {}).values(), f"its role is {why}")
+            steps.append(Step(Do.FORGET, key, None, f"it is {why}"))
     return Plan(tuple(steps), tuple(held))
 
 
@@ -112,7 +113,7 @@ def slots_for(role: Role | None, replicas: int, there: Mapping[int, Session]) ->
 
 def _declare(wanted: RoleSpec, known: Role | None) -> Iterator[Step]:
     if known is None:
-        yield Step(Do.DECLARE, wanted.key, None, f"it is new, with {wanted.replicas} replicas")
+        yield Step(Do.DECLARE, wanted.key, None, f"it is new, with {_replicas(wanted)}")
     elif known.spec != wanted:
         yield Step(Do.DECLARE, wanted.key, None, f"it changed: {', '.join(_changed(known.spec, wanted))}")
 
@@ -145,7 +146,11 @@ def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at
             yield Held(name, session.state.value, RESTING[session.state])
     wanted_slots = {*slots, *(known.shift.old + known.shift.new if known is not None and known.shift is not None else ())}
     extra = (session for index, session in there.items() if index not in wanted_slots)
-    yield from _drain(wanted.key, extra, f"{wanted.replicas} replicas are wanted")
+    yield from _drain(wanted.key, extra, f"{_replicas(wanted)} {'is' if wanted.replicas == 1 else 'are'} wanted")
+
+
+def _replicas(wanted: RoleSpec) -> str:
+    return "1 replica" if wanted.replicas == 1 else f"{wanted.replicas} replicas"
 
 
 def _start(wanted: RoleSpec, session: Session) -> Iterator[Step]:
