@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -382,6 +383,41 @@ def test_a_home_from_another_boot_brings_back_only_what_starts_by_itself(vigil: 
     assert vigil.get("shop/backend/a/0")["state"] == "pending"
     up(vigil, both)
     vigil.wait_state("shop/backend/a/0", "running")
+
+
+@pytest.mark.parametrize("what", ["home", "database"])
+def test_a_copy_brings_back_only_what_starts_by_itself_and_touches_nothing_of_the_original(vigil: Instance, what: str) -> None:
+    auto = role("c", 1, runtime="headless", base="0.2s", more="autostart = true\n")
+    text = manifest(role("a", 1, runtime="headless"), role("b", 1), auto)
+    up(vigil, text)
+    names = [slot for name in ("a", "b", "c") for slot in slots(1, name)]
+    pids = [session["pid"] for session in wait_running(vigil, *names)]
+    copy = Instance()
+    try:
+        _copy(vigil, copy, what)
+        copy.start()
+        for name in names[:2]:
+            assert (copy.wait_state(name, "pending")["hold"] or {}).get("reason") == "cold-start"
+        if what == "home":  # a database alone has no environments
+            assert copy.wait_state(names[2], "running")["pid"] not in pids
+        up(copy, text)
+        again = wait_running(copy, *names[:2])
+        assert not {session["pid"] for session in again} & set(pids)
+        copy.ok("down")
+    finally:
+        copy.destroy()
+
+    assert all(map(alive, pids))
+    assert [vigil.get(name)["pid"] for name in names] == pids
+
+
+def _copy(vigil: Instance, copy: Instance, what: str) -> None:
+    """Copy a home as it is, or only its database; sockets stay where they are."""
+    for path in vigil.path.iterdir() if what == "home" else vigil.path.glob("vigil.db*"):
+        if path.is_dir() and path != vigil.home.run:
+            shutil.copytree(path, copy.path / path.name, ignore=shutil.ignore_patterns("*.sock", "*.tmux", "*.fifo"))
+        elif path.is_file():
+            shutil.copy2(path, copy.path / path.name)
 
 
 def test_a_role_that_was_given_up_is_tried_again_after_its_time(vigil: Instance) -> None:

@@ -15,6 +15,7 @@ from vigil.daemon import adopt
 from vigil.daemon.adopt import Adopter
 from vigil.daemon.clock import Clock
 from vigil.home import home_at, make_home
+from vigil.keeper import kernel
 from vigil.keeper.records import record_json
 
 
@@ -27,10 +28,19 @@ def folder(tmp_path: Path) -> Path:
     return home.launch("s1-1")
 
 
-def make_adopter(folder: Path) -> Adopter:
+def make_adopter(folder: Path, copied: bool = False) -> Adopter:
     custody: Any = SimpleNamespace(knows=lambda _launch, _kind: None)  # a launch that is not followed needs no more of it
     unused: Any = None
-    return Adopter(home_at(folder.parent.parent), Clock(), custody, unused, unused)
+    return Adopter(home_at(folder.parent.parent), Clock(), custody, unused, copied, unused)
+
+
+async def test_of_a_copy_nothing_is_taken_for_alive_not_even_a_birth_of_this_boot(folder: Path) -> None:
+    record_json(str(folder / "born.json"), {"agent": [1, 7], "boot": kernel.read_boot()})
+
+    event = await make_adopter(folder, copied=True).adopt(make_session(State.STARTING, launch=make_launch()))
+
+    assert isinstance(event, Exited)
+    assert event.exit.rebooted
 
 
 async def test_a_birth_of_another_boot_is_a_reboot_and_nothing_of_it_is_taken_for_alive(folder: Path) -> None:

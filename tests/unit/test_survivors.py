@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from tests.unit.builders import make_launch
 from vigil.core.model import Launch, ProcessId
 from vigil.daemon.signals import end_processes
 from vigil.keeper import kernel
-from vigil.observe.survivors import Seen, read_processes, survivors_of
+from vigil.observe.survivors import ELSEWHERE, Seen, read_processes, survivors_of
 
 BOOT = "b00t:1"
 ROOT = ProcessId(500, 100, BOOT)
@@ -63,15 +66,37 @@ def test_what_is_to_be_spared_is_spared() -> None:
     assert survivors_of(launch(), [server.process], [server], ended_ticks=None) == []
 
 
-def test_a_real_process_is_seen_with_its_session_and_token() -> None:
+def test_a_real_process_is_seen_with_its_session_and_token(tmp_path: Path) -> None:
     env = {**os.environ, "VIGIL_LAUNCH": "real-7"}
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env, start_new_session=True)
     try:
         boot = kernel.read_boot()
-        (found,) = [one for one in read_processes(boot) if one.process.pid == child.pid]
+        (found,) = [one for one in read_processes(boot, str(tmp_path)) if one.process.pid == child.pid]
 
         assert (found.launch_id, found.sid) == ("real-7", child.pid)
         assert found.process == ProcessId(child.pid, kernel.read_start_ticks(child.pid) or 0, boot)
+    finally:
+        child.kill()
+        child.communicate()
+
+
+@pytest.mark.parametrize(
+    ("named", "whose"), [("ours", "real-8"), ("theirs", ELSEWHERE), ("gone", "real-8")], ids=["ours", "theirs", "moved"]
+)
+def test_a_process_of_the_same_launch_in_a_copied_home_is_not_ours(tmp_path: Path, named: str, whose: str) -> None:
+    for name in ("ours", "theirs"):
+        (tmp_path / name).mkdir()
+    env = {**os.environ, "VIGIL_LAUNCH": "real-8", "VIGIL_SPOOL": str(tmp_path / named)}
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env, start_new_session=True)
+    try:
+        boot = kernel.read_boot()
+        process = ProcessId(child.pid, kernel.read_start_ticks(child.pid) or 0, boot)
+        seen_now = [one for one in read_processes(boot, str(tmp_path / "ours")) if one.sid == child.pid]
+
+        assert [one.launch_id for one in seen_now] == [whose]
+        unmarked = seen(child.pid + 1, process.start_ticks, child.pid, None)
+        found = survivors_of(make_launch("real", 8, process=process), [], [*seen_now, unmarked], ended_ticks=None)
+        assert bool(found) == (whose != ELSEWHERE)
     finally:
         child.kill()
         child.communicate()

@@ -165,7 +165,7 @@ def _circumstances(case: Case) -> Iterator[Evidence]:
     if found.root_signal is not None and not found.server_ended:
         yield Evidence("pidfd", f"the pane's root {_status(None, found.root_signal)} first: the pane was closed")
     if found.rebooted:
-        yield Evidence("boot-id", "the host was booted anew since the launch")
+        yield Evidence("boot-id", "the host was booted anew since the launch, or this home was copied")
     yield from _memory(case)
     if found.words is not None:
         yield Evidence("last words", found.words.text)

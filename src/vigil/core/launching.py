@@ -18,7 +18,7 @@ from vigil.core.waking import next_wake
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
 SHORT_S = 60.0  # waiting longer for memory is a human's business
-COLD_START = "the host was booted anew, and its role does not start by itself; vigil up starts it"
+COLD_START = "the host was booted anew, or this home is a copy, and its role does not start by itself; vigil up starts it"
 ATTENDED_S = 10.0  # what is in use is asked for again so often
 
 

@@ -33,12 +33,14 @@ class Adopter:
         clock: Clock,
         custody: Custody,
         kinds: Kinds,
+        copied: bool,
         mark_again: Callable[[Launch], Awaitable[None]],
     ) -> None:
         self._home = home
         self._clock = clock
         self._custody = custody
         self._kinds = kinds
+        self._copied = copied  # nothing that lives is this home's
         self._mark_again = mark_again
         self._boot = kernel.read_boot()
 
@@ -51,10 +53,10 @@ class Adopter:
         if session.state not in ALIVE or launch.ended_at is not None:
             return None
         folder = str(self._home.launch(launch.id))
+        if self._copied or (launch.process is not None and kernel.is_other_boot(launch.process.boot, self._boot)):
+            return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
         if launch.process is None:
             return await self._adopt_unborn(session, launch, folder)
-        if kernel.is_other_boot(launch.process.boot, self._boot):
-            return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
         agent = launch.agent
         assert agent is not None
         fact = ask_kernel(Axis.PROCESS, agent, self._boot, self._clock.now())

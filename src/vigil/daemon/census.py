@@ -14,8 +14,9 @@ from vigil.observe.survivors import Seen, read_processes
 class Census:
     """Readings of /proc, shared."""
 
-    def __init__(self, boot: str) -> None:
+    def __init__(self, boot: str, spool: str) -> None:
         self._boot = boot
+        self._spool = spool
         self._waiting: asyncio.Future[list[Seen]] | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -32,7 +33,7 @@ class Census:
         while self._waiting is not None:
             answered, self._waiting = self._waiting, None
             try:
-                answered.set_result(await asyncio.to_thread(read_processes, self._boot))
+                answered.set_result(await asyncio.to_thread(read_processes, self._boot, self._spool))
             except BaseException as error:
                 answered.set_exception(error)
                 raise

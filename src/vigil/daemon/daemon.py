@@ -44,7 +44,7 @@ from vigil.daemon.log import log
 from vigil.daemon.looking import Looker
 from vigil.daemon.operations import Operations
 from vigil.daemon.outputs import Outputs
-from vigil.daemon.past import Past, read_past
+from vigil.daemon.past import Past, estranged, is_copy, place_of, read_past
 from vigil.daemon.reactor import Reactor
 from vigil.daemon.reaper import Reaper
 from vigil.daemon.recorder import Recorder, shown
@@ -96,6 +96,8 @@ class Daemon:
         self._beats = 0
         self._begin_clock()
         past = read_past(store, self.started_at)
+        if self._copied:
+            past = estranged(past)
         self.machine = Machine(past.sessions, past.incidents, past.roles)
         self._watchdogs = self.machine.watchdogs
         self.feed = Feed(store)
@@ -117,7 +119,8 @@ class Daemon:
         self.clock = Clock()
         self._boot = kernel.read_boot()
         known = read_json(str(self.home.path / BOOT)) or read_json(str(self.home.path / "clock.json")) or {}
-        self._booted = known.get("boot") != self._boot
+        self._copied = is_copy(known, self.home.path)
+        self._booted = self._copied or known.get("boot") != self._boot
         self.clock.anchor(self.home.path / "clock.json", self._boot)
         self.started_at = self.clock.now()
 
@@ -176,7 +179,8 @@ class Daemon:
         self.delivery = Delivery(self.texts, supervisor, self.sending, self.conversations)
         names = self.kinds.configured_names
         self.adopting = Adopting(self.home, self.clock, supervisor, self.operations, self._tmux, names)
-        self.adopter = Adopter(self.home, self.clock, self.custody, self.kinds, supervisor.carrier.adopted.mark_again)
+        mark_again = supervisor.carrier.adopted.mark_again
+        self.adopter = Adopter(self.home, self.clock, self.custody, self.kinds, self._copied, mark_again)
         # Of a manifest that never became durable; where the store was lost its launches still know their roles.
         environments.forget_roles_but({*self.machine.roles, *roles_in(self.home, self.machine.sessions)})
 
@@ -277,7 +281,8 @@ class Daemon:
         log.warning(started.kind, **dict(started.data))
         with contextlib.suppress(VigilError, OSError):
             await self.supervisor.done(started)
-            await asyncio.to_thread(record_json, str(self.home.path / BOOT), {"boot": self._boot})
+            mark = {"boot": self._boot, "home": place_of(self.home.path)}
+            await asyncio.to_thread(record_json, str(self.home.path / BOOT), mark)
 
     def stop(self, with_keeper: bool = False) -> None:
         """Ask for the end; sessions live on, and the keeper with them unless there are none left."""

@@ -31,12 +31,14 @@ class Environments:
         """Keep the environment of a role; what holds for its next launches."""
         record_json(str(self._path(environment_of_role(key))), {"caller": dict(caller), "declared": dict(declared)})
 
-    def declare_role(self, key: str, declared: Mapping[str, str]) -> None:
-        """Let a role have what its manifest says now; what its caller had stays."""
+    def declare_role(self, key: str, caller: Mapping[str, str], declared: Mapping[str, str]) -> None:
+        """Let a role have what its manifest says now; what its caller had stays, unless that was lost."""
         path = self._path(environment_of_role(key))
         try:
             caller, before = self._parts(path)
-        except (OSError, ValueError):
+        except (FileNotFoundError, ValueError):
+            before = None
+        except OSError:
             return
         if before != declared:
             self.record_role(key, caller, declared)
@@ -51,7 +53,10 @@ class Environments:
 
     def read_role(self, key: str) -> Env:
         """Read what the replicas of a role are launched with."""
-        caller, declared = self._parts(self._path(environment_of_role(key)))
+        try:
+            caller, declared = self._parts(self._path(environment_of_role(key)))
+        except FileNotFoundError:
+            raise ValueError("what it was declared with is not in this home; vigil up declares it anew") from None
         return {**caller, **declared}
 
     def forget(self, session_id: str) -> bool:

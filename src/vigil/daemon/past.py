@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from vigil.core.incident import Incident
 from vigil.core.incidents import REMEMBERED_S
-from vigil.core.model import Session
+from vigil.core.model import Launch, Session
 from vigil.core.roles import Role
 from vigil.store.store import Store
+
+ELSEWHERE = "of another home"  # in place of a boot: no process of this one is meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +29,32 @@ def read_past(store: Store, now: float) -> Past:
     """Read what the daemon before us left."""
     over = store.read_untold(now - REMEMBERED_S)
     return Past(store.read_sessions(), [*store.read_incidents(), *over], store.read_roles())
+
+
+def place_of(home: Path) -> dict[str, Any]:
+    """Return where a home is: by its name, and by what the file system calls it."""
+    found = os.stat(home)
+    return {"path": os.path.realpath(home), "file": [found.st_dev, found.st_ino]}
+
+
+def is_copy(known: dict[str, Any], home: Path) -> bool:
+    """Say whether a home is not the one its last daemon was in; one that was moved keeps its file, one put back its name.
+
+    A database that came without anything else is a copy too.
+    """
+    place, here = known.get("home"), place_of(home)
+    if not isinstance(place, dict):
+        return not known
+    return bool(place.get("path") != here["path"] and place.get("file") != here["file"])
+
+
+def estranged(past: Past) -> Past:
+    """Return what a copy knows: nothing of it runs here, so whatever lives by these pids is another instance's (P9)."""
+    sessions = [s if s.launch is None else replace(s, launch=_of_another_boot(s.launch)) for s in past.sessions]
+    return replace(past, sessions=sessions)
+
+
+def _of_another_boot(launch: Launch) -> Launch:
+    held = {name: getattr(launch, name) for name in ("process", "root", "server", "found")}
+    gone = {name: replace(process, boot=ELSEWHERE) for name, process in held.items() if process is not None}
+    return replace(launch, **gone)

@@ -89,7 +89,7 @@ class Reaper:
         self._recover = recover
         self._pressure = pressure
         self._boot = kernel.read_boot()
-        self._census = Census(self._boot)
+        self._census = Census(self._boot, str(home.spool))
         self._sweeping = asyncio.Lock()
         self._folders_gone: dict[str, float] = {}  # since when a session's folder is seen to be gone
         self._again_at: float | None = None  # what waits for its grace is looked at then

@@ -196,7 +196,7 @@ class Teams:
             if role.key in new:
                 self._environments.record_role(role.key, caller, own)
             else:
-                self._environments.declare_role(role.key, own)
+                self._environments.declare_role(role.key, caller, own)
 
     async def _make_so(self, event: Applied) -> Plan:
         """Hand a manifest to the core, and wait until what it ends is gone; what could not be ended is said."""

@@ -1,7 +1,7 @@
 """Processes as /proc shows them: all of the host, those of one launch, those below one process.
 
 Reads only; what ends meanwhile, or may not be read, is left out. Programs are known by their short names: arguments are never
-read, and of an environment only the launch it names. Standard library only.
+read, and of an environment only the launch and the spool it names. Standard library only.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from typing import NamedTuple
 from vigil.keeper import kernel
 
 TOKEN = b"VIGIL_LAUNCH="
+SPOOL = b"VIGIL_SPOOL="
 ENVIRON_BYTES = 1 << 20
 
 
 class Seen(NamedTuple):
-    """One living process: who it is, and which launch it says it belongs to."""
+    """One living process: who it is, which launch it says it belongs to, and where that launch's instance listens."""
 
     pid: int
     stat: kernel.Stat
     launch: str | None
     mine: bool
+    spool: str | None = None
 
 
 def scan_processes(mine_only: bool = False) -> Iterator[Seen | None]:
@@ -42,19 +44,27 @@ def _read_seen(name: str, uid: int, mine_only: bool) -> Seen | None:
         stat = kernel.read_stat(int(name))
         if stat is None or stat.state in "ZX":
             return None
-        return Seen(int(name), stat, _read_launch(name) if mine else None, mine)
+        launch, spool = _read_marks(name) if mine else (None, None)
+        return Seen(int(name), stat, launch, mine, spool)
     except OSError:
         return None
 
 
-def _read_launch(name: str) -> str | None:
+def _read_marks(name: str) -> tuple[str | None, str | None]:
     fd = os.open(f"/proc/{name}/environ", os.O_RDONLY | os.O_CLOEXEC)
     try:
         environ = os.read(fd, ENVIRON_BYTES)
     finally:
         os.close(fd)
-    _, found, rest = (b"\0" + environ).partition(b"\0" + TOKEN)
-    return rest.partition(b"\0")[0].decode("ascii", "replace") if found else None
+    launch, spool = _value(environ, TOKEN), _value(environ, SPOOL)
+    if launch is None:
+        return None, None
+    return launch.decode("ascii", "replace"), os.fsdecode(spool) if spool else None
+
+
+def _value(environ: bytes, key: bytes) -> bytes | None:
+    _, found, rest = (b"\0" + environ).partition(b"\0" + key)
+    return rest.partition(b"\0")[0] if found else None
 
 
 def read_tree(pid: int, start_ticks: int, most: int) -> list[tuple[int, kernel.Stat]]:

@@ -6,11 +6,14 @@ be signalled later (P9).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vigil.core.model import Launch, ProcessId
 from vigil.keeper.processes import scan_processes
+
+ELSEWHERE = "another instance's"  # what is known of a process of a home that this one is a copy of, or the other way round
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +25,26 @@ class Seen:
     launch_id: str | None
 
 
-def read_processes(boot: str) -> list[Seen]:
-    """Read every living process of our user; what ends meanwhile, or may not be read, is left out."""
-    return [
-        Seen(ProcessId(found.pid, found.stat.start_ticks, boot), found.stat.sid, found.launch)
-        for found in scan_processes(mine_only=True)
-        if found is not None
-    ]
+def read_processes(boot: str, spool: str) -> list[Seen]:
+    """Read every living process of our user; what ends meanwhile, or may not be read, is left out.
+
+    A copy of a home has the same launches: whose a process is, its spool decides.
+    """
+    seen = []
+    for found in scan_processes(mine_only=True):
+        if found is not None:
+            theirs = found.spool is not None and _is_anothers(found.spool, spool)
+            launch_id = ELSEWHERE if theirs else found.launch
+            seen.append(Seen(ProcessId(found.pid, found.stat.start_ticks, boot), found.stat.sid, launch_id))
+    return seen
+
+
+def _is_anothers(named: str, spool: str) -> bool:
+    """Say whether a spool is surely another instance's; one that is gone was ours, before this home was moved."""
+    try:
+        return named != spool and not os.path.samefile(named, spool)
+    except OSError:
+        return False
 
 
 def survivors_of(launch: Launch, spare: Iterable[ProcessId], seen: list[Seen], ended_ticks: float | None) -> list[ProcessId]:
@@ -59,5 +75,5 @@ def _own_session(launch: Launch, seen: list[Seen]) -> int | None:
     leader = launch.root or launch.process
     if leader is None:
         return None
-    now = next((found.process for found in seen if found.process.pid == leader.pid), leader)
-    return leader.pid if now == leader else None
+    now = next((found for found in seen if found.process.pid == leader.pid), None)
+    return leader.pid if now is None or (now.process == leader and now.launch_id != ELSEWHERE) else None

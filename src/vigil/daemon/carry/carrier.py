@@ -115,7 +115,7 @@ def make_carrier(
 ) -> Carrier:
     """Return the carrier with all its parts."""
     boot = kernel.read_boot()
-    census = Census(boot)
+    census = Census(boot, str(home.spool))
     tmux = runtimes[RuntimeKind.TMUX]
     assert isinstance(tmux, Tmux)
     adopted = Adopted(custody, tmux, census, boot)
