@@ -67,6 +67,26 @@ def test_scaling_down_ends_the_newest_first() -> None:
     ]
 
 
+def test_scaling_down_ends_the_newest_whatever_state_the_others_are_in() -> None:
+    role = make_role(replicas=3)
+    sessions = [replica(role, 0, State.CRASHED, Hold("backoff", 1060.0)), replica(role, 1, State.STOPPED), replica(role, 2)]
+
+    plan = make_plan(Manifest("shop", (make_role(replicas=2),)), {role.key: known(role)}, sessions)
+
+    assert steps_of(plan) == [("declare", "shop/backend/coder"), ("drain", "shop/backend/coder/2")]
+    assert [held.reason for held in plan.held] == ["backoff", "stopped"]
+
+
+def test_scaling_one_role_is_nothing_to_the_others() -> None:
+    one, other = make_role("one"), make_role("other")
+    roles, sessions = existing(one, other)
+    wanted = replace(one, replicas=3)
+
+    plan = make_plan(Manifest("shop", (wanted,)), roles, sessions, only=(one.key,))
+
+    assert steps_of(plan) == [("declare", "shop/backend/one"), ("create", "shop/backend/one/2")]
+
+
 def test_a_role_taken_out_is_drained_and_forgotten_and_its_neighbours_are_not() -> None:
     roles, sessions = existing(make_role("a"), make_role("aa"), make_role("a", workspace="other"))
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.builders import Stage, kinds, make_exit, make_launched, make_observed, make_spec
 from vigil.core.effects import EndLaunch, SetTimer
-from vigil.core.events import Applied, Attended, Exited, Gap, Observed, TimerFired
+from vigil.core.events import Applied, Attended, Ended, Exited, Gap, Observed, TimerFired
 from vigil.core.health import health_of
 from vigil.core.model import Cause, PulseState, RestartPolicy, RestartWhen, State
 from vigil.core.pulses import KEEPS
@@ -93,6 +93,30 @@ def test_so_many_missed_in_a_row_and_it_is_ended_for_that_and_charged() -> None:
     assert (stage.deaths[-1].cause, stage.deaths[-1].charged) == (Cause.UNHEALTHY, True)
     assert stage.state(sid(stage)) == "crashed (backoff)"
     assert told(stage) == ["healthy", "late", "unhealthy"]
+
+
+def test_two_that_fall_silent_together_are_one_charge_and_both_come_back() -> None:
+    stage = Stage(now=STARTED)
+    role = RoleSpec("shop", "backend", "coder", 2, make_spec(POLICY), health=HEALTH)
+    stage.tell(Applied(Manifest("shop", (role,)), "alice"))
+    both = [stage.machine.by_name[role.slot(index)] for index in range(2)]
+    for one in both:
+        stage.tell(make_launched(f"{one}-1", STARTED))
+    stage.now = STARTED + 210.0
+
+    for one in both:
+        stage.tell(TimerFired(one, "pulse"))
+        stage.tell(Exited(make_exit(f"{one}-1", stage.now, signal=15)))
+        stage.tell(Ended(f"{one}-1", True))
+
+    assert stage.machine.roles[role.key].charges == 1
+    assert [stage.state(one) for one in both] == ["crashed (backoff)", "pending (backoff)"]
+    assert [death.cause for death in stage.deaths] == [Cause.UNHEALTHY] * 2
+    stage.now += POLICY.base_s
+    for one in both:
+        stage.tell(TimerFired(one, "hold"))
+        stage.tell(Ended(f"{one}-1", True))
+    assert [stage.session(one).state for one in both] == [State.STARTING] * 2
 
 
 def test_a_sign_after_a_missed_one_begins_anew_and_is_told_once() -> None:

@@ -244,6 +244,20 @@ def test_a_new_replica_that_dies_ends_the_shift_and_the_old_ones_serve_on() -> N
     assert stage.machine.roles[key()].slots == (0, 1)
 
 
+def test_an_old_replica_that_dies_meanwhile_is_charged_and_the_shift_goes_on() -> None:
+    stage = serving(make_role())
+    ask(stage)
+    launch_all(stage)
+
+    stage.tell(Exited(make_exit(f"{there(stage, 0).id}-1", stage.now, exit_code=3)))
+    settle(stage)
+    end_draining(stage)
+
+    assert outcome(stage) == (True, "every replica is a new one")
+    assert shown(stage) == {2: "running", 3: "running"}
+    assert stage.machine.roles[key()].charges == 1
+
+
 def test_after_a_shift_that_was_given_up_the_next_one_works() -> None:
     stage = serving(make_role())
     ask(stage)
