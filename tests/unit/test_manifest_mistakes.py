@@ -129,17 +129,17 @@ def test_what_contradicts_something_else_is_told_where_it_stands(more: str, foun
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("", ["workspace: is missing", "team: is missing"]),
+        ("", ["workspace (line 1): is missing", "team (line 1): is missing"]),
         ("workspace = 'w'\nteam = []", ["team (line 2): must not be empty"]),
         ("workspace = 'w'\nteam = {}", ["team (line 2): a table is not an array"]),
         ("workspace = 'w'\nteam = [1]", ["team[0] (line 2): 1 is not a table"]),
         ("workspace = 'w'\n\n[[team]]\nname = 't'", ["team[0].role (line 3): is missing"]),
         ("workspace = 'w'\n[[team]]\nname = 't'\nrole = []", ["team[0].role (line 4): must not be empty"]),
         (GENERIC.replace('name = "r"', ""), ["team[0].role[0].name (line 4): is missing"]),
-        (GENERIC.replace('workspace = "w"', "\n"), ["workspace: is missing"]),
+        (GENERIC.replace('workspace = "w"', "\n"), ["workspace (line 1): is missing"]),
         (
             GENERIC.replace('workspace = "w"', "workspce = 'w'"),
-            ["workspace: is missing", "workspce (line 1): unknown key"],
+            ["workspace (line 1): is missing", "workspce (line 1): unknown key"],
         ),
         (GENERIC + "[[teams]]", ["teams (line 7): unknown key; did you mean team?"]),
         (GENERIC + "[team.x]", ["team[0].x (line 7): unknown key; there are: name, role"]),

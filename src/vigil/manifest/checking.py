@@ -50,6 +50,8 @@ def _told(found: list[tuple[Place, ErrorDetails | str]], lines: dict[Place, int]
 
 def _one(where: Place, problem: ErrorDetails | str, line: int | None) -> str:
     words = problem if isinstance(problem, str) else _words_for(where, problem)
+    if line is None and len(where) == 1 and not isinstance(problem, str) and problem["type"] == "missing":
+        line = 1  # of the file itself
     return f"{place(where)}{f' (line {line})' if line else ''}: {words}"
 
 
