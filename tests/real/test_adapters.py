@@ -60,6 +60,17 @@ def test_an_agent_is_seen_at_work_at_its_tool_waiting_for_a_person_and_idle(stag
     assert played.session["axes"]["activity"]["source"] == "hook"
 
 
+def test_a_prompt_that_was_queued_is_worked_on_and_seen_to_be(stage: Stage, claude: Client) -> None:
+    played = stage.run(claude, "slow", "--runtime", "tmux", command=[str(claude.path)])
+    for prompt in (PROMPT, "and then at that"):
+        assert stage.vigil.json("send", played.name, prompt, "--wait", str(READY_S))["outcome"] == "submitted"
+
+    played.wait_asked(2)  # of the second turn no hook tells that it began
+
+    wait_for(lambda: activity(played) == "working", SAID_S, "it to be at work again")
+    wait_for(lambda: activity(played) == "idle", SAID_S, "it to be idle")
+
+
 def test_the_turn_that_a_stall_leaves_open_is_known(stage: Stage, claude: Client) -> None:
     played = stage.run(claude, "stall")
     played.wait_asked()

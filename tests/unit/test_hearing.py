@@ -71,6 +71,38 @@ def test_a_worse_source_tells_of_an_end_that_the_better_one_missed() -> None:
     assert activity(stage) == "idle"
 
 
+def test_a_prompt_that_was_typed_during_a_turn_begins_the_next_one_of_which_no_hook_tells() -> None:
+    stage = running()
+    say(stage, replace(PROMPT, at=stage.now))
+    say(stage, replace(PROMPT, at=stage.now + 1.0))  # queued: its hook comes when it is typed
+    stage.now += 10.0
+    say(stage, replace(ENDED, at=stage.now))
+    say(stage, replace(PROMPT, at=stage.now - 9.0), source="transcript")
+    assert activity(stage) == "idle", "that is the prompt of the turn that has ended, read late"
+    stage.now += 0.1
+
+    say(stage, replace(PROMPT, at=stage.now), source="transcript")
+    assert (activity(stage), stage.session().doing.turn) == ("working", True)
+    stage.now += 5.0
+    say(stage, replace(ENDED, at=stage.now))
+
+    assert (activity(stage), stage.session().spent.turns) == ("idle", 2)
+
+
+@pytest.mark.parametrize(
+    ("source", "at", "subagent"), [("stream", 110.0, ""), ("transcript", None, ""), ("transcript", 110.0, "a1")]
+)
+def test_what_does_not_tell_when_or_is_a_subagents_begins_no_turn(source: str, at: float | None, subagent: str) -> None:
+    stage = running()
+    stage.now = 100.0
+    say(stage, replace(PROMPT, at=stage.now), replace(ENDED, at=stage.now))
+    stage.now = 120.0
+
+    say(stage, replace(PROMPT, at=at, subagent=subagent), source=source)
+
+    assert activity(stage) == "idle"
+
+
 def test_the_conversation_is_the_one_it_names_last() -> None:
     stage = running()
 

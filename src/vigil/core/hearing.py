@@ -1,7 +1,8 @@
 """Hearing: what an agent said of itself is taken in: what it does, in which conversation, and what that cost.
 
 Hooks know best what an agent does now, then its stream, then its transcript (DESIGN 4.1): a worse source is heard only on what
-a better one may have missed. What is counted and how far it was read become durable together: nothing is counted twice.
+a better one may have missed: how a turn ended, and that the next one began by itself. What is counted and how far it was read
+become durable together: nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
         if proves_work(session, doing, said, at):
             worked_at = at
         session = _at_wall(book, session, said, at, now)
-        if _counts(session, event.source, said, at):
+        if _counts(session, event.source, said, at) or _opens(session, doing, event.source, said, at):
             after = take_in(doing, said, at)
             if doing.turn and not after.turn:
                 session = _end_turn(session)
@@ -190,6 +191,17 @@ def _counts(session: Session, source: str, said: Said, at: float) -> bool:
     if source == "screen" and said.what is What.ANSWERED:
         return True  # what stood there stands there no more: of that nobody else tells
     return said.what in MISSED and at > reading.observed_at + LATER_S
+
+
+def _opens(session: Session, doing: Doing, source: str, said: Said, at: float) -> bool:
+    """Say whether a transcript tells of a turn that no hook told of: a prompt that was typed during one begins the next.
+
+    Its hook came when it was typed. Of what an agent prints nobody knows when it was said, so a stream never tells of this.
+    """
+    if source != "transcript" or said.what not in TRIES or said.subagent or said.at is None or doing.turn:
+        return False
+    reading = session.axes.get(Axis.ACTIVITY)
+    return reading is not None and at > reading.observed_at + SAME_S  # the turn before was over, whoever said so
 
 
 def _facts(session: Session, doing: Doing, source: str, at: float | None) -> tuple[Fact, ...]:
