@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from vigil.agents.adapter import Adapter
+from vigil.agents.contract import Adapter
 from vigil.core.said import Said, Usage
 
 Read = Callable[[dict[str, Any]], Iterable[Said]]

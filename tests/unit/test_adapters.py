@@ -1,4 +1,4 @@
-"""The contract of adapters, over every one there is (agents/adapter.py)."""
+"""The contract of adapters, over every one there is (agents/contract.py)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.samples.golden import agents, reading_of, sample_files, samples
-from vigil.agents.adapter import Adapter, Beginning, Place
 from vigil.agents.adapters import ADAPTERS
+from vigil.agents.contract import Adapter, Beginning, Place
 from vigil.agents.kinds import KINDS
 from vigil.core.said import Said, What
+from vigil.doctor.machine import AGENTS
+from vigil.manifest.contradictions import REPORTING, RESUMING
 from vigil.text import CONTROL
 
 Read = Callable[[dict[str, Any]], Iterable[Said]]
@@ -53,9 +55,13 @@ def texts_of(said: Said) -> tuple[str, ...]:
     return (said.name, said.id, said.text, said.conversation, said.subagent)
 
 
-def test_every_kind_of_agent_has_its_adapter() -> None:
-    assert sorted(ADAPTERS) == sorted(KINDS)
+def test_an_adapter_is_all_it_takes_for_a_kind_of_agent() -> None:
+    with_samples = {name for name, adapter in ADAPTERS.items() if adapter.programs}
+
     assert {name: adapter.command for name, adapter in ADAPTERS.items()} == {name: kind.command for name, kind in KINDS.items()}
+    assert with_samples == {*agents()} == {*KINDS} - {"generic"}
+    assert with_samples == REPORTING == RESUMING
+    assert with_samples == {*AGENTS}, "the doctor looks for their programs"
 
 
 # Reading

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.samples.golden import golden, reading_of, sample_files, samples
-from vigil.agents.adapter import Beginning, Place
 from vigil.agents.claude import ADAPTER, HOOK_EVENTS, SETTINGS_FILE, begin, transcripts
 from vigil.agents.claude_hooks import EVENTS, read_hook
 from vigil.agents.claude_stream import read_stream
 from vigil.agents.claude_transcript import read_entry
+from vigil.agents.contract import Beginning, Place
 from vigil.agents.walls import resets_at
 from vigil.core.said import Said, What
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.samples.golden import golden, reading_of, sample_files, samples
-from vigil.agents.adapter import Beginning, Place
 from vigil.agents.codex import ADAPTER, FLAGS_FILE, HOOK_EVENTS, begin
+from vigil.agents.contract import Beginning, Place
 from vigil.core.doing import UNHEARD, activity_of, take_in
 from vigil.core.said import Said, What
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.samples.golden import golden, reading_of, sample_files, samples
-from vigil.agents.adapter import Beginning, Place
+from vigil.agents.contract import Beginning, Place
 from vigil.agents.gemini import ADAPTER, HOOK_EVENTS, SETTINGS, SETTINGS_FILE, begin
 from vigil.core.doing import UNHEARD, activity_of, take_in
 from vigil.core.said import Said, What

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.samples.golden import agents, sample_files, samples
-from vigil.agents.adapter import Beginning, Place
+from vigil.agents.contract import Beginning, Place
 from vigil.agents.generic import ADAPTER
 from vigil.core.activity import Activity
 from vigil.core.doing import IDLE, activity_of, take_in

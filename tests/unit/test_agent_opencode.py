@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.samples.golden import golden, reading_of, sample_files, samples
-from vigil.agents.adapter import Beginning, Place
+from vigil.agents.contract import Beginning, Place
 from vigil.agents.opencode import ADAPTER, CONFIG, PLUGIN_FILE, begin
 from vigil.core.doing import UNHEARD, activity_of, take_in
 from vigil.core.said import Said, What

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples.golden import golden, reading_of, sample_files, samples
-from vigil.agents.adapter import Beginning, Place
+from vigil.agents.contract import Beginning, Place
 from vigil.agents.qwen import (
     DEFAULTS,
     HOOK_EVENTS,

@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.client": {"vigil.config.finding", *SMALL},
     "vigil.demo": {"vigil.client", "vigil.fake_agent", *KEEPER, *SMALL},
     # It looks where no daemon answers.
-    "vigil.doctor": {"vigil.client", "vigil.config", "vigil.store.revision", *KEEPER, *SMALL},
+    "vigil.doctor": {"vigil.agents.adapters", "vigil.client", "vigil.config", "vigil.store.revision", *KEEPER, *SMALL},
     "vigil.cli": {
         "vigil.client",
         "vigil.fake_agent",

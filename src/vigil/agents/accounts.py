@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from vigil.agents.adapter import Adapter
+from vigil.agents.contract import Adapter
 
 DIGEST_BYTES = 5
 

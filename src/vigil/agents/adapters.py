@@ -1,18 +1,18 @@
-"""All adapters there are, by the name of their kind."""
+"""All adapters there are, by the name of their kind: here a new one is added, and nowhere else."""
 
 from vigil.agents import claude, codex, gemini, generic, opencode, pi, qwen
-from vigil.agents.adapter import Adapter
+from vigil.agents.contract import Adapter
 
 ADAPTERS: dict[str, Adapter] = {
     adapter.name: adapter
     for adapter in (
+        generic.ADAPTER,
         claude.ADAPTER,
         codex.ADAPTER,
         gemini.ADAPTER,
-        generic.ADAPTER,
         opencode.ADAPTER,
-        pi.ADAPTER,
         qwen.ADAPTER,
+        pi.ADAPTER,
     )
 }
 

@@ -13,10 +13,10 @@ from glob import escape
 from shlex import join
 from typing import Any
 
-from vigil.agents.adapter import Adapter, Beginning, Dialog, Place, Start
 from vigil.agents.claude_hooks import read_hook
 from vigil.agents.claude_stream import read_stream
 from vigil.agents.claude_transcript import read_entry
+from vigil.agents.contract import Adapter, Beginning, Dialog, Place, Start
 from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, before_end, folder, given, is_id, is_own, wrapped
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

@@ -9,10 +9,10 @@ import json
 from hashlib import sha256
 from shlex import join
 
-from vigil.agents.adapter import Adapter, Beginning, Dialog, Start
 from vigil.agents.codex_hooks import read_hook
 from vigil.agents.codex_rollout import read_entry, transcripts
 from vigil.agents.codex_stream import read_stream
+from vigil.agents.contract import Adapter, Beginning, Dialog, Start
 from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, given, is_id, is_own, wrapped
 
 EXEC = frozenset({"exec", "e"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from glob import escape
 
-from vigil.agents.adapter import Place
 from vigil.agents.codex_stream import usage_of, walls
+from vigil.agents.contract import Place
 from vigil.agents.flags import folder, is_id
 from vigil.agents.shapes import Json, moment, number, table, text, word, words
 from vigil.core.said import Said, What

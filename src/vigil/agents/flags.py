@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from vigil.agents.adapter import Adapter, Beginning, Place
+from vigil.agents.contract import Adapter, Beginning, Place
 
 Command = tuple[str, ...]
 

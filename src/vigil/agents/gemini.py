@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from shlex import join
 
-from vigil.agents.adapter import Adapter, Beginning, Dialog, Start
+from vigil.agents.contract import Adapter, Beginning, Dialog, Start
 from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, after_program, given, is_id, is_own, wrapped
 from vigil.agents.gemini_chat import read_entry, transcripts
 from vigil.agents.gemini_hooks import read_hook

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from vigil.agents import claude_hooks, codex_hooks, gemini_hooks, opencode_plugin, pi_extension
-from vigil.agents.adapter import Adapter
+from vigil.agents.contract import Adapter
 from vigil.agents.shapes import Json, event_name, text
 from vigil.core.said import Said
 

@@ -1,23 +1,22 @@
 """The kinds of agents, each with the command that starts it; the configuration may add some, or say more of these."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from vigil.agents.contract import Agent
+from vigil.agents.adapters import ADAPTERS
 
-KINDS: dict[str, Agent] = {
-    agent.name: agent
-    for agent in (
-        Agent("generic"),
-        Agent("claude", ("claude",)),
-        Agent("codex", ("codex",)),
-        Agent("gemini", ("gemini",)),
-        Agent("opencode", ("opencode",)),
-        Agent("qwen", ("qwen",)),
-        Agent("pi", ("pi",)),
-    )
-}
+
+@dataclass(frozen=True)
+class Agent:
+    """One kind of agent, as far as it is declared with it."""
+
+    name: str
+    command: tuple[str, ...] = ()  # what starts it when nothing else is said; empty: a command must be given
+    process: tuple[str, ...] = ()  # the names of the agent's own process, where its command only runs it
+
+
+KINDS: dict[str, Agent] = {name: Agent(name, adapter.command) for name, adapter in ADAPTERS.items()}
 
 
 class Configured(Protocol):

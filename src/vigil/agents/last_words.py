@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vigil.agents.adapter import Adapter
+from vigil.agents.contract import Adapter
 from vigil.agents.walls import resets_at
 from vigil.core.model import Cause, Words
 from vigil.core.said import What

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-from vigil.agents.adapter import Adapter, Beginning, Dialog, Start
+from vigil.agents.contract import Adapter, Beginning, Dialog, Start
 from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, after_program, given, is_id, is_own, wrapped
 from vigil.agents.opencode_plugin import EVENTS, read_hook
 from vigil.agents.opencode_stream import read_stream

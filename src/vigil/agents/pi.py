@@ -5,7 +5,7 @@ It never asks for a permission, and it starts without a dialog.
 
 from __future__ import annotations
 
-from vigil.agents.adapter import Adapter, Beginning, Start
+from vigil.agents.contract import Adapter, Beginning, Start
 from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, after_program, given, is_id, is_own, wrapped
 from vigil.agents.pi_extension import EVENTS, read_hook
 from vigil.agents.pi_session import read_entry, transcripts

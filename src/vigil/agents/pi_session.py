@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from glob import escape
 
-from vigil.agents.adapter import Place
+from vigil.agents.contract import Place
 from vigil.agents.flags import folder, is_id
 from vigil.agents.pi_stream import FAILED, usage_of, wall_in
 from vigil.agents.shapes import Json, flag, moment, rows, table, text, word

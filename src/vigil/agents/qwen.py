@@ -15,9 +15,9 @@ from glob import escape
 from shlex import join
 
 from vigil.agents import claude_hooks, claude_stream
-from vigil.agents.adapter import Adapter, Beginning, Dialog, Place, Start
 from vigil.agents.claude import UUID, project_of
 from vigil.agents.claude_stream import ALIVE, Reader
+from vigil.agents.contract import Adapter, Beginning, Dialog, Place, Start
 from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, after_program, folder, given, is_id, is_own, wrapped
 from vigil.agents.shapes import Json, count, event_name, flag, moment, number, rows, table, text, word, words
 from vigil.agents.walls import wall

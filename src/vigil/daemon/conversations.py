@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from vigil.agents.adapter import Adapter, Beginning, Place
+from vigil.agents.contract import Adapter, Beginning, Place
 from vigil.core.model import Kept, RuntimeKind, Session, Spec, Transcript
 from vigil.daemon.clock import Clock
 from vigil.observe.transcripts import read_transcript

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from vigil.agents.adapter import Adapter, Dialog
+from vigil.agents.contract import Adapter, Dialog
 from vigil.core.events import Event, Heard
 from vigil.core.model import Launch, RuntimeKind, Session, State
 from vigil.core.said import Said, What

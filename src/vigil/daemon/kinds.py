@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vigil.agents import Agent, agent_of
-from vigil.agents.adapter import Adapter
 from vigil.agents.adapters import adapter_of
+from vigil.agents.contract import Adapter
 from vigil.config.loading import ConfigFile
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from vigil.agents.adapter import Adapter, Place
+from vigil.agents.contract import Adapter, Place
 from vigil.core.events import Event, Heard
 from vigil.core.model import Launch, RuntimeKind, Session
 from vigil.core.said import Said, What

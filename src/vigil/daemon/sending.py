@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
-from vigil.agents.adapter import Adapter
+from vigil.agents.contract import Adapter
 from vigil.core.events import Observed
 from vigil.core.model import Axis, Launch, RuntimeKind, Session
 from vigil.core.sending import Refusal, Sight, why_not

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigil.agents.adapter import Adapter
+from vigil.agents.contract import Adapter
 from vigil.agents.last_words import SPEAKING, has_result, read_last_words, said_last
 from vigil.core.model import Launch, Words
 from vigil.daemon.log import log

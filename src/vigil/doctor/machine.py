@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 
+from vigil.agents.adapters import ADAPTERS
 from vigil.doctor.finding import Finding, note, ok, problem, warning
 from vigil.keeper import kernel
 from vigil.keeper.cgroups import Cgroups
@@ -19,7 +20,7 @@ from vigil.keeper.kernel_log import KernelLog
 
 RUN_S = 5.0
 PR_GET_CHILD_SUBREAPER = 37
-AGENTS = ("claude", "codex", "gemini", "opencode", "qwen", "pi")
+AGENTS = tuple(program for adapter in ADAPTERS.values() for program in adapter.programs)
 
 OLDEST_TMUX = (3, 2)
 TMUX_FAULTS = (  # first version without the fault, what it is, what it means here

@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vigil.agents.kinds import KINDS, Configured, agent_of, names_of
+from vigil.agents.adapters import ADAPTERS
+from vigil.agents.kinds import Configured, agent_of, names_of
 from vigil.config.checking import tables
 from vigil.config.durations import BACKOFF, Range
 from vigil.config.wording import listed, place, shown
@@ -29,10 +30,10 @@ from vigil.manifest.models import (
 Problem = tuple[Place, str]
 Table = dict[str, Any]
 
-REPORTING = frozenset({"claude", "codex", "gemini", "qwen", "opencode", "pi"})  # their hooks tell that they live
+REPORTING = frozenset(name for name, adapter in ADAPTERS.items() if adapter.has_hooks)  # these tell that they live
 SIGNS = ("heartbeat", "fake-agent", "fake_agent")  # in a command: it calls vigil heartbeat, or plays an agent that has hooks
 SCRIPT_BYTES = 64 << 10
-RESUMING = frozenset(KINDS) - {"generic"}
+RESUMING = frozenset(name for name, adapter in ADAPTERS.items() if adapter.resumes)
 ORDER = (("base", "cap"), ("cap", "reset_after"))  # the first is not the longer one
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vigil.agents.accounts import account_of
-from vigil.agents.adapter import Beginning, Place, Start
+from vigil.agents.contract import Beginning, Place, Start
 from vigil.core.effects import Spawn
 from vigil.core.events import Event, Launched, LaunchFailed
 from vigil.core.model import Launch, Mode, RuntimeKind, Session
