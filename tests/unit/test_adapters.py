@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.samples.golden import agents, reading_of, sample_files, samples
+from tests.samples.golden import agents, golden, reading_of, sample_files, samples
 from vigil.agents.adapters import ADAPTERS
 from vigil.agents.contract import Adapter, Beginning, Place
 from vigil.agents.kinds import KINDS
@@ -65,6 +66,18 @@ def test_an_adapter_is_all_it_takes_for_a_kind_of_agent() -> None:
 
 
 # Reading
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_sample_says_what_was_reviewed(path: Path) -> None:
+    assert golden(path) == path.with_suffix(".golden").read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_no_kind_in_the_samples_is_unknown(path: Path) -> None:
+    read = reading_of(path)
+
+    assert [event for _, event in samples(path) if any(said.what is What.UNKNOWN for said in read(event))] == []
 
 
 @pytest.mark.parametrize("reading", READINGS)

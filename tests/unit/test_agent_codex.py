@@ -7,12 +7,10 @@ import re
 import tomllib
 from collections.abc import Iterable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.samples.golden import golden, reading_of, sample_files, samples
 from vigil.agents.codex import ADAPTER, FLAGS_FILE, HOOK_EVENTS, begin
 from vigil.agents.contract import Beginning, Place
 from vigil.core.doing import UNHEARD, activity_of, take_in
@@ -20,7 +18,6 @@ from vigil.core.said import Said, What
 
 ID = "01a1e0ab-48d3-70e3-9230-bc60ef372520"
 HOOK = ("sh", "/a folder/hook.sh")
-FILES = sample_files("codex")
 
 
 def whats(said: Iterable[Said]) -> list[What]:
@@ -30,18 +27,6 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, env: dict[str, str] | None = None, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/launch", "headless": True, "conversation": ID, "hook": ()}
     return begin(Beginning(command, Place("/work", env or {"HOME": "/home/me"}), **{**known, **more}))
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_sample_says_what_was_reviewed(path: Path) -> None:
-    assert golden(path) == path.with_suffix(".golden").read_text("utf-8")
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_no_kind_in_the_samples_is_unknown(path: Path) -> None:
-    read = reading_of(path)
-
-    assert [event for _, event in samples(path) if What.UNKNOWN in whats(read(event))] == []
 
 
 # Reading

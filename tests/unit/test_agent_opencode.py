@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.samples.golden import golden, reading_of, sample_files, samples
 from vigil.agents.contract import Beginning, Place
 from vigil.agents.opencode import ADAPTER, CONFIG, PLUGIN_FILE, begin
 from vigil.core.doing import UNHEARD, activity_of, take_in
@@ -20,7 +19,6 @@ from vigil.core.said import Said, What
 
 ID = "ses_e1beabe60ffeeSGWJMkQrwJGTe"
 HOOK = ("sh", "/a folder/hook.sh")
-FILES = sample_files("opencode")
 
 
 def whats(said: Iterable[Said]) -> list[What]:
@@ -30,18 +28,6 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, env: dict[str, str] | None = None, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/the launch", "headless": False, "conversation": ID, "hook": HOOK}
     return begin(Beginning(command, Place("/work", env or {"HOME": "/home/me"}), **{**known, **more}))
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_sample_says_what_was_reviewed(path: Path) -> None:
-    assert golden(path) == path.with_suffix(".golden").read_text("utf-8")
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_no_kind_in_the_samples_is_unknown(path: Path) -> None:
-    read = reading_of(path)
-
-    assert [event for _, event in samples(path) if What.UNKNOWN in whats(read(event))] == []
 
 
 # Reading

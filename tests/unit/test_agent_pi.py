@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.samples.golden import golden, reading_of, sample_files, samples
 from vigil.agents.contract import Beginning, Place
 from vigil.agents.pi import ADAPTER, EXTENSION_FILE, begin
 from vigil.core.doing import UNHEARD, activity_of, take_in
@@ -21,7 +20,6 @@ from vigil.core.said import Said, What
 
 ID = "01a1e0ba-7a7a-772c-b698-c8e8c2d00884"
 HOOK = ("sh", "/a folder/hook.sh")
-FILES = sample_files("pi")
 EXTENSION = ["--extension", f"/launch/{EXTENSION_FILE}"]
 
 
@@ -32,18 +30,6 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/launch", "headless": False, "conversation": ID, "hook": HOOK}
     return begin(Beginning(command, Place("/work", {"HOME": "/home/me"}), **{**known, **more}))
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_sample_says_what_was_reviewed(path: Path) -> None:
-    assert golden(path) == path.with_suffix(".golden").read_text("utf-8")
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_no_kind_in_the_samples_is_unknown(path: Path) -> None:
-    read = reading_of(path)
-
-    assert [event for _, event in samples(path) if What.UNKNOWN in whats(read(event))] == []
 
 
 # Reading
