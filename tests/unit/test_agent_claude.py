@@ -401,10 +401,14 @@ COMPOSER = "─" * 40 + "\n❯ \n" + "─" * 40 + "\n  ? for shortcuts"
 PERMISSION = (
     "❯ do it\n" + "─" * 40 + "\n Bash command\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n Esc to cancel · Tab to amend"
 )
+OTHER_CHOICE = PERMISSION.replace("❯ 1.", "  1.").replace("  2.", "❯ 2.")
 TRUST = "─" * 40 + "\n Accessing workspace:\n /w\n ❯ No, exit\n   Yes, I trust this folder\n Enter to confirm · Esc to cancel"
 
 
-@pytest.mark.parametrize(("screen", "dialog"), [(COMPOSER, None), (PERMISSION, "permission"), (TRUST, "trust")])
+@pytest.mark.parametrize(
+    ("screen", "dialog"),
+    [(COMPOSER, None), (PERMISSION, "permission"), (OTHER_CHOICE, "permission"), (TRUST, "trust")],
+)
 def test_a_dialog_is_no_composer(screen: str, dialog: str | None) -> None:
     shown = [one.name for one in ADAPTER.dialogs if all(sign in screen for sign in one.signs)]
 

@@ -198,7 +198,7 @@ ADAPTER = Adapter(
         Dialog("bypass-permissions", ("WARNING: Claude Code running in Bypass Permissions mode", "Yes, I accept")),
         Dialog("mcp-server", ("New MCP server found in this project:",)),
         Dialog("settings-error", ("Settings Error", "Enter to confirm")),
-        Dialog("permission", ("Do you want to", "❯ 1. Yes", "Esc to cancel")),
+        Dialog("permission", ("Do you want to", " 1. Yes", "Esc to cancel")),  # whichever choice is marked
     ),
     composer=(r"(?m)^─{10,}\s*\n❯",),  # the prompts above, and the choices of a dialog, are not below a line
     draft=(r"^─{10,}\s*\n❯[ \xa0]+\S", 2),
