@@ -19,6 +19,7 @@ UNFIT: list[tuple[dict[str, Any], str, bool]] = [
     ({"state": State.STOPPED}, "it is stopped", False),
     ({"headless": True}, "headless", False),
     ({"process": "stopped"}, "SIGSTOP", False),
+    ({"process": "dead"}, "has ended", False),
     ({"process": "unknown"}, "cannot be read", False),
     ({"server": "wedged"}, "does not answer", True),
     ({"pane_read": False}, "does not answer", True),

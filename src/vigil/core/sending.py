@@ -45,6 +45,7 @@ REFUSALS = (
     Refusal(lambda s: f"it is {s.state}", lambda s: s.state is State.STARTING, passes=True),
     Refusal(lambda s: f"it is {s.state}", lambda s: s.state is not State.RUNNING),
     Refusal(lambda _: "its agent is stopped (SIGSTOP or Ctrl-Z)", lambda s: s.process == "stopped"),
+    Refusal(lambda _: "its agent has ended", lambda s: s.process == "dead"),
     Refusal(lambda _: "its agent cannot be read", lambda s: s.process != "alive"),
     Refusal(lambda _: "its tmux server does not answer", lambda s: s.server != "alive" or not s.pane_read, passes=True),
     Refusal(lambda _: "its pane is dead", lambda s: s.pane_dead),

@@ -20,6 +20,7 @@ from vigil.core.sending import Refusal, Sight, why_not
 from vigil.daemon.dialogs import find_dialog
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import UsageError
+from vigil.observe.process import read_process
 from vigil.runtimes import Runtime, keyboard
 from vigil.text import decode, plain
 
@@ -127,12 +128,12 @@ class Sending:
         session = self._supervisor.shown.get(session_id)
         if session is None:
             return None
-        process, server = (session.axes.get(axis) for axis in (Axis.PROCESS, Axis.SERVER))
+        server = session.axes.get(Axis.SERVER)
         headless = session.spec.runtime is RuntimeKind.HEADLESS
         known = Sight(
             session.state,
             headless,
-            process.value if process is not None else "unknown",
+            process_of(session),
             server.value if server is not None else "alive",
             ", ".join(one.name or "a question" for one in session.doing.asked),
         )
@@ -199,6 +200,16 @@ def holds_draft(adapter: Adapter, shown: str, cursor_x: int) -> bool:
         return False
     pattern, column = adapter.draft
     return cursor_x > column and re.search(pattern, shown, re.MULTILINE) is not None
+
+
+def process_of(session: Session) -> str:
+    """Say how its agent is now: a sweep may have seen it seconds ago, and one that is stopped meanwhile takes nothing."""
+    reading, agent = session.axes.get(Axis.PROCESS), session.launch.agent if session.launch is not None else None
+    if reading is None:
+        return "unknown"
+    if reading.value not in ("alive", "stopped") or agent is None:
+        return reading.value
+    return read_process(Axis.PROCESS, agent, agent.boot, 0.0).value
 
 
 def foreground_of(launch: Launch) -> str:
