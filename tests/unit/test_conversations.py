@@ -85,6 +85,26 @@ def test_what_is_gone_is_seen_to_be_gone_by_the_next_list(home: Path) -> None:
     assert asyncio.run(look()) is Kept.MISSING
 
 
+@pytest.mark.parametrize(("way", "kept"), [("a link", Kept.UNKNOWN), ("another's", Kept.EMPTY), ("cut", Kept.EMPTY)])
+def test_a_transcript_in_the_place_of_another_is_read_anew(home: Path, tmp_path: Path, way: str, kept: Kept) -> None:
+    found, one = conversations(home), session("claude")
+    path = home / ".claude" / "projects" / "-" / f"{CONVERSATION}.jsonl"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text(path.read_text() * 2)
+    assert asyncio.run(found.peek([one]))[one.id].kept is Kept.THERE
+
+    if way == "a link":
+        path.unlink()
+        path.symlink_to(elsewhere)
+    elif way == "another's":
+        elsewhere.write_text(json.dumps({"type": "summary", "summary": "of another " * 50}) + "\n")
+        elsewhere.replace(path)
+    else:
+        path.write_text('{"type": "mode"}\n')
+
+    assert asyncio.run(found.peek([one]))[one.id].kept is kept
+
+
 def test_a_conversation_that_a_command_names_is_known_before_it_is_launched(home: Path) -> None:
     found, env = conversations(home), {"HOME": str(home)}
 

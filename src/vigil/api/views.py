@@ -69,7 +69,7 @@ def conversation_view(session: Session) -> dict[str, Any] | None:
     adapter = ADAPTERS.get(session.spec.agent)
     found, why = look_at_conversation(session)
     resumable = adapter is not None and adapter.resumes and found is Found.RESUMABLE
-    return {"id": session.conversation, "resumable": resumable, "why": "" if resumable else why}
+    return {"id": session.conversation, "resumable": resumable, "why": why}
 
 
 def wall_view(session: Session) -> dict[str, Any] | None:

@@ -125,7 +125,7 @@ def look_at_conversation(session: Session) -> tuple[Found, str]:
         transcript = Transcript(conversation, Kept.UNKNOWN, 0.0)
     if transcript.kept is not Kept.THERE and (transcript.kept is not Kept.UNKNOWN or not _has_spoken(session)):
         return Found.NOTHING, transcript.why or f"no turn of conversation {conversation} was seen"
-    return Found.RESUMABLE, ""
+    return Found.RESUMABLE, transcript.why if transcript.kept is Kept.UNKNOWN else ""
 
 
 def _has_spoken(session: Session) -> bool:

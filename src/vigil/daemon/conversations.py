@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -31,15 +32,23 @@ class _Known:
     kept: Kept
     why: str  # or the file
     at: float
+    file: tuple[int, int, int] | None = None  # which one was read: device, inode, size
 
 
 def _is_still_so(known: _Known, now: float) -> bool:
     if known.kept is not Kept.THERE:
         return now - known.at < AGAIN_S
+    before, now_there = known.file, _file_at(known.why)
+    return before is not None and now_there is not None and now_there[:2] == before[:2] and now_there[2] >= before[2]
+
+
+def _file_at(path: str) -> tuple[int, int, int] | None:
+    """Return which file has this name; a link, or what is no file, is none."""
     try:
-        return os.stat(known.why).st_size > 0
+        found = os.lstat(path)
     except OSError:
-        return False
+        return None
+    return (found.st_dev, found.st_ino, found.st_size) if stat.S_ISREG(found.st_mode) else None
 
 
 class Conversations:
@@ -80,7 +89,8 @@ class Conversations:
         known = self._known.get(session.id)
         if known is None or known.conversation != session.conversation or not _is_still_so(known, self._clock.now()):
             kept, why = self._read(session)
-            known = self._known[session.id] = _Known(session.conversation, kept, why, self._clock.now())
+            file = _file_at(why) if kept is Kept.THERE else None
+            known = self._known[session.id] = _Known(session.conversation, kept, why, self._clock.now(), file)
         return known.kept, known.why
 
     async def read(self, session: Session) -> Transcript | None:
