@@ -295,6 +295,15 @@ def test_a_prompt_is_refused_where_it_would_do_harm(vigil: Instance, tmp_path: P
         os.kill(session["pid"], signal.SIGCONT)
 
 
+def test_a_prompt_whose_agent_ends_of_it_was_not_sent(vigil: Instance) -> None:
+    vigil.run("a", "sh", "-c", "stty -icanon; echo ready; exec head -c 1")
+    wait_for(lambda: "ready" in vigil.ok("logs", "a"), 10, "it to read")
+
+    sent = vigil.client.send("a", "the first character ends it")
+
+    assert (sent["outcome"], "before Enter" in sent["why"]) == ("unsubmitted", True), sent
+
+
 COMPOSER = "printf '\\n────────────────────\\n❯ %s'"
 
 

@@ -77,7 +77,10 @@ class Sending:
         if pasted is None:
             return Sent("unknown", "its tmux server gave no answer: the prompt may stand in its composer")
         await asyncio.sleep(PAUSE_S)
-        if (found := await self._look(session_id)) is not None and found.foreground == "other":
+        found = await self._look(session_id)
+        if found is None or found.process == "dead":
+            return Sent("unsubmitted", "its agent ended before Enter: the prompt was pasted, and not sent")
+        if found.foreground == "other":
             return Sent("unsubmitted", "its agent lost the terminal before Enter: the prompt was pasted, and not sent")
         return await self._press(session_id, launch, typed_at)
 
