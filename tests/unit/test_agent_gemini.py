@@ -84,6 +84,25 @@ def test_a_cleared_conversation_is_not_the_end_of_the_agent() -> None:
     assert whats(ADAPTER.read_hook({"hook_event_name": "SessionEnd", "reason": "exit"})) == [What.ENDED]
 
 
+def test_an_answer_in_words_ends_a_turn_and_a_tool_after_it_opens_it_again() -> None:
+    answer = {"type": "gemini", "timestamp": "2026-11-17T03:00:00Z", "content": "Let me look.", "model": "m"}
+    call = {"id": "1", "name": "read_file", "status": "success", "timestamp": "2026-11-17T03:00:01Z"}
+
+    doing = UNHEARD
+    seen = []
+    for entry in (
+        {"type": "user", "content": [{"text": "hi"}]},
+        {**answer, "content": ""},
+        answer,
+        {**answer, "toolCalls": [call]},
+    ):
+        for said in ADAPTER.read_entry(entry):
+            doing = take_in(doing, said, 0.0)
+        seen.append(activity_of(doing)[0])
+
+    assert seen == ["working", "working", "idle", "working"]
+
+
 def test_chats_lie_where_the_environment_says() -> None:
     assert ADAPTER.transcripts(Place("/work", {"HOME": "/h", "GEMINI_CLI_HOME": "/g"}), ID) == (
         "/g/.gemini/tmp/*/chats/session-*-11111111.jsonl",

@@ -1,6 +1,7 @@
 """The chat files of Gemini CLI: what one line says, and where they lie (0.61).
 
-A tool is told of when it is over, and its message comes again with it: no line says that a turn ended.
+A tool is told of when it is over, and its message comes again with it. No line says that a turn ended: an answer in words is
+taken for its end, since most have no hooks that tell of it; if it was only said before a tool, that opens the turn again.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def _gemini(entry: Json) -> Iterable[Said]:
     at, name = moment(entry, "timestamp"), word(entry, "model")
     calls = rows(entry, "toolCalls")
     if not calls:
-        return (Said(What.ALIVE, at, name=name, usage=_tokens(table(entry, "tokens"))),)
+        what = What.TURN_ENDED if text(entry, "content").strip() else What.ALIVE
+        return (Said(what, at, name=name, usage=_tokens(table(entry, "tokens"))),)
     # The same message again, with what its tools gave back: what it cost was told the first time.
     return [said for call in calls for said in _call(call)]
 
