@@ -304,6 +304,23 @@ def test_a_prompt_whose_agent_ends_of_it_was_not_sent(vigil: Instance) -> None:
     assert (sent["outcome"], "before Enter" in sent["why"]) == ("unsubmitted", True), sent
 
 
+def test_an_enter_that_was_lost_is_pressed_again_and_nothing_is_typed_twice(vigil: Instance, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    shows = "clear; echo '>   Type your message or @path/to/file'"
+    loses = 'read -r first; clear; echo " > $first"'  # as one that is not ready yet: the prompt still stands in its composer
+    takes = f'read -r second; echo "$first|$second" > {taken}'
+    tells = 'cp "$0.hook" "$VIGIL_SPOOL/new/told.json"; exec sleep 1000'
+    program = script(tmp_path, f"stty -echo; {shows}; {loses}; {takes}; {tells}", name="gemini")
+    session = vigil.run("a", program, agent="gemini", env=vigil.env | {"TERM": "screen"})
+    body = {"launch": session["launch"], "payload": {"hook_event_name": "BeforeAgent", "prompt": "ours"}}
+    (tmp_path / "gemini.hook").write_text(json.dumps(body))
+
+    sent = vigil.client.send("a", "look at it; all of it", wait_s=10)
+
+    assert sent["outcome"] == "submitted", sent
+    assert taken.read_text() == "look at it; all of it|\n"
+
+
 COMPOSER = "printf '\\n────────────────────\\n❯ %s'"
 
 

@@ -27,6 +27,7 @@ from vigil.text import decode, plain
 PAUSE_S = 0.3  # Codex takes an Enter within 120 ms of a paste for a part of it, Claude one that comes in the same read
 CONFIRM_S = 6.0
 LOOK_S = 0.3
+SEEN_CHARS = 40  # of a line, which a terminal shows without breaking it
 MOST_CHARS = 1_000_000
 
 
@@ -82,7 +83,12 @@ class Sending:
             return Sent("unsubmitted", "its agent ended before Enter: the prompt was pasted, and not sent")
         if found.foreground == "other":
             return Sent("unsubmitted", "its agent lost the terminal before Enter: the prompt was pasted, and not sent")
-        return await self._press(session_id, launch, typed_at)
+        sent = await self._press(session_id, launch, typed_at)
+        if sent.outcome != "unknown" or not await self._stands_there(session_id, launch, prompt):
+            return sent
+        # An Enter was lost: Gemini CLI shows its composer seconds before it takes one. What stands there needs nothing else.
+        sent = await self._press(session_id, launch, typed_at)
+        return sent if sent.outcome != "unknown" else Sent("unsubmitted", "it stands in its composer: its agent took no Enter")
 
     async def finish(self, session_id: str, launch_id: str, typed_at: float, wait_s: float) -> Sent:
         """Send what may stand in a composer since then, and not twice: Enter alone, and only where a composer shows."""
@@ -102,6 +108,19 @@ class Sending:
         if sight is None or (adapter.draft is not None and not sight.draft):
             return Sent("unknown", "it does not stand in its composer, and its agent has not said that it took it")
         return await self._press(session_id, launch, typed_at)
+
+    async def _stands_there(self, session_id: str, launch: Launch, prompt: str) -> bool:
+        """Say whether a composer still holds what was pasted, and nobody else is at it: its last line can be seen there."""
+        session, sight = self._supervisor.shown.get(session_id), await self._look(session_id)
+        if session is None or sight is None or session.attached or session.launch is None or session.launch.id != launch.id:
+            return False
+        adapter, call = self._adapter_of(session.spec.agent), self._runtime.commands_to(launch)
+        holds = sight.draft if adapter.draft is not None else sight.composer is False  # most only show one that is empty
+        if not (adapter.submits and holds) or why_not(replace(sight, draft=False, composer=None)) is not None:
+            return False
+        assert launch.pane is not None and call is not None
+        screen = await keyboard.read_visible(call, launch.pane)
+        return prompt.strip().splitlines()[-1].strip()[:SEEN_CHARS] in plain(decode(screen or b""))
 
     async def _press(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
         call = self._runtime.commands_to(launch)
