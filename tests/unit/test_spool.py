@@ -413,6 +413,21 @@ def test_what_was_set_aside_is_bounded_and_the_oldest_goes(folder: Path) -> None
     assert spool.counts.bad == KEPT_BAD + 1
 
 
+def test_what_was_set_aside_and_grows_on_goes_with_the_next(folder: Path) -> None:
+    spool = Spool(folder)
+    half = folder / "new" / "half.json"
+    with open(half, "wb") as file:  # in place, not by rename
+        file.write(b'{"launch": ')
+        file.flush()
+        spool.take(10, now=0.0)
+        file.write(b"x" * (HOOK_BYTES + 1))
+    (folder / "new" / "other.json").write_bytes(b"no json")
+
+    spool.take(10, now=0.0)
+
+    assert [path.name for path in (folder / "bad").iterdir()] == ["other.json"]
+
+
 def test_a_bad_file_whose_place_is_taken_is_removed(folder: Path) -> None:
     make_folder(folder / "bad" / "a")
     put(folder, "a", b"bad")

@@ -26,6 +26,7 @@ from vigil.text import decode, plain
 
 PAUSE_S = 0.3  # Codex takes an Enter within 120 ms of a paste for a part of it, Claude one that comes in the same read
 CONFIRM_S = 6.0
+ENTERS = 2  # one may be lost: Gemini CLI shows its composer seconds before it takes any
 LOOK_S = 0.3
 SEEN_CHARS = 40  # of a line, which a terminal shows without breaking it
 MOST_CHARS = 1_000_000
@@ -83,12 +84,11 @@ class Sending:
             return Sent("unsubmitted", "its agent ended before Enter: the prompt was pasted, and not sent")
         if found.foreground == "other":
             return Sent("unsubmitted", "its agent lost the terminal before Enter: the prompt was pasted, and not sent")
-        sent = await self._press(session_id, launch, typed_at)
-        if sent.outcome != "unknown" or not await self._stands_there(session_id, launch, prompt):
-            return sent
-        # An Enter was lost: Gemini CLI shows its composer seconds before it takes one. What stands there needs nothing else.
-        sent = await self._press(session_id, launch, typed_at)
-        return sent if sent.outcome != "unknown" else Sent("unsubmitted", "it stands in its composer: its agent took no Enter")
+        for _ in range(ENTERS):
+            sent = await self._press(session_id, launch, typed_at)
+            if sent.outcome != "unknown" or not await self._stands_there(session_id, launch, prompt):
+                return sent
+        return Sent("unsubmitted", "it stands in its composer: its agent took no Enter")
 
     async def finish(self, session_id: str, launch_id: str, typed_at: float, wait_s: float) -> Sent:
         """Send what may stand in a composer since then, and not twice: Enter alone, and only where a composer shows."""

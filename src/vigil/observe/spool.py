@@ -192,12 +192,13 @@ class Spool:
             self._remove(new, name)
 
     def _trim_bad(self) -> None:
-        """Keep the newest of what was set aside."""
+        """Keep the newest of what was set aside; what somebody went on writing to until it was too large goes too."""
         try:
             with _opened(self._bad) as bad:
-                found = sorted((found.st_ctime_ns, name) for name, found in _entries(bad))
-                for _, name in found[:-KEPT_BAD]:
-                    _remove(bad, name)
+                found = sorted((found.st_ctime_ns, name, found.st_size) for name, found in _entries(bad))
+                for number, (_, name, size_bytes) in enumerate(reversed(found)):
+                    if number >= KEPT_BAD or size_bytes > HOOK_BYTES:
+                        _remove(bad, name)
         except OSError:
             pass  # hooks can be read without it
 
