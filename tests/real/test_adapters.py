@@ -6,6 +6,8 @@ import json
 import signal
 from collections.abc import Iterable
 
+import pytest
+
 from tests.live.instance import Instance, Json, command_of, kill, wait_for
 from tests.real.clients import Client
 from tests.real.model_api.dialect import INPUT_TOKENS
@@ -69,6 +71,20 @@ def test_a_prompt_that_was_queued_is_worked_on_and_seen_to_be(stage: Stage, clau
 
     wait_for(lambda: activity(played) == "working", SAID_S, "it to be at work again")
     wait_for(lambda: activity(played) == "idle", SAID_S, "it to be idle")
+
+
+@pytest.mark.parametrize("client", ["codex", "gemini", "qwen"], indirect=True)
+def test_a_prompt_to_a_new_client_in_a_terminal_is_taken_and_its_answer_ends_the_turn(stage: Stage, client: Client) -> None:
+    more = ["-m", "gemini-2.5-flash"] if client.name == "gemini" else []
+    played = stage.run(client, "slow", "--runtime", "tmux", command=[str(client.path), *more])
+
+    sent = stage.vigil.json("send", played.name, PROMPT, "--wait", str(READY_S))
+
+    assert sent["outcome"] == "submitted", sent
+    played.wait_asked()
+    wait_for(lambda: activity(played) in ("working", "thinking"), SAID_S, "it to be at work")
+    wait_for(lambda: activity(played) == "idle", SAID_S, "it to be idle again")
+    assert len(played.asked) == 1
 
 
 def test_the_turn_that_a_stall_leaves_open_is_known(stage: Stage, claude: Client) -> None:
