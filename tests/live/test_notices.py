@@ -7,9 +7,11 @@ import hmac
 import json
 import os
 import signal
+import sqlite3
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -127,6 +129,28 @@ def test_of_a_session_that_is_removed_nobody_is_told_anything_more(vigil: Instan
 
 def all_states(vigil: Instance) -> set[str]:
     return {notice["state"] for one in vigil.client.incidents(everything=True) for notice in one["notices"]}
+
+
+def test_a_store_that_somebody_locks_delays_no_notice_and_ends_no_daemon(vigil: Instance, tmp_path: Path) -> None:
+    notices = tmp_path / "notices"
+    configure(vigil, notices, ladder("route = 'script'", "route = 'script', after = '2s'"))
+    launches = [vigil.run(name, "sleep", "1000", runtime="headless")["launch"] for name in ("a", "b")]
+    daemon = vigil.daemon_pid
+    with closing(sqlite3.connect(vigil.home.database, timeout=10, isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        for number, launch in enumerate(launches, 1):  # the second one comes while the first cannot be written
+            say(vigil, launch, ASKS)
+            said_at = time.time()
+            wait_for(lambda: len(read_notices(notices)) >= number, 10, "its notice")  # noqa: B023
+            assert read_notices(notices)[number - 1][0] - said_at < LATE_S + 1.0  # for a process to start, on a busy machine
+        wait_for(lambda: len(read_notices(notices)) == 4, 10, "the reminders")
+        database.execute("ROLLBACK")
+    wait_for(lambda: fates(vigil) == ["sent"] * 4, 20, "all of it to be on record", lambda: fates(vigil))
+
+    for came_at, said in read_notices(notices):
+        assert came_at - at(said["opened_at"]) - {"opened": 0, "reminder": 2}[said["event"]] < LATE_S + 1.0
+    assert len({said["notice"] for _, said in read_notices(notices)}) == len(read_notices(notices)) == 4
+    assert vigil.daemon_pid == daemon
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

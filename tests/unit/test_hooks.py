@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from vigil.core.events import Event, Hooked, Noted
 from vigil.daemon.clock import Clock
-from vigil.daemon.hooks import RETRY_S, SLICE, Hooks
+from vigil.daemon.hooks import HELD, PAUSE_S, RETRY_S, SLICE, Hooks
 
 SOON_S = 20.0
 
@@ -29,7 +29,7 @@ class Daemon:
         self.may_write = asyncio.Event()
         self.may_write.set()
 
-    async def done(self, event: Event) -> None:
+    async def recorded(self, event: Event) -> None:
         assert isinstance(event, Hooked)
         self.events.append(event)
         await self.may_write.wait()
@@ -58,7 +58,7 @@ def waiting(spool: Path) -> list[str]:
 
 @asynccontextmanager
 async def running(spool: Path, daemon: Daemon) -> AsyncIterator[Hooks]:
-    hooks = Hooks(spool, Clock(), daemon.fed.append, daemon.current.__contains__, daemon.done, lambda _launch_id, _payload: ())
+    hooks = Hooks(spool, Clock(), daemon.fed.append, daemon.current.__contains__, daemon.recorded, lambda _launch, _payload: ())
     task = asyncio.create_task(hooks.run())
     try:
         yield hooks
@@ -158,17 +158,47 @@ async def test_many_hooks_come_in_slices_in_order_and_what_came_meanwhile_is_not
     for name in names:
         put(spool, name)
     daemon = Daemon("s1-1")
-    daemon.may_write.clear()
 
     async with running(spool, daemon) as hooks:
         await until(lambda: len(daemon.events) == 1)
         assert hooks.counts()["backlog"] == SLICE + 50
         put(spool, "later")
-        daemon.may_write.set()
         await until(lambda: waiting(spool) == [])
 
     assert daemon.names == [*names, "later"]
     assert [len(event.hooks) for event in daemon.events] == [SLICE, SLICE, 50, 1]
+
+
+async def test_what_comes_while_the_store_does_not_write_is_taken_in_and_its_files_stay(spool: Path) -> None:
+    daemon = Daemon("s1-1")
+    daemon.may_write.clear()
+
+    async with running(spool, daemon):
+        for names in (["e1"], ["e1", "e2"], ["e1", "e2", "e3"]):
+            put(spool, names[-1])
+            await until(lambda: daemon.names == names)  # noqa: B023
+            assert waiting(spool) == names
+        daemon.may_write.set()
+        await until(lambda: waiting(spool) == [])
+
+    assert daemon.names == ["e1", "e2", "e3"]
+
+
+async def test_of_a_store_that_does_not_write_only_so_many_hooks_wait(spool: Path) -> None:
+    names = [f"e{number:04}" for number in range(HELD + 50)]
+    for name in names:
+        put(spool, name)
+    daemon = Daemon("s1-1")
+    daemon.may_write.clear()
+
+    async with running(spool, daemon) as hooks:
+        await until(lambda: len(daemon.names) == HELD)
+        await asyncio.sleep(PAUSE_S * 3)  # long enough to take more
+        assert hooks.counts()["backlog"] == 50
+        daemon.may_write.set()
+        await until(lambda: waiting(spool) == [])
+
+    assert daemon.names == names
 
 
 async def test_a_flood_is_noted(spool: Path) -> None:

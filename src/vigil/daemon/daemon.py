@@ -205,7 +205,7 @@ class Daemon:
         )
         self.diagnoser = Diagnoser(machine, clock, feed, read_keeper)
         self.silences = Silences(machine, self.diagnoser, self.listening, home, clock, feed)
-        self.hooks = Hooks(home.spool, clock, feed, self._is_current, supervisor.done, self._read_hook)
+        self.hooks = Hooks(home.spool, clock, feed, self._is_current, supervisor.recorded, self._read_hook)
         self.lateness = Lateness(self._beat)
         self._sockets = FolderWatch(home.run, self._names_went, WENT)
 

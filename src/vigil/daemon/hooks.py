@@ -1,6 +1,7 @@
 """Hooks: the spool's events, taken in at a bounded pace.
 
-A file goes only after what it said is durable, so a daemon that dies in between reads it again and loses nothing (P10).
+A file goes only after what it said is durable, so a daemon that dies in between reads it again and loses nothing (P10). What
+comes while the store hangs or refuses is taken in all the same: whoever asks for a human must not wait for a disk (P6).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from vigil.observe.spool import ReadSaid, Spool
 
 SLICE = 200
 PAUSE_S = 0.05  # after each slice, however many wait: the loop belongs to others too
+HELD = 1000  # files that may wait for the store; beyond them the next stay where they are
 RETRY_S = 1.0
 LOOK_S = 60.0  # without being told: a watch ends with its folder
 
@@ -32,14 +34,16 @@ class Hooks:
         clock: Clock,
         feed: Callable[[Event], None],
         is_current: Callable[[str], bool],
-        done: Callable[[Event], Awaitable[None]],
+        recorded: Callable[[Event], Awaitable[None]],
         read_said: ReadSaid,
     ) -> None:
         self._spool = Spool(spool_folder, read_said)
         self._clock = clock
         self._feed = feed
         self._is_current = is_current
-        self._done = done
+        self._recorded = recorded
+        self._spooling = asyncio.Lock()  # one thread at a time reads and clears the folder
+        self._unsettled: dict[asyncio.Task[None], int] = {}  # slices whose events are not durable yet, and their files
         self._dropped = 0
         self._trouble: str | None = None
         self._arrived = asyncio.Event()
@@ -55,6 +59,8 @@ class Hooks:
         while True:
             if not self._spool.counts.backlog:
                 await self._wait_for_more()
+            while sum(self._unsettled.values()) >= HELD:
+                await asyncio.wait(self._unsettled, return_when=asyncio.FIRST_COMPLETED)
             try:
                 await self._take_slice()
             except OSError as error:
@@ -64,7 +70,9 @@ class Hooks:
                 await asyncio.sleep(PAUSE_S)
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop watching; files of what is not durable stay."""
+        for task in self._unsettled:
+            task.cancel()
         self._watch.close()
 
     def _changed(self, names: list[str]) -> None:
@@ -81,13 +89,24 @@ class Hooks:
 
     async def _take_slice(self) -> None:
         flooded = self._spool.counts.flooded
-        taken = await asyncio.to_thread(lambda: self._spool.take(SLICE, self._clock.now()))
+        async with self._spooling:
+            taken = await asyncio.to_thread(lambda: self._spool.take(SLICE, self._clock.now()))
         if (unread := self._spool.counts.flooded - flooded) > 0:
             log.warning("hooks removed unread", count=unread, why="too many waited")
             self._feed(Noted("hooks.flooded", (("removed", unread),)))
-        await asyncio.gather(*(self._done(event) for event in self._group(taken.hooks)))
         if taken.names:
-            await asyncio.to_thread(self._spool.done, taken.names)
+            task = asyncio.create_task(self._settle(self._group(taken.hooks), taken.names))
+            self._unsettled[task] = len(taken.names)
+            task.add_done_callback(self._unsettled.pop)
+
+    async def _settle(self, events: list[Hooked], names: tuple[str, ...]) -> None:
+        """Hand events on, and remove their files once they are durable, however long that takes."""
+        await asyncio.gather(*(self._recorded(event) for event in events))
+        async with self._spooling:
+            try:
+                await asyncio.to_thread(self._spool.done, names)
+            except OSError:
+                self._arrived.set()  # the next look removes them, or says why it cannot
 
     def _group(self, hooks: Iterable[Hook]) -> list[Hooked]:
         """Return an event for each launch that lives, its hooks in order."""

@@ -44,7 +44,7 @@ from vigil.store.store import Store, StoredEvent
 
 BATCH = 200
 RETRY_S = 0.5
-TELL_S = 0.5  # an incident is told without its record when the store takes longer (P6)
+TELL_S = 0.25  # an incident is told without its record when the store takes longer: with what its route takes, 1 s (P6)
 CLOSE_S = 5.0
 DURABLE_S = 10.0  # whoever waits for a store that refuses is told so
 SLOW_S = 5.0  # a store that takes longer is a human's business
@@ -119,15 +119,23 @@ class Supervisor:
 
     async def done(self, event: Event) -> None:
         """Queue an event and return when what it changed is durable; VigilError if it never became so, or not in time."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append((event, future))
-        self._arrived.set()
+        future = self._put(event)
         while not future.done():
             await asyncio.wait((future,), timeout=DURABLE_S)
             if not future.done() and self.store_trouble is not None:
                 why = f"the store cannot be written ({self.store_trouble})"
                 raise VigilError(f"{why}: what was asked for is done as soon as it can be; free some space")
         await future
+
+    async def recorded(self, event: Event) -> None:
+        """Queue an event and return when what it changed is durable, however long that takes."""
+        await self._put(event)
+
+    def _put(self, event: Event) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append((event, future))
+        self._arrived.set()
+        return future
 
     async def until(self, holds: Callable[[], bool], within_s: float) -> bool:
         """Wait until something is true of the machine; say whether it is."""
