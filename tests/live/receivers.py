@@ -22,6 +22,7 @@ class WebReceiver:
     port: int = 0
     status: int = 200
     hangs: threading.Event | None = None  # an answer waits for it
+    answer: bytes | None = None  # instead of one with `status`; what hangs then is the rest of it
     got: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
     @property
@@ -42,8 +43,12 @@ def web_receiver() -> Iterator[WebReceiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             receiver.got.append((self.path, dict(self.headers.items()), body))
+            if receiver.answer is not None:
+                self.wfile.write(receiver.answer)
             if receiver.hangs is not None:
                 receiver.hangs.wait(60)
+            if receiver.answer is not None:
+                return
             self.send_response(receiver.status)
             self.end_headers()
 

@@ -7,7 +7,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ class Prompt:
     def __init__(self) -> None:
         self.delivered: list[str] = []
 
-    def deliver(self, body: bytes) -> Delivery:
+    def deliver(self, body: bytes, _took: Collection[str] = ()) -> Delivery:
         self.delivered.append(json.loads(body)["notice"])
         return Delivery(True)
 
@@ -60,10 +60,10 @@ class Hanging(Prompt):
         self.begun = threading.Event()
         self.let_go = threading.Event()
 
-    def deliver(self, body: bytes) -> Delivery:
+    def deliver(self, body: bytes, took: Collection[str] = ()) -> Delivery:
         self.begun.set()
         assert self.let_go.wait(PATIENT_S)
-        return super().deliver(body)
+        return super().deliver(body, took)
 
 
 class Raising:
@@ -72,7 +72,7 @@ class Raising:
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
-    def deliver(self, body: bytes) -> Delivery:
+    def deliver(self, body: bytes, _took: Collection[str] = ()) -> Delivery:
         assert body
         raise self._error
 

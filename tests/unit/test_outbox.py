@@ -56,6 +56,13 @@ def test_what_becomes_of_a_notice(attempts: int, unsure: int, attempt: Attempt, 
     assert (fate.retry_at is not None) == (state == RETRYING)
 
 
+def test_who_took_a_notice_is_kept_with_it_until_all_have_it() -> None:
+    once = fate_of(make_notice(), Attempt(False, took=("a", "b")), PATIENCE, NOW, jitter=0.0)
+    again = fate_of(begun(once, NOW), Attempt(False, took=("c",)), PATIENCE, NOW, jitter=0.0)
+
+    assert (again.state, again.took) == (RETRYING, ("a", "b", "c"))
+
+
 @pytest.mark.parametrize(("attempts", "pause"), [(1, 5.0), (2, 10.0), (3, 20.0), (8, 600.0), (10_000, 600.0)])
 def test_pauses_grow_up_to_ten_minutes_and_vary_by_a_fifth(attempts: int, pause: float) -> None:
     assert pause_s(attempts, PATIENCE, 0.0) == pause

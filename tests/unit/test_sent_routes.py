@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -52,6 +53,38 @@ def test_a_webhook_that_took_it_and_does_not_answer_may_have_told_somebody() -> 
     assert len(web.got) == 1
 
 
+def test_a_status_of_200_is_the_receipt_whatever_comes_after_it() -> None:
+    with web_receiver() as web:
+        web.hangs, web.answer = threading.Event(), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nha"
+        assert WebhookRoute(web.url, deadline_s=10.0).deliver(BODY) == Delivery(True)
+
+
+def test_an_answer_that_nobody_understands_may_mean_that_somebody_was_told() -> None:
+    with web_receiver() as web:
+        web.answer = b"\0\1 what is this\r\n\r\n"
+        delivery = WebhookRoute(web.url).deliver(BODY)
+
+    assert (delivery.ok, delivery.permanent, delivery.unsure) == (False, False, True)
+
+
+def test_a_name_and_a_password_in_a_webhooks_url_are_its_login_and_not_shown() -> None:
+    with web_receiver() as web:
+        url = web.url.replace("127.0.0.1", "ops:p%40ssw0rd@127.0.0.1")
+        assert WebhookRoute(url).deliver(BODY) == Delivery(True)
+        web.answer = b"HTTP/1.1 403 p@ssw0rd is wrong\r\n\r\n"
+        refused = WebhookRoute(url).deliver(BODY)
+
+    assert base64.b64decode(web.got[0][1]["Authorization"].removeprefix("Basic ")) == b"ops:p@ssw0rd"
+    assert "403" in refused.why and "ssw0rd" not in refused.why
+
+
+def test_a_url_that_cannot_be_posted_to_is_not_tried_again() -> None:
+    delivery = WebhookRoute("http://127.0.0.1:1/hooks/of mine").deliver(BODY)
+
+    assert (delivery.ok, delivery.permanent) == (False, True)
+    assert delivery.why == "not a URL that can be posted to: InvalidURL"
+
+
 def test_where_nobody_listens_nobody_was_told() -> None:
     with web_receiver() as web:
         pass
@@ -83,6 +116,40 @@ def test_several_urls_of_a_file_are_all_sent_to(tmp_path: Path) -> None:
         assert AppriseRoute(f"file:{place}").deliver(BODY) == Delivery(True)
 
     assert sorted(path for path, _, _ in web.got) == ["/a", "/b"]
+
+
+def test_of_several_urls_those_that_took_a_notice_do_not_get_it_again(tmp_path: Path) -> None:
+    place = tmp_path / "urls"
+    with web_receiver() as web, web_receiver() as other:
+        urls = [f"json://127.0.0.1:{one.port}/t0psecretpath" for one in (web, other)]
+        place.write_text("\n".join([*urls, "nosuchservice://x"]))
+        other.status = 503
+        first = AppriseRoute(f"file:{place}").deliver(BODY)
+        second = AppriseRoute(f"file:{place}").deliver(BODY, first.took)
+        other.status = 200
+        third = AppriseRoute(f"file:{place}").deliver(BODY, second.took + first.took)
+        place.write_text("\n".join(urls))
+        last = AppriseRoute(f"file:{place}").deliver(BODY, third.took + first.took)
+
+    assert (len(web.got), len(other.got)) == (1, 3)
+    assert [(one.ok, one.permanent, len(one.took)) for one in (first, second, third, last)] == [
+        (False, False, 1),  # one of them may still take it
+        (False, False, 0),
+        (False, True, 1),  # nobody understands what is left
+        (True, False, 0),
+    ]
+    assert first.why.startswith("2 of 3 URLs did not take it: ") and "t0psecretpath" not in first.why
+
+
+def test_a_url_that_hangs_does_not_keep_the_others_of_its_route_from_being_told(tmp_path: Path) -> None:
+    place = tmp_path / "urls"
+    with web_receiver() as web, web_receiver() as hanging:
+        hanging.hangs = threading.Event()
+        place.write_text("\n".join(f"json://127.0.0.1:{one.port}/a" for one in (hanging, web)))
+        delivery = AppriseRoute(f"file:{place}", deadline_s=8.0).deliver(BODY)
+
+    assert (delivery.ok, delivery.unsure, len(delivery.took)) == (False, True, 1)
+    assert len(web.got) == 1
 
 
 def test_a_summary_and_a_test_are_texts_too() -> None:

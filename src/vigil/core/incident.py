@@ -49,6 +49,7 @@ class Notice:
     attempts: int = 1
     unsure: int = 0  # attempts that may have arrived all the same
     retry_at: float | None = None
+    took: tuple[str, ...] = ()  # where its route reaches several at once, those that took it: they are not told again
 
 
 @dataclass(frozen=True, slots=True)

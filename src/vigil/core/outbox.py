@@ -39,6 +39,7 @@ class Attempt:
     why: str = ""
     permanent: bool = False  # it would fail in the same way again
     unsure: bool = False  # it may have arrived all the same
+    took: tuple[str, ...] = ()  # where a route reaches several at once, those that took it
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ def begun(notice: Notice, now: float) -> Notice:
 
 def fate_of(notice: Notice, attempt: Attempt, patience: Patience, now: float, jitter: float) -> Notice:
     """Return what a notice that was tried has become; jitter runs from -1 to 1."""
-    notice = replace(notice, at=now, why=attempt.why, unsure=notice.unsure + (1 if attempt.unsure else 0))
+    took = tuple(dict.fromkeys((*notice.took, *attempt.took)))
+    notice = replace(notice, at=now, why=attempt.why, unsure=notice.unsure + (1 if attempt.unsure else 0), took=took)
     state = next(row.state for row in FATES if row.holds(Tried(notice, attempt, patience)))
     retry_at = now + pause_s(notice.attempts, patience, jitter) if state == RETRYING else None
     return replace(notice, state=state, retry_at=retry_at)

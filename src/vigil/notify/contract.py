@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from vigil.core.outbox import Attempt
@@ -16,5 +17,5 @@ Delivery = Attempt
 class Route(Protocol):
     """One way to reach people. Routes that compare equal are the same, also after the configuration was read again."""
 
-    def deliver(self, body: bytes) -> Delivery:
-        """Deliver one notice, a JSON object; blocks, and returns within a time of its own."""
+    def deliver(self, body: bytes, took: Collection[str] = ()) -> Delivery:
+        """Deliver one notice, a JSON object, but not to who took it before; blocks, and returns within a time of its own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from vigil.command import Answer, run_command
@@ -23,7 +23,7 @@ class ExecRoute:
     argv: Sequence[str]
     deadline_s: float = DEADLINE_S
 
-    def deliver(self, body: bytes) -> Delivery:
+    def deliver(self, body: bytes, _took: Collection[str] = ()) -> Delivery:
         """Give the notice to the command, as one line; who is ended in the middle of it may have told somebody."""
         answer = run_command(self.argv, self.deadline_s, stdin=body + b"\n", limit_bytes=0)
         if answer.status == 0:

@@ -6,13 +6,20 @@ environment, whatever hangs is ended with it, and the daemon never imports what 
 
 from __future__ import annotations
 
+import base64
+import http.client
 import json
 import logging
+import os
 import re
 import ssl
 import sys
+import threading
+import time
 import urllib.error
+import urllib.parse
 import urllib.request
+from contextvars import ContextVar
 from typing import Any
 
 PASSING = frozenset({408, 421, 423, 425, 429})
@@ -22,13 +29,16 @@ STATUS = re.compile(r"error[= ]+(\d{3})|\b(\d{3}) (?:error|status)|HTTP(?:/[\d.]
 SMTP = re.compile(r"\(([45])\d\d, b?['\"]")
 
 Answer = dict[str, Any]
+Heard = list[tuple[int, logging.LogRecord]]  # of which URL it was said, and what
+SPEAKER: ContextVar[int] = ContextVar("speaker", default=-1)
 
 
 def main() -> None:
     """Send what is asked for, and print the answer as JSON."""
     wanted = json.loads(sys.stdin.buffer.read())
     answer = by_webhook(wanted) if wanted["by"] == "webhook" else by_apprise(wanted)
-    print(json.dumps(answer))
+    print(json.dumps(answer), flush=True)
+    os._exit(0)  # what hangs in a thread holds up nothing
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -40,12 +50,12 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
 
 def by_webhook(wanted: Answer) -> Answer:
     """Post a notice."""
-    request = urllib.request.Request(wanted["url"], wanted["body"].encode(), wanted["headers"], method="POST")
     try:
+        url, login = _apart(wanted["url"])
+        request = urllib.request.Request(url, wanted["body"].encode(), {**wanted["headers"], **login}, method="POST")
         opener = urllib.request.build_opener(NoRedirects)
-        with opener.open(request, timeout=wanted["timeout_s"]) as response:
-            response.read(ANSWER_BYTES)
-            return answer(True)
+        with opener.open(request, timeout=wanted["timeout_s"]):
+            return answer(True)  # the status is the receipt, whatever is said after it
     except urllib.error.HTTPError as error:
         with error:
             words = " ".join(error.read(ANSWER_BYTES).decode("utf-8", "replace").split())[:80]
@@ -55,46 +65,86 @@ def by_webhook(wanted: Answer) -> Answer:
         # Raised while connecting and sending: nobody has read all of it.
         certificate = isinstance(error.reason, ssl.SSLCertVerificationError)
         return answer(False, str(error.reason), permanent=certificate)
-    except (TimeoutError, ConnectionError) as error:
-        return answer(False, f"no answer: {str(error) or type(error).__name__}", unsure=True)
-    except ValueError as error:
+    except (ValueError, http.client.InvalidURL) as error:
         return answer(False, f"not a URL that can be posted to: {type(error).__name__}", permanent=True)
+    except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
+        return answer(False, f"no answer: {str(error) or type(error).__name__}", unsure=True)
+
+
+def _apart(url: str) -> tuple[str, dict[str, str]]:
+    """Return a URL without the name and password in it, and the header that says them."""
+    parts = urllib.parse.urlsplit(url)
+    who, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, {}
+    name, _, password = who.partition(":")
+    said = f"{urllib.parse.unquote(name)}:{urllib.parse.unquote(password)}".encode()
+    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {base64.b64encode(said).decode('ascii')}"}
 
 
 def by_apprise(wanted: Answer) -> Answer:
-    """Hand a notice to every URL of a route; it is delivered when all took it."""
+    """Hand a notice to every URL of a route at the same time; it is delivered when all took it, and says which of them did."""
     try:
         import apprise
     except ImportError as error:
         return answer(False, f"Apprise cannot be imported: {error}", permanent=True)
     apprise.URLBase.socket_read_timeout = apprise.URLBase.socket_connect_timeout = wanted["timeout_s"]
-    heard: list[logging.LogRecord] = []
+    heard: Heard = []
     logger = logging.getLogger("apprise")
     logger.addHandler(Listener(heard))
     logger.setLevel(logging.DEBUG)
-    sender = apprise.Apprise()
-    for url in wanted["urls"]:
+    answers: list[Answer | None] = [None] * len(wanted["urls"])
+
+    def tell(number: int) -> None:
+        SPEAKER.set(number)
+        asset = apprise.AppriseAsset(async_mode=False)  # here, or in a thread that keeps our context: its words are known by it
+        found = _by_url(apprise.Apprise(asset=asset), wanted["urls"][number], wanted)
+        said = [record for speaker, record in list(heard) if speaker == number]
+        answers[number] = _refused(said) if found is None else found
+
+    threads = [threading.Thread(target=tell, args=(number,), daemon=True) for number in range(len(answers))]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + wanted["timeout_s"] + 0.5  # a plugin's own deadline comes first: it can say more
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return _together([one or answer(False, f"no answer in {wanted['timeout_s']:g} s", unsure=True) for one in list(answers)])
+
+
+def _by_url(sender: Any, url: str, wanted: Answer) -> Answer | None:
+    """Hand a notice to one URL; None is that it was refused, for a reason that only the log tells."""
+    try:
         if not sender.add(url):
             return answer(False, "Apprise does not understand this URL", permanent=True)
-    if wanted.get("check"):
-        return answer(True)
-    try:
+        if wanted.get("check"):
+            return answer(True)
         sent = sender.notify(wanted["text"], title=wanted["title"], notify_type=wanted["type"], body_format="text")
     except Exception as error:  # a fault of one of a hundred plugins
         return answer(False, f"{type(error).__name__}: {error}")
-    return answer(True) if sent else _refused(heard)
+    return answer(True) if sent else None
+
+
+def _together(answers: list[Answer]) -> Answer:
+    """Return what became of a notice: of those who did not take it, what they said, and which others did."""
+    failed = [one for one in answers if not one["ok"]]
+    words = "; ".join(dict.fromkeys(one["why"] for one in failed))
+    if len(answers) > 1 and failed:
+        words = f"{len(failed)} of {len(answers)} URLs did not take it: {words}"
+    permanent = bool(failed) and all(one["permanent"] for one in failed)
+    took = [number for number, one in enumerate(answers) if one["ok"]]
+    return {**answer(not failed, words, permanent, any(one["unsure"] for one in failed)), "took": took}
 
 
 class Listener(logging.Handler):
     """Remembers what Apprise says: it tells nobody else why something failed."""
 
-    def __init__(self, heard: list[logging.LogRecord]) -> None:
+    def __init__(self, heard: Heard) -> None:
         super().__init__()
         self._heard = heard
 
     def emit(self, record: logging.LogRecord) -> None:
         """Remember a line."""
-        self._heard.append(record)
+        self._heard.append((SPEAKER.get(), record))
 
 
 def _refused(heard: list[logging.LogRecord]) -> Answer:

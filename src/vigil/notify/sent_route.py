@@ -9,8 +9,8 @@ import hashlib
 import hmac
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +36,28 @@ class AppriseRoute:
     source: str
     deadline_s: float = DEADLINE_S
 
-    def deliver(self, body: bytes) -> Delivery:
-        """Send the notice as a title and a text."""
+    def deliver(self, body: bytes, took: Collection[str] = ()) -> Delivery:
+        """Send the notice as a title and a text, to every URL that has not taken it before."""
         said = json.loads(body)
         type_ = "success" if said["event"] in ("resolved", "test") else TYPES.get(said["severity"], "info")
-        return self._send({"title": title_of(said), "text": text_of(said), "type": type_})
+        return self._send({"title": title_of(said), "text": text_of(said), "type": type_}, took)
 
     def check(self) -> Delivery:
         """Say whether Apprise understands the URLs; nothing is sent."""
         return self._send({"check": True})
 
-    def _send(self, words: Mapping[str, Any]) -> Delivery:
+    def _send(self, words: Mapping[str, Any], took: Collection[str] = ()) -> Delivery:
         try:
             urls = lines_of(read_source(self.source))
         except NoSecret as error:
             return Delivery(False, str(error))
-        return send({"by": "apprise", "urls": urls, **words}, self.deadline_s, urls)
+        if not urls:
+            return Delivery(False, "there is no URL where it is read from")
+        left = {mark: url for url in urls if (mark := _mark_of(url)) not in took}
+        if not left:
+            return Delivery(True)
+        delivery = send({"by": "apprise", "urls": list(left.values()), **words}, self.deadline_s, urls)
+        return replace(delivery, took=tuple(list(left)[int(number)] for number in delivery.took))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class WebhookRoute:
     secret: str | None = None
     deadline_s: float = DEADLINE_S
 
-    def deliver(self, body: bytes) -> Delivery:
+    def deliver(self, body: bytes, _took: Collection[str] = ()) -> Delivery:
         """Post the notice; its signature is over the very bytes of the body."""
         try:
             url = read_source(self.source)
@@ -74,6 +80,11 @@ class WebhookRoute:
             headers[SIGNATURE] = signature_of(body, secret)
         wanted = {"by": "webhook", "url": url, "body": body.decode("ascii"), "headers": headers}
         return send(wanted, self.deadline_s, [url, *([secret] if secret else [])])
+
+
+def _mark_of(url: str) -> str:
+    """Return by what a URL is known again where it must not be shown."""
+    return hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
 def signature_of(body: bytes, secret: str) -> str:
@@ -88,8 +99,9 @@ def send(wanted: Mapping[str, Any], deadline_s: float, secrets: list[str]) -> De
     try:
         said = json.loads(answer.output)
         ok, why, permanent, unsure = said["ok"], str(said["why"]), bool(said["permanent"]), bool(said["unsure"])
+        took = tuple(str(number) for number in said.get("took", ()))
     except (ValueError, KeyError, TypeError):
         words = ": ".join(part for part in (ending(answer), last_line(answer.errors)) if part)
-        ok, why, permanent, unsure = False, words, False, answer.status is None
+        ok, why, permanent, unsure, took = False, words, False, answer.status is None, ()
     why = Redactor(secrets).text(hide(one_line(why), secrets))[:WHY_CHARACTERS]
-    return Delivery(ok is True, "" if ok else why, permanent, unsure)
+    return Delivery(ok is True, "" if ok else why, permanent, unsure, () if ok else took)

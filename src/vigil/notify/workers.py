@@ -114,7 +114,7 @@ class Workers:
             dues = self._begin(dues)
             if not dues:
                 return
-            delivery = route.deliver(self._compose(dues))
+            delivery = route.deliver(self._compose(dues), _took_before(dues))
         except BaseException as error:  # also SystemExit of a library: it would end the route's thread without a word
             delivery = Delivery(False, one_line(f"{type(error).__name__}: {error}")[:WHY_CHARACTERS])
         for due in dues:
@@ -125,6 +125,11 @@ class Workers:
             self._told(due, delivery)
         except Exception:  # whoever listened is gone: the notice is still due, and the next one must not wait for it
             pass
+
+
+def _took_before(dues: Sequence[Due]) -> frozenset[str]:
+    """Return who has all of it already, of those that a route reaches at once."""
+    return frozenset.intersection(*(frozenset(due.before.took if due.before else ()) for due in dues))
 
 
 class _Worker:
