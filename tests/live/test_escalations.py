@@ -125,6 +125,23 @@ def fate_by(vigil: Instance, incident: str, route: str) -> Json | None:
     return next((one for one in found if one["route"] == route and one["state"] not in ("sending", "retrying")), None)
 
 
+def test_of_a_keeper_that_was_killed_somebody_is_told_also_if_the_next_one_is_there_at_once(
+    vigil: Instance, tmp_path: Path
+) -> None:
+    notices = tmp_path / "notices"
+    configure(vigil, notices, "[[ladder]]\nkind = 'keeper-lost'\nsteps = [{ route = 'script' }]\n")
+    vigil.run("a", "sleep", "1000")
+    kill(vigil.keeper_pid, signal.SIGKILL)
+
+    wait_for(lambda: read_notices(notices), 10, "the notice")
+    wait_for(lambda: not vigil.client.incidents(), 20, "it to be over")
+
+    ((_, said),) = read_notices(notices)
+    assert (said["event"], said["kind"], said["severity"]) == ("opened", "keeper-lost", "urgent")
+    (incident,) = vigil.client.incidents(everything=True)
+    assert "a keeper answers" in incident["resolution"]
+
+
 def test_a_keeper_that_hangs_is_one_incident_also_across_daemons(vigil: Instance) -> None:
     vigil.run("a", "sleep", "1000")
     keeper = vigil.keeper_pid

@@ -453,6 +453,10 @@ def test_a_daemon_that_was_stopped_concludes_nothing_from_that_and_says_that_it_
 
     gap = vigil.wait_event("daemon.gap")
     assert gap["data"]["lasted_s"] > 10
+    (late,) = wait_for(
+        lambda: [one for one in vigil.client.incidents() if one["kind"] == "late-daemon"], 5, "the incident of it"
+    )
+    assert (late["severity"], late["session"]) == ("warning", None) and "stood still for 1" in late["why"]
     found = {stall["verdict"] for name in opened if (stall := vigil.get(name)["stall"]) is not None}
     assert found <= {"supervisor-late", "tool-running"}, "late itself, or silent for no longer than a tool may be"
     assert all(told(vigil, name) == [] for name in opened)
@@ -462,3 +466,4 @@ def test_a_daemon_that_was_stopped_concludes_nothing_from_that_and_says_that_it_
         assert warning["data"]["silent_s"] < 10, warning
         treated = told(vigil, name, "session.remedy")
         assert all(seconds(one["at"]) - seconds(gap["at"]) > 5 for one in treated), "and nothing was done for it"
+    assert vigil.json("incidents", late["id"])["resolution"].startswith("the ")

@@ -29,6 +29,7 @@ from vigil.errors import UsageError, VigilError
 from vigil.notify import AppriseRoute, Delivery, ExecRoute, Route, WebhookRoute, Workers, message_of, summary_of, trial_of
 
 CLOSE_S = 2.0
+STEADY_S = 2.0  # so long a host's trouble is over before that is believed: one that mends itself at once is told all the same
 RECORD_S = 0.25  # with what its worker gathers half a second: if the store takes longer it is sent first, then recorded (P6)
 
 
@@ -83,6 +84,7 @@ class Alarms:
     def report(self, kind: IncidentKind, why: str, cause: str = "") -> None:
         """Open an incident of the host at once, recorded after: whoever says so may not be able to wait for the store."""
         self._causes.setdefault(kind, set()).add(cause)
+        self.heartbeat.cancel(_over_key(kind, cause))
         fresh = host_incident(kind, why, self._clock.now())
         last = self._last.get(fresh.key)
         if last is None or last.resolved_at is not None:  # else the one that is open takes it in
@@ -94,6 +96,17 @@ class Alarms:
         self._causes.setdefault(kind, set()).discard(cause)
         if not self._causes[kind]:
             self._later(Condition(kind, False, why, self._clock.now()))
+
+    def over_soon(self, kind: IncidentKind, why: str, cause: str = "") -> None:
+        """Resolve an incident of the host once its cause has been gone for a while."""
+        over_at = self.heartbeat.monotonic() + STEADY_S
+        self.heartbeat.at(_over_key(kind, cause), over_at, lambda: self.over(kind, why, cause))
+
+    def stood_still(self, late_s: float) -> None:
+        """Nothing of us ran for a while, not even the clock apart: we were stopped, or the machine is too busy for us."""
+        if "loop" not in self._causes.get(IncidentKind.LATE_DAEMON, ()):  # else the clock apart ran, and has said so
+            self.report(IncidentKind.LATE_DAEMON, f"the daemon stood still for {late_s:.1f} s", "still")
+            self.over_soon(IncidentKind.LATE_DAEMON, f"the daemon runs again; it stood still for {late_s:.1f} s", "still")
 
     async def try_route(self, name: str) -> Delivery:
         """Send a test by a route, now, and say what became of it; one that arrives ends what is open of that route."""
@@ -126,7 +139,7 @@ class Alarms:
         threading.Thread(target=log.error, args=("the event loop is blocked",), kwargs=words, daemon=True).start()
 
     def _unblocked(self, lasted_s: float) -> None:
-        self.over(IncidentKind.LATE_DAEMON, f"the event loop runs again; it stood still for {lasted_s:.1f} s", "loop")
+        self.over_soon(IncidentKind.LATE_DAEMON, f"the event loop runs again; it stood still for {lasted_s:.1f} s", "loop")
 
     def _begin(self, dues: list[Due]) -> list[Due]:
         """Write down what is about to be sent, and return what still is to be; called in a route's thread."""
@@ -178,6 +191,10 @@ class Alarms:
             self._loop.call_soon_threadsafe(self._feed, event)
         except RuntimeError:
             pass  # the loop is closed: nothing can be recorded any more, and the notice is due again at the next start
+
+
+def _over_key(kind: IncidentKind, cause: str) -> str:
+    return f"over {kind} {cause}"
 
 
 def route_of(route: RouteConfig) -> Route:

@@ -35,6 +35,7 @@ from vigil.daemon.environments import Environments
 from vigil.daemon.feed import Feed
 from vigil.daemon.finding import Finder
 from vigil.daemon.gaps import Gaps
+from vigil.daemon.heartbeat import BLOCKED_S
 from vigil.daemon.hooks import Hooks
 from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.kinds import Kinds
@@ -404,8 +405,10 @@ class Daemon:
         launches = tuple(session.launch for session in sessions if session.launch is not None)
         return Persist(sessions, launches, incidents=tuple(machine.incidents.values()), roles=tuple(machine.roles.values()))
 
-    def _beat(self) -> None:
+    def _beat(self, late_s: float) -> None:
         """The loop runs: what it missed is said first, then the clock apart is told."""
+        if late_s > BLOCKED_S:
+            self.alarms.stood_still(late_s)
         if (missed_s := self._gaps.missed_s()) > 0:
             self.supervisor.feed(Gap(missed_s))
         self._gaps.beat()

@@ -33,18 +33,19 @@ class Beats:
 class Lateness:
     """The last ten minutes of beats."""
 
-    def __init__(self, on_beat: Callable[[], None]) -> None:
+    def __init__(self, on_beat: Callable[[float], None]) -> None:
         self._beats = Beats()
         self._on_beat = on_beat
 
     async def run(self) -> None:
-        """Beat for ever, and say so."""
+        """Beat for ever, and say so, and how late it is."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + BEAT_S
             await asyncio.sleep(BEAT_S)
-            self._beats.note(loop.time() - due)
-            self._on_beat()
+            late_s = loop.time() - due
+            self._beats.note(late_s)
+            self._on_beat(late_s)
 
     def summary(self) -> dict[str, float]:
         """Return now, p99 and max in milliseconds."""

@@ -37,7 +37,7 @@ class Troubles:
             words = "does not answer" if kind == "keeper.wedged" else "is gone"
             self._alarms.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
         else:
-            self._alarms.over(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
+            self._alarms.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
 
     def prober_changed(self, well: bool, why: str) -> None:
         """Probing itself goes wrong, or works again."""
