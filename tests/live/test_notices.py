@@ -305,6 +305,19 @@ def states(vigil: Instance) -> set[str]:
     return {notice["state"] for one in vigil.client.incidents() for notice in one["notices"]}
 
 
+def test_what_an_agent_said_last_is_among_the_details_before_its_death_record_is_made(vigil: Instance, tmp_path: Path) -> None:
+    notices = tmp_path / "notices"
+    configure(vigil, notices, "details = true\n[[ladder]]\nkind = 'saturated'\nsteps = [{ route = 'script' }]\n")
+    script = "echo the-stderr-of-it $API_TOKEN >&2; exit 3"
+    env = vigil.env | {"API_TOKEN": "tok-abcdef-123456"}
+    vigil.run("a", "sh", "-c", script, runtime="headless", restart="always", max_restarts=1, backoff_base_s=0.1, env=env)
+
+    wait_for(lambda: read_notices(notices), 20, "the notice")
+
+    ((_, said),) = read_notices(notices)
+    assert said["details"]["stderr"] == ["the-stderr-of-it [redacted]"]
+
+
 def test_words_of_an_agent_leave_by_no_route_but_one_that_says_details(vigil: Instance, tmp_path: Path) -> None:
     notices = tmp_path / "notices"
     script = tmp_path / "plain.sh"
