@@ -190,6 +190,12 @@ def test_what_ends_a_tool_call_answers_the_question_about_it(ending: str) -> Non
     assert ended.id == "t1"
 
 
+def test_a_permission_of_which_no_tool_is_named_is_shown_in_words_and_not_by_its_id() -> None:
+    (asked,) = hook("PermissionRequest")
+
+    assert (asked.what, asked.name) == (What.ASKED, "a permission")
+
+
 def test_a_batch_of_calls_that_is_over_ends_each_of_them() -> None:
     call = {"tool_name": "Bash", "tool_input": {"command": "make"}}
     (asked,) = hook("PermissionRequest", **call)

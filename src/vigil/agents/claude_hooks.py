@@ -102,7 +102,8 @@ def _pre_tool(payload: Json) -> Iterable[Said]:
 
 
 def _permission(payload: Json) -> Iterable[Said]:
-    return (_say(payload, What.ASKED, word(payload, "tool_name"), word(payload, "tool_use_id") or _question(payload)),)
+    name = word(payload, "tool_name") or "a permission"
+    return (_say(payload, What.ASKED, name, word(payload, "tool_use_id") or _question(payload)),)
 
 
 def _question(payload: Json) -> str:
