@@ -43,6 +43,19 @@ def test_a_notice_that_was_sent_again_is_kept_once_with_its_newest_fate() -> Non
     assert only_incident(stage).notices == (make_notice(at=1130.0),)
 
 
+def test_that_a_notice_is_tried_is_not_news_once_it_is_known_what_became_of_it() -> None:
+    stage = Stage()
+    stage.tell(HOLDS)
+    incident = only_incident(stage)
+
+    stage.tell(Notified(incident.id, make_notice()), Notified(incident.id, make_notice(state="sending", at=1099.0)))
+    assert only_incident(stage).notices == (make_notice(),)
+
+    again = replace(make_notice(state="sending", at=1130.0), attempts=2)
+    stage.tell(Notified(incident.id, again))
+    assert only_incident(stage).notices == (again,)
+
+
 def test_the_newest_notices_are_kept_and_not_all_of_them() -> None:
     stage = Stage()
     stage.tell(HOLDS)

@@ -23,6 +23,8 @@ def notified(book: Book, event: Notified, now: float) -> None:
     if incident is None:
         return
     notice = event.notice
+    if notice.state == SENDING and any(one.id == notice.id and one.attempts >= notice.attempts for one in incident.notices):
+        return  # that it is tried was said after what became of it: a loop that is late hears of both at once
     others = tuple(_overtaken(other, notice) for other in incident.notices if other.id != notice.id)
     why = _why_unwanted(incident, notice)
     notice = uncancelled(notice, now) if why is None else cancelled(notice, why)
