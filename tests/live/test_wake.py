@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -276,6 +277,26 @@ def test_ten_messages_wake_a_sleeper_and_each_comes_once_in_order_although_the_d
     assert told <= 1
     assert set(scene.conversations) == {conversation}
     assert not list(vigil.home.messages.rglob("*.json"))
+
+
+def test_a_daemon_that_is_killed_before_enter_does_not_join_two_messages(vigil: Instance, tmp_path: Path) -> None:
+    wrapper = tmp_path / "tmux"
+    dies = f'{{ mkdir {tmp_path}/died 2>/dev/null && kill -9 "$PPID" && exit; }}'
+    wrapper.write_text(f'#!/bin/sh\ncase "$*" in *" Enter "*) {dies};; esac\nexec {shutil.which("tmux")} "$@"\n')
+    wrapper.chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert vigil.run_cli("daemon", "start", env=path).returncode == 0
+    vigil.run(NAME, "sh", "-c", 'while read -r line; do echo "$line" >> got; done', cwd=str(tmp_path))
+    vigil.ok("hibernate", NAME)
+
+    vigil.run_cli("send", NAME, "one")
+    wait_for((tmp_path / "died").exists, 20, "the daemon to be killed")
+    for text in ("two", "three"):
+        vigil.run_cli("send", NAME, text)  # starts the next daemon
+
+    got = tmp_path / "got"
+    wait_for(lambda: got.exists() and len(got.read_text().splitlines()) == 3, 20, "all to arrive", lambda: got.read_text())
+    assert got.read_text().splitlines() == ["one", "two", "three"]
 
 
 def test_whoever_waits_is_told_what_became_of_a_message_and_removing_a_session_takes_them_along(scene: Scene) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from vigil.core.model import State
 from vigil.core.sending import REFUSALS, Sight, why_not
+from vigil.daemon.sending import stands_in
 
 FIT = Sight(State.RUNNING, composer=True)
 
@@ -68,3 +69,19 @@ def test_only_what_runs_is_typed_into(state: State) -> None:
 
     assert row is not None
     assert not row.passes
+
+
+@pytest.mark.parametrize(
+    ("line", "prompt", "stands"),
+    [
+        ("fix the tests", "fix the tests", True),
+        ("> fix the tests  ", "fix the tests\n", True),
+        ("and then", "fix the tests\nand then", True),
+        ("", "fix the tests", False),
+        ("> ", "fix the tests", False),
+        ("fix the tests, please", "fix the tests", False),
+        ("anything", "", False),
+    ],
+)
+def test_a_prompt_stands_in_a_line_that_ends_with_it(line: str, prompt: str, stands: bool) -> None:
+    assert stands_in(line, prompt) is stands

@@ -142,7 +142,8 @@ class Delivery:
     def _queued(self, session_id: str, message: Message) -> Sent:
         session = self._supervisor.shown.get(session_id)
         before = [one.id for one in session.queue].index(message.id) if session and message in session.queue else 0
-        words = f"it is {session.state if session else 'gone'}, and {before} messages are before this one"
+        others = "1 message is" if before == 1 else f"{before} messages are"
+        words = f"it is {session.state if session else 'gone'}, and {others} before this one"
         return Sent("queued", f"typed when it can take it: {words}; vigil events says what became of it ({message.id})")
 
     def _see_to(self, session_id: str) -> None:
@@ -175,7 +176,8 @@ class Delivery:
         """Type the first message, or find out what became of it; say whether that is settled."""
         async with self._sending.lock(session_id):
             if message.launch_id and message.typed_at is not None:
-                sent = await self._sending.finish(session_id, message.launch_id, message.typed_at, FIT_S)
+                text = await asyncio.to_thread(self._texts.read, session_id, message.id)
+                sent = await self._sending.finish(session_id, message.launch_id, message.typed_at, FIT_S, text or "")
             else:
                 found = await self._type(session_id, message)
                 if found is None:
@@ -205,7 +207,7 @@ class Delivery:
             await self._supervisor.done(MessageTyped(session_id, message.id, ""))
             return None
         if sent.outcome == "unsubmitted":
-            return await self._sending.finish(session_id, session.launch.id, typed_at, FIT_S)
+            return await self._sending.finish(session_id, session.launch.id, typed_at, FIT_S, text)
         return sent
 
 

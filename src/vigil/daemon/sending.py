@@ -90,8 +90,8 @@ class Sending:
                 return sent
         return Sent("unsubmitted", "it stands in its composer: its agent took no Enter")
 
-    async def finish(self, session_id: str, launch_id: str, typed_at: float, wait_s: float) -> Sent:
-        """Send what may stand in a composer since then, and not twice: Enter alone, and only where a composer shows."""
+    async def finish(self, session_id: str, launch_id: str, typed_at: float, wait_s: float, prompt: str) -> Sent:
+        """Send what may stand in a composer since then, and not twice: Enter alone, and only where it is seen to stand."""
         session = self._supervisor.shown.get(session_id)
         launch = session.launch if session is not None else None
         if session is None or launch is None or launch.id != launch_id or launch.ended_at is not None:
@@ -99,7 +99,9 @@ class Sending:
         adapter = self._adapter_of(session.spec.agent)
         if adapter.submits and await self._was_taken(session_id, launch, typed_at):
             return Sent("submitted", "its agent says that it took it")
-        if not adapter.composer or session.attached:
+        if not adapter.composer:
+            return await self._finish_line(session_id, launch, typed_at, wait_s, prompt)
+        if session.attached:
             return Sent("unknown", "it was typed, and may stand in its composer; vigil attach shows it")
         refusal = await self.wait_until_fit(session_id, wait_s, draft_is_ours=True)
         if refusal is not None:
@@ -121,6 +123,18 @@ class Sending:
         assert launch.pane is not None and call is not None
         screen = await keyboard.read_visible(call, launch.pane)
         return prompt.strip().splitlines()[-1].strip()[:SEEN_CHARS] in plain(decode(screen or b""))
+
+    async def _finish_line(self, session_id: str, launch: Launch, typed_at: float, wait_s: float, prompt: str) -> Sent:
+        """Press Enter behind a prompt that still stands before the cursor: the next one would be typed onto it."""
+        refusal = await self.wait_until_fit(session_id, wait_s)
+        if refusal is not None:
+            return Sent("unknown", f"it was typed, and may stand there unsent: {refusal}")
+        call = self._runtime.commands_to(launch)
+        assert launch.pane is not None and call is not None
+        line = await keyboard.read_typed(call, launch.pane)
+        if line is None or not stands_in(line, prompt):
+            return Sent("unknown", "it may have been typed, and does not stand before the cursor; vigil attach shows it")
+        return await self._press(session_id, launch, typed_at)
 
     async def _press(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
         call = self._runtime.commands_to(launch)
@@ -214,6 +228,12 @@ def checked(text: str) -> str:
     if len(prompt) > MOST_CHARS:
         raise UsageError(f"{len(prompt)} characters are too many: at most {MOST_CHARS}")
     return prompt
+
+
+def stands_in(line: str, prompt: str) -> bool:
+    """Say whether the line that is being typed ends as a prompt does."""
+    last = prompt.rstrip().rpartition("\n")[2].strip()
+    return bool(last) and line.rstrip().endswith(last)
 
 
 def holds_draft(adapter: Adapter, shown: str, cursor_x: int) -> bool:

@@ -39,6 +39,15 @@ async def read_visible(call: Call, pane: str) -> bytes | None:
     return await call("capture-pane", "-p", "-t", pane)
 
 
+async def read_typed(call: Call, pane: str) -> str | None:
+    """Read the line the cursor is in, up to its row, with the rows it was wrapped from; None if nobody can tell."""
+    row = await call("display-message", "-p", "-t", pane, "#{cursor_y}")
+    if row is None or not row.strip().isdigit():
+        return None
+    found = await call("capture-pane", "-p", "-J", "-t", pane, "-E", row.decode("ascii").strip())
+    return None if found is None else found.decode("utf-8", "replace").removesuffix("\n").rpartition("\n")[2]
+
+
 async def paste(call: Call, pane: str, buffer: str, text: str) -> str | None:
     """Paste a text, bracketed where the program can take that; `pasted`, `refused`, or None if nobody can tell."""
     loaded = await call("load-buffer", "-b", buffer, "-", stdin=text.encode("utf-8", "replace"))
