@@ -85,7 +85,8 @@ def _sight_dead(session: Session, glimpse: Glimpse | None, base: Sighting) -> Si
     if glimpse is None or not glimpse.survivors or session.state in (State.ENDING, State.PENDING, State.CRASHED):
         return base
     pids = ", ".join(str(process.pid) for process in glimpse.survivors[:5])
-    words = f"{len(glimpse.survivors)} processes that its last launch left live on (pid {pids})"
+    left = _count(len(glimpse.survivors), "process", "processes")
+    words = f"{left} that its last launch left {'lives' if len(glimpse.survivors) == 1 else 'live'} on (pid {pids})"
     death = session.last_death
     if session.state is State.SUCCEEDED or (death is not None and death.cause is Cause.FINISHED):
         return replace(base, kept=f"{words}; it finished, so they are kept")
