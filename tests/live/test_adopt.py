@@ -156,3 +156,27 @@ def test_an_adopted_session_whose_server_dies_says_so(vigil: Instance, server: S
     os.kill(session["server_pid"], signal.SIGKILL)
 
     assert (vigil.wait_death("a")["cause"], alive(agent)) == ("server-died", False)
+
+
+def test_who_cannot_be_adopted_is_refused_in_words_that_are_true(vigil: Instance, server: Server) -> None:
+    server.add("a", "sleep 1000")
+    own = vigil.run("own", "sleep", "1000")
+    refused = vigil.run_cli("adopt", "agent", "--socket", vigil.home.server_path(own["launch"]))
+    assert (refused.returncode, "a server of Vigil's own" in refused.stderr) == (4, True), refused.stderr
+
+    pid = int(server.tmux("display-message", "-p", "#{pid}"))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        for words in (["a"], ["--list"]):
+            silent = vigil.run_cli("adopt", *words, "--socket", server.socket)
+            assert (silent.returncode, "gave no answer" in silent.stderr) == (1, True), silent.stderr
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+    kill(vigil.json("adopt", "a", "--socket", server.socket)["pid"], signal.SIGKILL)
+    vigil.wait_state("a", "failed")
+    server.add("a", "sleep 1000")
+    taken = vigil.run_cli("adopt", "a", "--socket", server.socket)
+    assert (taken.returncode, "vigil rm a removes it, --name" in taken.stderr) == (1, True), taken.stderr
+    vigil.ok("adopt", "a", "--name", "b", "--socket", server.socket)
+    assert "start" not in vigil.ok("archive", "b"), "it is never launched"

@@ -25,4 +25,4 @@ def archive(name: str, reason: str | None, output: str) -> None:
     if output == "json":
         print(json.dumps(session))
     else:
-        print(f"{session['name']} is archived: vigil ls --all shows it, vigil start {name} brings it back")
+        print(f"{session['name']} is {session['why']}; vigil ls --all shows it")

@@ -107,7 +107,9 @@ def _asleep(book: Book, session: Session) -> str:
 def archive(book: Book, session: Session, now: float) -> None:
     """Put a session away that is over: its record is kept, and it is listed only where all are."""
     actor = session.intent.actor if session.intent is not None else "operator"
-    words = f"archived by {actor}; vigil start {session.name} brings it back, vigil rm {session.name} removes it"
+    adopted = session.launch is not None and session.launch.host is not None
+    back = "" if adopted else f"vigil start {session.name} brings it back, "  # what was adopted is never launched
+    words = f"archived by {actor}; {back}vigil rm {session.name} removes it"
     archived_at = now if session.archived_at is None else session.archived_at
     book.become(session, now, State.STOPPED, words, hold=None, after=None, archived_at=archived_at)
 

@@ -25,6 +25,7 @@ from vigil.keeper import kernel
 from vigil.keeper.records import record_json
 from vigil.observe.descendants import find_named
 from vigil.observe.process import read_process
+from vigil.observe.strays import read_listener
 from vigil.redact import redact_command
 from vigil.runtimes import Tmux
 from vigil.runtimes.contract import declared_of
@@ -97,20 +98,34 @@ class Adopting:
         self._boot = kernel.read_boot()
 
     async def candidates(self, sockets: Iterable[str]) -> list[Candidate]:
-        """Return the sessions on other servers; one that does not answer has none to show."""
-        found: list[Candidate] = []
-        for path in dict.fromkeys(map(os.path.realpath, sockets)):
-            if os.path.dirname(path) != os.path.realpath(self._home.run):
-                found += await self._read(path)
-        return sorted(found, key=lambda candidate: (candidate.socket, candidate.name))
+        """Return the sessions on other servers; VigilError if there are none and one gave no answer: it may have some."""
+        found, silent = await self._look(sockets)
+        if silent and not found:
+            raise VigilError(_no_answer(silent))
+        return found
 
-    async def _read(self, path: str) -> list[Candidate]:
+    async def _look(self, sockets: Iterable[str]) -> tuple[list[Candidate], list[str]]:
+        """Return the sessions on other servers, and the servers that gave no answer."""
+        found: list[Candidate] = []
+        silent: list[str] = []
+        for path in dict.fromkeys(map(os.path.realpath, sockets)):
+            if not self._is_own(path):
+                read = await self._read(path)
+                found += read or []
+                silent += [path] if read is None else []
+        return sorted(found, key=lambda candidate: (candidate.socket, candidate.name)), silent
+
+    def _is_own(self, path: str) -> bool:
+        return os.path.dirname(path) == os.path.realpath(self._home.run)
+
+    async def _read(self, path: str) -> list[Candidate] | None:
+        """Return the sessions of a server; None if somebody listens there and gave no whole answer."""
         call = self._tmux.commands_at(path)
         tags = ["list-sessions", "-F", "tag #{session_id} #{" + TAG + "}"]
         said = await call("list-panes", "-a", "-F", f"pane {PANE}", ";", *tags, ";", "display-message", "-p", END)
         lines = (said or b"").decode("utf-8", "replace").splitlines()
         if not lines or lines[-1] != END:
-            return []
+            return None if read_listener(path, self._boot) is not None else []
         marks = dict(line.split(" ", 2)[1:3] for line in lines if line.startswith("tag ") and line.count(" ") >= 2)
         rows = [found for line in lines if (found := ROW.fullmatch(line))]
         by_session: dict[str, list[re.Match[str]]] = {}
@@ -165,12 +180,18 @@ class Adopting:
 
     async def adopt(self, target: str, sockets: Iterable[str], name: str | None, actor: str) -> Session:
         """Take over the session of exactly this name; everything that can be wrong is found before anything is done."""
-        found = self._choose(target, await self.candidates(sockets))
+        sockets = list(sockets)
+        if sockets and all(self._is_own(os.path.realpath(path)) for path in sockets):
+            raise Refused(f"{sockets[0]} is a server of Vigil's own: what runs there is watched already (vigil ls)")
+        found = self._choose(target, *await self._look(sockets))
         wanted = name or found.name
         if (problem := why_not_a_name(wanted)) is not None:
             way_out = "" if name else "; give it one: vigil adopt --name NAME"
             raise UsageError(f"{problem}{way_out}")
         self._refuse_watched(found)
+        if (known := self._supervisor.machine.find(wanted)) is not None:
+            way_out = f"vigil rm {wanted} removes it, --name NAME calls this one something else"
+            raise VigilError(f"{wanted} exists already and is {known.state}; {way_out}")
         with self._operations.claim(wanted):
             session = self._make(found, wanted)
             assert session.launch is not None
@@ -190,10 +211,12 @@ class Adopting:
         self._supervisor.carrier.adopted.follow(session)
         return session
 
-    def _choose(self, target: str, found: list[Candidate]) -> Candidate:
+    def _choose(self, target: str, found: list[Candidate], silent: list[str]) -> Candidate:
         named = [one for one in found if one.name == target]
         if not named and target.startswith("="):  # as tmux itself would have an exact name
             named = [one for one in found if one.name == target[1:]]
+        if not named and silent:
+            raise VigilError(f"{target} was not found: {_no_answer(silent)}")
         if not named:
             there = ", ".join(one.name for one in found[:10]) or "none"
             raise NoSuchSession(f"no tmux session is called exactly {target}; there are: {there} (vigil adopt --list)")
@@ -258,6 +281,12 @@ class Adopting:
         assert session.launch is not None
         (self._home.launch(session.launch.id) / "born.json").unlink(missing_ok=True)  # it is not to be found again
         await self._operations.give_back(session, actor, reason)
+
+
+def _no_answer(silent: list[str]) -> str:
+    """Say which servers may hold what was asked for."""
+    servers = "the tmux server at" if len(silent) == 1 else "the tmux servers at"
+    return f"{servers} {', '.join(silent)} gave no answer"
 
 
 def _read_agent(kind: str, process: ProcessId) -> Agent:

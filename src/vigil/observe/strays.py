@@ -59,13 +59,14 @@ def read_servers(run: Path, known: Collection[str], boot: str) -> dict[str, Proc
     for name in sorted(os.listdir(run)):
         launch_id = name.removesuffix(SUFFIX)
         if name.endswith(SUFFIX) and launch_id not in known:
-            server = _read_listener(str(run / name), boot)
+            server = read_listener(str(run / name), boot)
             if server is not None:
                 found[launch_id] = server
     return found
 
 
-def _read_listener(path: str, boot: str) -> ProcessId | None:
+def read_listener(path: str, boot: str) -> ProcessId | None:
+    """Return who listens on a socket; None if nobody does, or it cannot be told."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:
             sock.connect(path)
