@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 from pathlib import Path
 
 from tests.live.instance import Instance, alive
@@ -55,6 +56,19 @@ def test_rm_takes_all_that_is_the_sessions_own_and_its_namesake_is_born_clean(vi
     assert (newborn["launches"], newborn["last_death"], newborn["id"] != first["id"]) == (1, None, True)
     vigil.client.ask("hibernate", "claude-reborn")
     assert vigil.json("wake", "claude-reborn")["mode"] == "fresh"
+
+
+def test_two_who_remove_a_session_at_once_are_told_the_same(vigil: Instance) -> None:
+    vigil.run("a", "sh", "-c", "trap '' TERM HUP; while :; do sleep 0.1; done")  # its end takes both of them in
+    answers: list[object] = []
+    threads = [threading.Thread(target=lambda: answers.append(vigil.client.rm("a"))) for _ in range(2)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    assert len(answers) == 2 and answers[0] == answers[1], answers
 
 
 HYDRA = """

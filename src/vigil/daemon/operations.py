@@ -206,7 +206,7 @@ class Operations:
         purged = self._supervisor.carrier.purging.purged
         for _ in range(PURGE_STEPS):
             if session_id in purged:
-                return purged.pop(session_id)
+                return purged[session_id]
             await asyncio.sleep(0.01)
         return [], ["its files: to remove them takes long; vigil doctor says what is left"]
 

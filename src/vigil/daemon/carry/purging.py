@@ -14,6 +14,7 @@ from vigil.home import Home
 from vigil.observe.spool import forget_hooks
 
 PARKING = frozenset({"hibernate", REAP})
+REMEMBERED = 1000  # removed sessions; whoever asked reads it within a minute
 
 
 class Purging:
@@ -32,7 +33,7 @@ class Purging:
         self._environments = environments
         self._purge_bundles = purge_bundles
         self._purge_messages = purge_messages
-        # What went with whom, and what could not be removed, until whoever asked for it knows.
+        # What went with whom, and what could not be removed; not taken away by who reads it: two may have asked.
         self.purged: dict[str, tuple[list[str], list[str]]] = {}
 
     async def purge(self, effect: Purge) -> None:
@@ -54,6 +55,8 @@ class Purging:
         except OSError as error:
             left.append(f"{error.filename or 'files'} ({error.strerror})")
         self.purged[session.id] = gone, [f"{one}, which could not be removed" for one in left]
+        while len(self.purged) > REMEMBERED:
+            del self.purged[next(iter(self.purged))]
 
 
 def _was_parked(session: Session) -> bool:
