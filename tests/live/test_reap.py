@@ -95,7 +95,7 @@ def make_orphans(vigil: Instance, *names: str) -> list[Json]:
 def reaped(vigil: Instance) -> dict[str, str]:
     """Return the class of each that was reaped, as the event log has it."""
     found = [event for event in vigil.client.events() if event["kind"] in ("session.reaped", "orphan.reaped")]
-    return {event["session"] or event["data"]["session"]: event["data"]["class"] for event in found}
+    return {event["session"]: event["data"]["class"] for event in found}
 
 
 def attach(vigil: Instance, terminals: list[Terminal], launch: str) -> None:

@@ -303,6 +303,7 @@ def test_whoever_waits_is_told_what_became_of_a_message_and_removing_a_session_t
     vigil = scene.vigil
     scene.run()
     scene.say("hello")
+    wait_for(lambda: [one["outcome"] for one in scene.events("session.sent")] == ["submitted"], 10, "it to be in its log")
     vigil.ok("hibernate", NAME)
     told = vigil.run_cli("send", NAME, "wake up", "--wait", "30")
     assert (told.returncode, told.stdout.startswith("submitted")) == (0, True), told.stdout + told.stderr

@@ -397,10 +397,13 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something about the host or about Vigil itself belongs into the event log."""
+    """Something that changes nothing belongs into the event log: of the host, of Vigil itself, or of a session."""
 
     kind: str
     data: tuple[tuple[str, str | int | float | None], ...] = ()
+    session_id: str | None = None
+    session: str | None = None
+    launch_id: str | None = None
 
 
 Event = (

@@ -123,5 +123,6 @@ def closed(book: Book, event: Closed, now: float) -> None:
 
 
 def noted(book: Book, event: Noted, now: float) -> None:
-    """Log what is of no session."""
-    book.change.log.append(LogEntry(now, event.kind, data=dict(event.data)))
+    """Log what changes nothing."""
+    whose = (event.session_id, event.session, event.launch_id)
+    book.change.log.append(LogEntry(now, event.kind, *whose, dict(event.data)))

@@ -56,7 +56,7 @@ class Sending:
             sent = await self.type(session_id, prompt, wait_s)
         session = self._supervisor.shown.get(session_id)
         words = {"session": session.name if session else session_id, "characters": len(prompt), "actor": actor}
-        self._supervisor.note("session.sent", words | {"outcome": sent.outcome, "why": sent.why})
+        self._supervisor.note("session.sent", words | {"outcome": sent.outcome, "why": sent.why}, session)
         return sent
 
     def lock(self, session_id: str) -> asyncio.Lock:

@@ -112,10 +112,11 @@ class Supervisor:
         self._queue.append((event, None))
         self._arrived.set()
 
-    def note(self, kind: str, data: dict[str, Any]) -> None:
-        """Queue a line for the event log."""
+    def note(self, kind: str, data: dict[str, Any], session: Session | None = None) -> None:
+        """Queue a line for the event log, of a session or of none."""
         log.warning(kind, **data)
-        self.feed(Noted(kind, tuple(data.items())))
+        whose = (None, None) if session is None else (session.id, session.name)
+        self.feed(Noted(kind, tuple(data.items()), *whose))
 
     async def done(self, event: Event) -> None:
         """Queue an event and return when what it changed is durable; VigilError if it never became so, or not in time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from vigil.core.effects import EndStray
 from vigil.core.events import Event, Noted
@@ -39,15 +39,18 @@ class Strays:
         if stray.server is not None and glimpse is not None and glimpse.guard is not None:
             done, why = await self._tmux.reap(launch_of(stray), glimpse.guard)
             if done != KILLED:
-                self._feed(Noted("orphan.spared", tuple((told | {"why": why, "outcome": done}).items())))
+                self._note("orphan.spared", stray, told | {"why": why, "outcome": done})
                 return f"{done}: {why}"
         processes = [*stray.processes, *([stray.server] if stray.server is not None else [])]
         left = await end_processes(dict.fromkeys(processes), grace_s)
         if stray.socket and not left:
             remove_socket(stray.socket)
         told |= {"class": "orphan", "ended": len(processes) - len(left), "left": len(left)}
-        self._feed(Noted("orphan.reaped", tuple(told.items())))
+        self._note("orphan.reaped", stray, told)
         return f"failed: {len(left)} processes live on after KILL" if left else "ended"
+
+    def _note(self, kind: str, stray: Stray, told: Mapping[str, str | int | float | None]) -> None:
+        self._feed(Noted(kind, tuple(told.items()), session=stray.name or None, launch_id=stray.launch_id))
 
 
 def launch_of(stray: Stray) -> Launch:
