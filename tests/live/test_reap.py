@@ -243,6 +243,21 @@ def hook(vigil: Instance, name: str, payload: Json) -> None:
     path.rename(vigil.home.spool / "new" / path.name)
 
 
+def test_what_a_headless_agent_printed_while_no_daemon_ran_is_work(fast: Instance, scripts: Path) -> None:
+    configure(fast, OFF, 'idle_ttl = "1h"\ngrace = "5s"\n')
+    waits = f"until test -e {scripts}/go; do sleep 0.05; done; echo done; exec sleep 1000"
+    session = fast.run("a", "sh", "-c", waits, runtime="headless")
+    fast.kill_daemon()
+    (scripts / "go").touch()
+    printed = fast.home.launch(session["launch"]) / "stdout.jsonl"
+    wait_for(lambda: printed.stat().st_size > 0, 10, "it to print")
+
+    start_after(fast, 0.5)
+
+    last = reap(fast, dry_run=True)["a"]["evidence"][0]
+    assert last.startswith("last work: output, 30 min ago"), last
+
+
 def test_processors_that_work_are_work_for_an_agent_that_says_nothing(fast: Instance) -> None:
     fast.run("a", "sh", "-c", "while :; do :; done")
     wait_for(lambda: "cores" in reap(fast, dry_run=True)["a"]["evidence"][0], 20, "its processor time to be seen")

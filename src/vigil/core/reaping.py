@@ -18,7 +18,7 @@ from vigil.core.events import Adopted, Asked, Recovered, Sighted, Spared
 from vigil.core.incident import IncidentKind
 from vigil.core.intents import REAP, intend
 from vigil.core.launching import leaves_its_pane
-from vigil.core.model import ALIVE, After, Axis, Cause, ProcessId, Session, State
+from vigil.core.model import ALIVE, After, Axis, Cause, ProcessId, RuntimeKind, Session, State
 from vigil.core.reap import Action, Class, Glimpse, Policy, Sighting, Stray, Verdict, classify, last_work, recent_s, span
 from vigil.core.roles import Role
 
@@ -102,7 +102,8 @@ def worked_of(session: Session, glimpse: Glimpse | None) -> dict[str, float]:
         if launch.host is not None:
             worked["wake"] = launch.created_at
     if glimpse is not None and glimpse.printed_at is not None and not (glimpse.spins and says_idle(session)):
-        worked["screen"] = max(glimpse.printed_at, worked.get("screen", 0.0))
+        kind = "output" if session.spec.runtime is RuntimeKind.HEADLESS else "screen"
+        worked[kind] = max(glimpse.printed_at, worked.get(kind, 0.0))
     return worked
 
 

@@ -196,10 +196,7 @@ class Reaper:
         glimpse = await self._read_folder(session, glimpse)
         runtime = self._runtimes[session.spec.runtime]
         if session.spec.runtime is RuntimeKind.HEADLESS:
-            printed = runtime.read_printed(launch)
-            unreadable = "" if printed is not None else "what it prints cannot be read"
-            guard = Guard("", int(time.time()) - 1, printed=printed)
-            return replace(glimpse, unreadable=glimpse.unreadable or unreadable, guard=guard)
+            return self._with_printed(glimpse, runtime.read_printed(launch))
         if self._screens.spins(launch.id):
             await self._screens.refresh(launch)
         spins = self._screens.spins(launch.id)
@@ -210,11 +207,21 @@ class Reaper:
             return replace(glimpse, clients=None, unreadable=glimpse.unreadable or words)
         return self._with_use(replace(glimpse, spins=spins), use, read_at, spins and says_idle(session))
 
+    def _with_printed(self, glimpse: Glimpse, printed: tuple[int, float] | None) -> Glimpse:
+        """Add what a headless agent printed, and when: also while no daemon was there to see it."""
+        if printed is None:
+            return replace(glimpse, unreadable=glimpse.unreadable or "what it prints cannot be read")
+        guard = Guard("", int(time.time()) - 1, printed=printed[0])
+        return replace(glimpse, printed_at=self._moment(printed[1]), guard=guard)
+
+    def _moment(self, wall: float) -> float:
+        """Return by our own clock what was read by the wall's."""
+        return self._clock.now() - max(0.0, time.time() - wall)
+
     def _with_use(self, glimpse: Glimpse, use: Use, read_at: float, spins: bool) -> Glimpse:
         """Add what a server said of how a session is used; Vigil attaches no client of its own, so each is a person's."""
-        printed_at = self._clock.now() - max(0.0, time.time() - use.printed)
         guard = Guard(use.target, int(read_at) - 1, use.attached, history=use.history if spins else None)
-        return replace(glimpse, clients=len(use.clients), printed_at=printed_at, guard=guard)
+        return replace(glimpse, clients=len(use.clients), printed_at=self._moment(use.printed), guard=guard)
 
     async def _read_folder(self, session: Session, glimpse: Glimpse) -> Glimpse:
         """Read whether a session's working folder is there; a file system that hangs leaves it unknown."""

@@ -79,8 +79,8 @@ class Runtime(Protocol):
     async def read_use(self, launch: Launch) -> Use | None:
         """Read who is attached, and when anything was printed last; None where there is no server, or it cannot be told."""
 
-    def read_printed(self, launch: Launch) -> int | None:
-        """Read how many bytes were printed so far; None where a server knows that better."""
+    def read_printed(self, launch: Launch) -> tuple[int, float] | None:
+        """Read how many bytes were printed so far, and when the last, by the wall; None where a server knows that better."""
 
     async def reap(self, launch: Launch, guard: Guard) -> tuple[str, str]:
         """Compare once more, and kill if all is as it was: `killed`, `spared` or `unknown`, and why."""

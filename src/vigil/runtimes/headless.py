@@ -103,20 +103,21 @@ class Headless:
         """There is no server."""
         return None
 
-    def read_printed(self, launch: Launch) -> int | None:
-        """Read how long the files are that the agent prints into."""
+    def read_printed(self, launch: Launch) -> tuple[int, float] | None:
+        """Read how long the files are that the agent prints into, and when one grew last: nobody else writes there."""
         folder = self._home.launch(launch.id)
         try:
-            return sum((folder / name).stat().st_size for name in PRINTED)
+            found = [(folder / name).stat() for name in PRINTED]
         except OSError:
             return None
+        return sum(one.st_size for one in found), max(one.st_mtime for one in found)
 
     async def reap(self, launch: Launch, guard: Guard) -> tuple[str, str]:
         """Nobody can attach; what it printed meanwhile spares it. Whoever asks ends it then."""
         printed = self.read_printed(launch)
         if printed is None or guard.printed is None:
             return "unknown", "what it printed cannot be read"
-        return (KILLED, "") if printed == guard.printed else (SPARED, "it printed in the moment of the kill")
+        return (KILLED, "") if printed[0] == guard.printed else (SPARED, "it printed in the moment of the kill")
 
     def attach_argv(self, launch: Launch) -> list[str] | None:  # noqa: ARG002
         """There is no terminal."""

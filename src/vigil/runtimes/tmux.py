@@ -214,7 +214,7 @@ class Tmux:
         pane = launch.pane or await self._first_pane(launch)
         return None if pane is None else await guarding.read_use(call, pane, launch.host is None)
 
-    def read_printed(self, launch: Launch) -> int | None:  # noqa: ARG002
+    def read_printed(self, launch: Launch) -> tuple[int, float] | None:  # noqa: ARG002
         """Its server says when it printed."""
         return None
 
