@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.instance import Instance
+from vigil.errors import UsageError
 
 BAD_NAMES = ["x.y", "x:y", "../x", "=x", "-d", "", "x" * 65, "x\n", "a\nb", "X", "ü", "a b", "_a", "$7", "%1", "a/b"]
 
@@ -23,6 +24,41 @@ def test_a_bad_name_is_refused_and_nothing_is_created(shared: Instance, name: st
     assert done.stderr.count("\n") == 1
     assert shared.client.sessions(everything=True) == []
     assert list(shared.home.launches.iterdir()) == list(shared.home.environments.iterdir()) == []
+
+
+def test_who_asks_for_a_bad_name_is_given_no_other(shared: Instance) -> None:
+    launch = shared.run("x", "sleep", "1000")["launch"]
+
+    for name in ("", "x\n", "\n", "x\n\n"):
+        for ask in (shared.client.session, shared.client.why, shared.client.events, shared.client.deaths, shared.client.rm):
+            with pytest.raises(UsageError):
+                ask(name)
+        with pytest.raises(UsageError):
+            shared.client.ask("stop", name)
+    done = shared.run_cli("rm", "x\n")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("vigil: 'x\\n' is not a name: ")
+    assert shared.get("x")["launch"] == launch
+    shared.ok("rm", "x")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["top"], "No such command 'top'; see: vigil --help"),
+        (["service", "install"], "No such command 'service'; see: vigil --help"),
+        (["get"], "Missing argument 'NAME'; see: vigil get --help"),
+        (["daemon", "dance"], "No such command 'dance'; see: vigil daemon --help"),
+        (["ls", "-o", "xml"], "'xml' is not one of 'table', 'wide', 'json'; see: vigil ls --help"),
+    ],
+)
+def test_wrong_usage_says_where_the_right_one_stands(shared: Instance, words: list[str], expected: str) -> None:
+    done = shared.run_cli(*words)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.rstrip("\n").endswith(expected)
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_name_of_64_characters_is_fine(shared: Instance) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from vigil.api import paths  # noqa: F401  the routes' `whole`
 from vigil.api.peers import find_agent
 from vigil.daemon.daemon import Daemon
 from vigil.errors import Refused

@@ -54,19 +54,21 @@ async def stream(
 async def deaths(daemon: TheDaemon, session: str | None = None, limit: Limit = 1000) -> Response:
     """Death records, newest first; of a session that was removed by its name."""
     found = await asyncio.to_thread(_deaths_of, daemon, session, limit)
-    if not found and session:
+    if not found and session is not None:
         daemon.operations.find(session)  # says so if there is no such session
     return Response(json.dumps([death_view(death) for death in found]), media_type="application/json")
 
 
 def _deaths_of(daemon: Daemon, name: str | None, limit: int) -> list[Death]:
-    known = daemon.machine.find(name) if name else None
-    if known is not None or not name:
-        return daemon.store.read_deaths(known.id if known else None, limit)
+    if name is None:
+        return daemon.store.read_deaths(None, limit)
+    known = daemon.machine.find(name)
+    if known is not None:
+        return daemon.store.read_deaths(known.id, limit)
     return daemon.store.read_deaths_of_removed(name, limit)
 
 
-@router.get("/v1/deaths/{which:path}")
+@router.get("/v1/deaths/{which:whole}")
 async def death(daemon: TheDaemon, which: str) -> dict[str, Any]:
     """One death record, or a session's last one, with its evidence, what its bundle holds, and what followed."""
     found = await asyncio.to_thread(daemon.store.read_death, which)
@@ -115,4 +117,4 @@ async def _sse(daemon: Daemon, after: int, session_id: str | None) -> AsyncItera
 
 
 def _id_of(daemon: Daemon, name: str | None) -> str | None:
-    return daemon.operations.find(name).id if name else None
+    return daemon.operations.find(name).id if name is not None else None

@@ -29,7 +29,7 @@ async def incidents(daemon: TheDaemon, all: bool = False) -> list[dict[str, Any]
     return [incident_view(incident) for incident in found]
 
 
-@router.get("/v1/incidents/{incident_id:path}")
+@router.get("/v1/incidents/{incident_id:whole}")
 async def incident(daemon: TheDaemon, incident_id: str) -> dict[str, Any]:
     """One incident: its evidence, and all that was done about it, in order."""
     found = await _find(daemon, incident_id)
@@ -37,7 +37,7 @@ async def incident(daemon: TheDaemon, incident_id: str) -> dict[str, Any]:
     return incident_detail(found, events)
 
 
-@router.post("/v1/incidents/{incident_id:path}:ack")
+@router.post("/v1/incidents/{incident_id:whole}:ack")
 async def ack(daemon: TheDaemon, incident_id: str, request: Request) -> dict[str, Any]:
     """A person knows of it: nobody is told again before it is over."""
     actor = may_change(daemon, request, None)

@@ -36,7 +36,7 @@ def _shown(found: Outcome) -> dict[str, Any]:
     }
 
 
-@router.post("/v1/sessions/{name:path}:archive")
+@router.post("/v1/sessions/{name:whole}:archive")
 async def archive(daemon: TheDaemon, name: str, request: Request, reason: str = "") -> dict[str, Any]:
     """End a session and keep only its record."""
     session = await daemon.operations.ask("archive", name, may_change(daemon, request, name), reason)
@@ -70,7 +70,7 @@ async def adopt(daemon: TheDaemon, wanted: AdoptRequest, request: Request) -> di
     return session_detail(await daemon.adopting.adopt(wanted.target, wanted.sockets, wanted.name, actor))
 
 
-@router.post("/v1/sessions/{name:path}:release")
+@router.post("/v1/sessions/{name:whole}:release")
 async def release(daemon: TheDaemon, name: str, request: Request, reason: str = "") -> dict[str, Any]:
     """Give a session back that was adopted; all of it goes on."""
     session = await daemon.adopting.release(name, may_change(daemon, request, name), reason)

@@ -86,14 +86,14 @@ def _policy_of(wanted: RunRequest, default: RestartPolicy) -> RestartPolicy:
     return replace(default, **{name: value for name, value in given.items() if value is not None})
 
 
-@router.get("/v1/sessions/{name:path}:why")
+@router.get("/v1/sessions/{name:whole}:why")
 async def why(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """Why a session is as it is."""
     session = await daemon.judged(daemon.operations.find(name))
     return why_view(name, explain(session, daemon.machine.checked_at(session.id)), daemon.clock.now())
 
 
-@router.get("/v1/sessions/{name:path}:diag")
+@router.get("/v1/sessions/{name:whole}:diag")
 async def diag(daemon: TheDaemon, name: str, window_s: Annotated[float, Query(ge=0.1, le=10.0)] = 0.5) -> dict[str, Any]:
     """What the processes of a session do right now, from two looks at them."""
     session = daemon.operations.find(name)
@@ -106,7 +106,7 @@ async def diag(daemon: TheDaemon, name: str, window_s: Annotated[float, Query(ge
     return diag_view(session, found, daemon.clock.at, redactor.text)
 
 
-@router.get("/v1/sessions/{name:path}:attach")
+@router.get("/v1/sessions/{name:whole}:attach")
 async def attach(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
     """The command that shows a person the terminal."""
     may_change(daemon, request, name)
@@ -122,7 +122,7 @@ async def attach(daemon: TheDaemon, name: str, request: Request) -> dict[str, An
     return {"argv": argv}
 
 
-@router.get("/v1/sessions/{name:path}:logs")
+@router.get("/v1/sessions/{name:whole}:logs")
 async def logs(
     daemon: TheDaemon,
     name: str,
@@ -142,7 +142,7 @@ async def logs(
     return Response(_shown(found, raw), media_type="application/octet-stream")
 
 
-@router.get("/v1/sessions/{name:path}")
+@router.get("/v1/sessions/{name:whole}")
 async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """All there is about one session."""
     await daemon.look(daemon.operations.find(name))
@@ -195,7 +195,7 @@ async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:
     return [{"pid": process.pid, "name": stat.name} for process in found if (stat := kernel.read_stat(process.pid)) is not None]
 
 
-@router.post("/v1/sessions/{name:path}:heartbeat")
+@router.post("/v1/sessions/{name:whole}:heartbeat")
 async def heartbeat(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
     """Take a sign of life of a session; it says nothing of what the agent is doing."""
     may_change(daemon, request, name)
@@ -217,7 +217,7 @@ class SendRequest(BaseModel):
     wait_s: Annotated[float, Field(ge=0, le=600)] | None = None  # for a composer; of what sleeps, for what became of it
 
 
-@router.post("/v1/sessions/{name:path}:send")
+@router.post("/v1/sessions/{name:whole}:send")
 async def send(daemon: TheDaemon, name: str, wanted: SendRequest, request: Request) -> dict[str, Any]:
     """Type a prompt into a session's terminal, once, and say what became of it; for what sleeps it is queued."""
     actor = may_change(daemon, request, name)
@@ -225,7 +225,7 @@ async def send(daemon: TheDaemon, name: str, wanted: SendRequest, request: Reque
     return {"name": name, "outcome": sent.outcome, "why": sent.why}
 
 
-@router.post("/v1/sessions/{name:path}:wake")
+@router.post("/v1/sessions/{name:whole}:wake")
 async def wake(
     daemon: TheDaemon, name: str, request: Request, mode: Literal["fresh", "resume"] | None = None
 ) -> dict[str, Any]:
@@ -235,7 +235,7 @@ async def wake(
     return {"name": name, "mode": found.mode.value, "cause": found.cause, "why": found.why, "until": rfc3339(found.until)}
 
 
-@router.post("/v1/sessions/{name:path}:{verb}")
+@router.post("/v1/sessions/{name:whole}:{verb}")
 async def ask(daemon: TheDaemon, name: str, verb: Verb, request: Request, reason: str = "") -> dict[str, Any]:
     """Stop, start, restart, reset or hibernate a session, and wait until that is done."""
     session = await daemon.operations.ask(verb, name, may_change(daemon, request, name), reason)
@@ -244,7 +244,7 @@ async def ask(daemon: TheDaemon, name: str, verb: Verb, request: Request, reason
     return session_detail(session)
 
 
-@router.delete("/v1/sessions/{name:path}")
+@router.delete("/v1/sessions/{name:whole}")
 async def rm(daemon: TheDaemon, name: str, request: Request, reason: str = "") -> dict[str, Any]:
     """End a session and purge its identity."""
     actor = may_change(daemon, request, name)

@@ -46,7 +46,7 @@ async def apply(daemon: TheDaemon, wanted: ManifestRequest, request: Request) ->
     return plan_view(declared.manifest.workspace, done)
 
 
-@router.post("/v1/roles/{name:path}:scale")
+@router.post("/v1/roles/{name:whole}:scale")
 async def scale(daemon: TheDaemon, name: str, replicas: int, request: Request) -> dict[str, Any]:
     """Change how many replicas a role has."""
     actor = may_change(daemon, request, None)
@@ -67,7 +67,7 @@ async def roles(daemon: TheDaemon) -> list[dict[str, Any]]:
     return [role_view(role) for role in daemon.teams.roles()]
 
 
-@router.post("/v1/teams/{team:path}:shift")
+@router.post("/v1/teams/{team:whole}:shift")
 async def shift(
     daemon: TheDaemon, team: str, request: Request, role: str | None = None, timeout: str = "10m"
 ) -> dict[str, Any]:
@@ -76,7 +76,7 @@ async def shift(
     return {"team": team, "roles": await daemon.teams.shift(team, role, timeout, actor)}
 
 
-@router.post("/v1/teams/{team:path}:abort")
+@router.post("/v1/teams/{team:whole}:abort")
 async def abort(daemon: TheDaemon, team: str, request: Request, role: str | None = None) -> dict[str, Any]:
     """End the shift of a team, or of one of its roles, where it is."""
     actor = may_change(daemon, request, None)

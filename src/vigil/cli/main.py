@@ -96,7 +96,7 @@ def main() -> None:
         print(error.ctx.get_help() if error.ctx else "")
         code = UsageError.exit_code
     except click.ClickException as error:
-        code = fail(error.format_message().rstrip("."), UsageError.exit_code)
+        code = fail(words_of(error), UsageError.exit_code)
     except click.Abort:
         code = 130
     except VigilError as error:
@@ -110,6 +110,13 @@ def main() -> None:
         code = 130
     sys.stdout.flush() if code != 130 else None
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def words_of(error: click.ClickException) -> str:
+    """Return what click found wrong, and where to read how it is right."""
+    words = error.format_message().rstrip(".")
+    asked = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{words}; see: {asked.command_path} --help" if asked else words
 
 
 def fail(words: str, code: int) -> int:
