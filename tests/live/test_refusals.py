@@ -88,10 +88,24 @@ def test_what_cannot_be_launched_is_refused(shared: Instance, words: list[str], 
     assert list(shared.home.launches.iterdir()) == list(shared.home.environments.iterdir()) == []
 
 
+@pytest.mark.parametrize("runtime", ["tmux", "headless"])
+def test_a_script_whose_interpreter_is_missing_is_refused_with_its_name(shared: Instance, tmp_path: Path, runtime: str) -> None:
+    script = tmp_path / "agent"
+    script.write_text("#!/no/such/python -u\n")
+    script.chmod(0o755)
+
+    done = shared.run_cli("run", "--name", "x", "--runtime", runtime, "--", str(script))
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"vigil: {script} is a script for /no/such/python, which does not exist\n"
+    assert shared.client.sessions(everything=True) == []
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
         (["run"], 2),
+        (["run", "--cwd", "", "--", "sleep", "1"], 2),
         (["run", "--name", "x", "--agent", "nobody", "--", "sleep", "1"], 2),
         (["run", "--runtime", "zellij", "--", "sleep", "1"], 2),
         (["run", "--runtime", "nonsense", "--", "sleep", "1"], 2),

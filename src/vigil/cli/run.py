@@ -52,6 +52,8 @@ def run(
         raise UsageError(f"--runtime {runtime} is not there yet; use tmux or headless")
     if runtime not in ("tmux", "headless"):
         raise UsageError(f"{runtime!r} is no runtime; use tmux or headless")
+    if not cwd:
+        raise UsageError("--cwd is empty: it names the folder the agent works in")
     wanted = {
         "name": name,
         "agent": agent,

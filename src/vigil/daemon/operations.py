@@ -32,6 +32,7 @@ from vigil.runtimes import Runtime
 LAUNCH_S = 30.0
 END_S = 4 * GRACE_S
 PURGE_STEPS = 3000  # of 10 ms: a keeper that hangs is waited for, for each launch
+FIRST_LINE_BYTES = 256  # of a script: what the kernel reads of it
 OURS = ("TMUX", "VIGIL_")
 UNWANTED = (*OURS, "CLAUDE_CODE_")  # of a multiplexer, of us, of another agent around this one
 UNWANTED_NAMES = frozenset({"CLAUDECODE"})
@@ -325,9 +326,25 @@ def _why_not_a_program(command: tuple[str, ...], cwd: str, env: Mapping[str, str
             yield VigilError(f"{shown} does not exist")
         elif os.path.isdir(path) or not os.access(path, os.X_OK):
             yield VigilError(f"{shown} is not executable")
-    elif shutil.which(program, path=env.get("PATH", os.defpath)) is None:
+        elif missing := missing_interpreter(path):
+            yield VigilError(f"{shown} is a script for {missing}, which does not exist")
+    elif (path := shutil.which(program, path=env.get("PATH", os.defpath)) or "") == "":
         found = shutil.which(program, mode=os.F_OK, path=env.get("PATH", os.defpath))
         yield VigilError(f"{found} is not executable" if found else f"{shown} was not found in PATH")
+    elif missing := missing_interpreter(os.path.join(cwd, path)):
+        yield VigilError(f"{shown} is a script for {missing}, which does not exist")
+
+
+def missing_interpreter(script: str) -> str:
+    """Return what a script's first line names if there is no such file: the kernel would say that the script is not there."""
+    try:
+        with open(script, "rb") as file:
+            line = file.read(FIRST_LINE_BYTES).partition(b"\n")[0]
+    except OSError:
+        return ""  # who may execute a file need not be able to read it
+    words = line.removeprefix(b"#!").split() if line.startswith(b"#!") else []
+    # A relative one is looked for where the agent works, which is the kernel's to say.
+    return os.fsdecode(words[0]) if words and words[0].startswith(b"/") and not os.path.exists(words[0]) else ""
 
 
 def is_unwanted(name: str) -> bool:
