@@ -102,6 +102,20 @@ def test_events_are_streamed_and_resume_from_the_last_one_seen(shared: Instance)
     assert rest[-1]["data"]["exit_code"] == 3
 
 
+def test_who_saw_events_of_a_log_that_is_lost_is_told_what_happens_now(shared: Instance) -> None:
+    shared.start()
+    connection = UnixConnection(str(shared.home.api_socket))
+    connection.request("GET", "/v1/events/stream", headers={"Last-Event-ID": "1000000000"})
+    stream = connection.getresponse()
+    assert stream.readline() == b": vigil\n"
+
+    shared.run("after-the-loss", "sleep", "1000")
+    told = _read_until(stream, lambda event: event["kind"] == "session.launched")
+    connection.close()
+
+    assert told[-1]["session"] == "after-the-loss"
+
+
 def test_the_event_log_survives_the_daemon_and_its_numbers_go_on(vigil: Instance) -> None:
     vigil.run("a", "sleep", "1000")
     before = vigil.client.events()
@@ -161,13 +175,14 @@ def test_an_agent_may_read_but_not_change_another_session(shared: Instance) -> N
 
 def test_an_agent_that_left_its_session_is_still_an_agent(shared: Instance) -> None:
     shared.run("victim2", "sleep", "1000")
-    out = shared.path / "orphan-code"
+    out = shared.path / "orphan-words"
     vigil = " ".join(VIGIL)
-    script = f"(setsid sh -c 'sleep 0.5; {vigil} stop victim2; echo $? >{out}' >/dev/null 2>&1 &); exit 0"
+    script = f"(setsid sh -c 'sleep 0.5; {vigil} stop victim2 2>{out}.new; mv {out}.new {out}' >/dev/null 2>&1 &); exit 0"
 
     shared.run("leaver", "sh", "-c", script, runtime="headless")
 
-    assert wait_for(lambda: out.exists() and out.read_text().strip(), 20, "its try") == "4"
+    said = wait_for(lambda: out.exists() and out.read_text().strip(), 20, "its try")
+    assert said == "vigil: this comes from an agent that Vigil watches: it may read, but not change victim2; a person can"
     assert shared.get("victim2")["state"] == "running"
 
 

@@ -159,6 +159,17 @@ def test_a_machine_without_tmux_is_told_so(vigil: Instance, tmp_path: Path) -> N
     vigil.ok("run", "--name", "x", "--runtime", "headless", "--", "sleep", "1000")
 
 
+def test_a_daemon_with_another_path_says_how_it_gets_this_one(vigil: Instance) -> None:
+    assert vigil.run_cli("daemon", "start", env={"PATH": "/no/such/folder"}).returncode == 0
+
+    refused = vigil.run_cli("run", "--name", "x", "--", "sleep", "1000")
+    assert refused.returncode == 1
+    assert "not in the PATH this daemon was started with" in refused.stderr
+
+    vigil.ok("daemon", "stop")
+    vigil.ok("run", "--name", "x", "--", "sleep", "1000")
+
+
 @pytest.fixture
 def small_disk(vigil: Instance) -> Iterator[Instance]:
     """An instance on a disk of its own that can be filled up."""

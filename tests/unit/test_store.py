@@ -480,6 +480,15 @@ def test_a_damaged_database_is_refused_with_a_way_out_and_left_as_it_is(path: Pa
     assert path.read_bytes() == before
 
 
+def test_a_database_that_cannot_be_read_is_not_called_damaged(path: Path) -> None:
+    path.mkdir()
+
+    with pytest.raises(DatabaseRefused) as refused:
+        Store(path)
+
+    assert str(refused.value).startswith(f"{path} cannot be read (unable to open database file). Nothing was changed")
+
+
 def test_a_database_of_a_newer_vigil_is_refused_and_left_as_it_is(path: Path) -> None:
     good(path)
     connection = sqlite3.connect(path)

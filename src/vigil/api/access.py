@@ -30,6 +30,7 @@ def may_change(daemon: Daemon, request: Request, name: str | None) -> str:
         return "operator"
     actor = f"agent {session.name}" if session else "an agent"
     if session is None or session.name != name:
+        who = f"{actor} is" if session else "this comes from"
         what = f"change {name}" if name else "create or end sessions"
-        raise Refused(f"{actor} is an agent that Vigil watches: it may read, but not {what}; a person can")
+        raise Refused(f"{who} an agent that Vigil watches: it may read, but not {what}; a person can")
     return actor

@@ -46,7 +46,9 @@ async def stream(
     last_event_id: Annotated[int | None, Header()] = None,
 ) -> StreamingResponse:
     """The event log as it grows, as server-sent events; `Last-Event-ID` resumes where a reader was."""
-    start = last_event_id if last_event_id is not None else after if after is not None else daemon.feed.last_seq
+    newest = daemon.feed.last_seq
+    start = last_event_id if last_event_id is not None else after if after is not None else newest
+    start = min(start, newest)  # a number from before the database was lost: who has it would wait for it to come again
     return StreamingResponse(_sse(daemon, start, _id_of(daemon, session)), media_type="text/event-stream")
 
 

@@ -69,7 +69,10 @@ class Tmux:
     def why_unusable(self) -> str | None:
         """Say if tmux is missing."""
         if shutil.which("tmux") is None:
-            return "tmux is not installed: install it (apt-get install tmux), or use --runtime headless"
+            return (
+                "tmux is not installed, or not in the PATH this daemon was started with: install it (apt-get install tmux), "
+                "have the daemon started anew from here (vigil daemon stop), or use --runtime headless"
+            )
         return None
 
     def prepare(self, order: Order) -> None:

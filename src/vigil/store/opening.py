@@ -64,6 +64,9 @@ def read_birth(engine: Engine) -> float:
         return BIRTHS_FROM + float(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
 
 
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)  # all else is the disk's, or who holds it: the file may be well
+
+
 def read_revision(path: Path) -> str | None:
     """Read which schema a database has; None if there is none yet, DatabaseRefused if it is damaged."""
     if not path.exists() or path.stat().st_size == 0:
@@ -86,6 +89,8 @@ def read_revision(path: Path) -> str | None:
         finally:
             connection.close()
     except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in DAMAGED:
+            raise DatabaseRefused(f"{path} cannot be read ({error}). Nothing was changed; mend that, and ask again") from error
         raise DatabaseRefused(f"{path} is damaged ({error}). {way_out}") from error
 
 
