@@ -245,3 +245,17 @@ def _sleepers(vigil: Instance) -> list[int]:
 def _read(path: object) -> str:
     with open(str(path), "rb") as file:
         return file.read().decode("utf-8", "replace")
+
+
+def test_a_removal_that_somebody_else_overtook_does_not_say_that_it_removed(shared: Instance) -> None:
+    shared.run("fought-over", "sh", "-c", "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done")
+    with ThreadPoolExecutor() as pool:
+        removal = pool.submit(shared.run_cli, "rm", "fought-over")
+        shared.wait_state("fought-over", "ending")
+        shared.ok("restart", "fought-over")
+
+        done = removal.result(timeout=30)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "fought-over is running: somebody had it started meanwhile. To try again: vigil rm fought-over" in done.stderr
+    assert shared.get("fought-over")["state"] == "running"

@@ -167,6 +167,8 @@ class Operations:
         if verb in ("stop", "rm", "hibernate", "archive") and now.state in (State.STUCK, State.ENDING):
             nothing = "; nothing of it was purged" if verb == "rm" else ""
             raise VigilError(f"{not_ended(now)}{nothing}. To try again: vigil {verb} {name}")
+        if verb == "rm" or (verb in ("stop", "hibernate", "archive") and now.state in ALIVE):
+            raise VigilError(f"{name} is {now.state}: somebody had it started meanwhile. To try again: vigil {verb} {name}")
         if verb in ("start", "restart") and (why := why_not_launched(now)) is not None:
             raise VigilError(f"{name} was not launched: {why}")
         return now
