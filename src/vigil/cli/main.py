@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -70,6 +73,11 @@ class Lazy(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        with reader_may_leave():
+            return super().invoke(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing them."""
         with formatter.section("Commands"):
@@ -103,13 +111,21 @@ def main() -> None:
         for problem in error.problems:
             fail(problem, error.exit_code)
         code = fail("Nothing was applied." if error.problems else str(error), error.exit_code)
-    except BrokenPipeError:
-        code = 0
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains on its way out
     except KeyboardInterrupt:
         code = 130
-    sys.stdout.flush() if code != 130 else None
+    if code != 130:
+        with reader_may_leave():
+            sys.stdout.flush()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextlib.contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print for somebody who may go: `head` has seen enough, and that is no failure, as click would have it."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains on its way out
 
 
 def words_of(error: click.ClickException) -> str:

@@ -36,6 +36,7 @@ SCREEN_LINES = 200  # above the screen
 
 CONFIGURATION = """\
 set -g remain-on-exit on
+set -gq remain-on-exit-format ""
 set -g exit-empty off
 set -g destroy-unattached off
 set -g history-limit {history}
