@@ -116,6 +116,12 @@ def test_who_saw_events_of_a_log_that_is_lost_is_told_what_happens_now(shared: I
     assert told[-1]["session"] == "after-the-loss"
 
 
+def test_events_are_shown_since_a_week_ago(shared: Instance) -> None:
+    shared.start()
+
+    assert shared.json("events", "--since", "7d") == shared.json("events")
+
+
 def test_the_event_log_survives_the_daemon_and_its_numbers_go_on(vigil: Instance) -> None:
     vigil.run("a", "sleep", "1000")
     before = vigil.client.events()

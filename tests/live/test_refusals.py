@@ -106,6 +106,8 @@ def test_a_script_whose_interpreter_is_missing_is_refused_with_its_name(shared: 
     [
         (["run"], 2),
         (["run", "--cwd", "", "--", "sleep", "1"], 2),
+        (["events", "--since", "-5"], 2),
+        (["events", "--since", "soon"], 2),
         (["run", "--name", "x", "--agent", "nobody", "--", "sleep", "1"], 2),
         (["run", "--runtime", "zellij", "--", "sleep", "1"], 2),
         (["run", "--runtime", "nonsense", "--", "sleep", "1"], 2),
@@ -198,6 +200,18 @@ def test_a_full_disk_is_said_so_and_leaves_no_half_made_session(small_disk: Inst
 
     filler.unlink()
     vigil.ok("run", "--name", "late", "--", "sleep", "1000")
+
+
+def test_a_daemon_that_finds_no_room_names_the_place(small_disk: Instance) -> None:
+    filler = small_disk.path / "filler"
+    _fill(filler)
+
+    done = small_disk.run_cli("ls")
+
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr.count("\n") == 1
+    assert str(small_disk.path) in done.stderr
+    filler.unlink()
 
 
 def test_a_death_on_a_full_disk_is_recorded_once_there_is_room_again(small_disk: Instance) -> None:

@@ -44,7 +44,9 @@ def main(argv: list[str]) -> int:
         os.close(lock)  # first: who asks again at once must not be told that a daemon runs
         return _say(options.ready_fd, f"refused {error}", 1)
     except (VigilError, OSError, KeeperSilent) as error:
-        words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        words = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            words = f"the daemon could not be started: {error.strerror} ({error.filename or home.path})"
         return _say(options.ready_fd, f"error {words}", 1)
     return 0
 

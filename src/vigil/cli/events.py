@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from vigil.cli.options import complete_name, duration, output_option
+from vigil.cli.options import complete_name, output_option, seconds_of
 from vigil.client import connect
 from vigil.text import one_line
 
@@ -19,7 +19,7 @@ MOST = 1000  # the daemon gives no more at once
 @click.command()
 @click.argument("name", required=False, shell_complete=complete_name)
 @click.option("-f", "--follow", is_flag=True, help="Go on with new events as they happen.")
-@click.option("--since", default=None, metavar="T", help="Only since a time (RFC 3339), or since so long ago (10m).")
+@click.option("--since", default=None, metavar="T", help="Only since a time (RFC 3339), or since so long ago (10m, 7d).")
 @output_option
 def events(name: str | None, follow: bool, since: str | None, output: str) -> None:
     """Show the event log, of NAME alone if it is given.
@@ -45,7 +45,10 @@ def moment(text: str) -> float:
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
-        return time.time() - duration(text)
+        ago_s = seconds_of(text)
+    if ago_s < 0:
+        raise click.BadParameter(f"{text!r} is still to come; say how long ago, or since when")
+    return time.time() - ago_s
 
 
 def show(event: dict[str, Any], output: str) -> None:

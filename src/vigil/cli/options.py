@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -45,13 +46,21 @@ def complete_name(_ctx: click.Context, _param: click.Parameter, incomplete: str)
 
 
 def duration(text: str) -> float:
-    """Return seconds from a number or from words like 90s, 10m, 2h."""
+    """Return seconds from a number or from words like 90s, 10m, 2h; a day at most."""
+    seconds = seconds_of(text)
+    if not 0 < seconds <= 86400:
+        raise click.BadParameter(f"{text!r} is out of range: more than 0, at most 24h")
+    return seconds
+
+
+def seconds_of(text: str) -> float:
+    """Return seconds from a number or from words like 90s, 10m, 2h, 7d."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     unit = units.get(text[-1:], 0)
     try:
         seconds = float(text[:-1]) * unit if unit else float(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no duration; use seconds, or 90s, 10m, 2h") from None
-    if not 0 < seconds <= 86400:
-        raise click.BadParameter(f"{text!r} is out of range: more than 0, at most 24h")
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise click.BadParameter(f"{text!r} is no duration; use seconds, or 90s, 10m, 2h")
     return seconds
