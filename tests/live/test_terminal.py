@@ -87,6 +87,23 @@ def test_attaching_without_a_terminal_or_to_a_headless_session_is_refused(shared
     assert "needs a terminal" in piped.stderr
 
 
+def test_a_run_that_cannot_attach_makes_no_session(shared: Instance) -> None:
+    piped = shared.run_cli("run", "--name", "unseen", "--attach", "--", "sleep", "1000")
+    headless = shared.run_cli("run", "--name", "unseen", "--attach", "--runtime", "headless", "--", "sleep", "1000")
+
+    assert (piped.returncode, piped.stdout, headless.returncode, headless.stdout) == (1, "", 2, "")
+    assert shared.run_cli("get", "unseen").returncode == 3
+
+
+def test_attaching_without_tmux_in_the_path_is_one_line(shared: Instance, terminals: list[Terminal]) -> None:
+    shared.run("near", "sleep", "1000")
+
+    terminals.append(Terminal(shared.env, f"PATH=/no/such/folder {' '.join(VIGIL)} attach near; sleep 1000", width=120))
+
+    wait_for(lambda: "vigil: tmux cannot be run from here" in terminals[0].screen(), 20, "the words", terminals[0].screen)
+    assert "Traceback" not in terminals[0].screen()
+
+
 def test_ls_watch_shows_changes_as_they_happen(shared: Instance, terminals: list[Terminal]) -> None:
     shared.run("mayfly", "sleep", "1000")
     terminals.append(Terminal(shared.env, f"{' '.join(VIGIL)} ls --watch; echo over; sleep 1000", width=100))

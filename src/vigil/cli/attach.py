@@ -25,8 +25,16 @@ def attach(name: str) -> None:
 
 def become_client(argv: list[str]) -> None:
     """Exec the client; it needs a terminal of ours."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise VigilError("attach needs a terminal; vigil logs shows what the agent printed")
+    check_terminal()
     # A tmux around us would make ours refuse; this one is another server, so nesting is what the user wants.
     env = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
-    os.execvpe(argv[0], argv, env)
+    try:
+        os.execvpe(argv[0], argv, env)
+    except OSError as error:
+        raise VigilError(f"{argv[0]} cannot be run from here ({error.strerror}): see that it is in your PATH") from None
+
+
+def check_terminal() -> None:
+    """Refuse where there is no terminal to show another in."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise VigilError("attach needs a terminal; vigil logs shows what the agent printed")

@@ -52,6 +52,12 @@ def run(
         raise UsageError(f"--runtime {runtime} is not there yet; use tmux or headless")
     if runtime not in ("tmux", "headless"):
         raise UsageError(f"{runtime!r} is no runtime; use tmux or headless")
+    if attach and runtime == "headless":
+        raise UsageError("--attach needs a terminal, which --runtime headless has not; vigil logs --follow shows its output")
+    if attach:
+        from vigil.cli.attach import become_client, check_terminal
+
+        check_terminal()  # before anything is made
     if not cwd:
         raise UsageError("--cwd is empty: it names the folder the agent works in")
     wanted = {
@@ -77,8 +83,6 @@ def run(
     if at_wall or (death is not None and death["cause"] == "launch-failed"):
         click.echo(f"vigil: {session['name']} is {session['state']}: {session['why']}", err=True)
     if attach:
-        from vigil.cli.attach import become_client
-
         sys.stdout.flush()
         become_client(client.attach_argv(session["name"]))
 
