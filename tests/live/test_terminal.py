@@ -180,6 +180,8 @@ def test_every_command_has_help_with_an_example(shared: Instance) -> None:
     for name in names:
         if name != "fake-agent":
             assert "Example:" in shared.ok(name, "--help"), name
+    for name in ("start", "stop", "status", "logs"):
+        assert "Example:" in shared.ok("daemon", name, "--help"), name
 
 
 def test_a_command_for_people_imports_only_what_it_needs() -> None:

@@ -45,7 +45,10 @@ def start(record: str | None) -> None:
 @daemon.command()
 @click.option("--kill-sessions", is_flag=True, help="End every session too, verified.")
 def stop(kill_sessions: bool) -> None:
-    """Stop the daemon; all sessions run on, and the next command finds them."""
+    """Stop the daemon; all sessions run on, and the next command finds them.
+
+    Example: vigil daemon stop --kill-sessions
+    """
     try:
         client = connect(start=kill_sessions)  # to end sessions it must be there
     except Unreachable:
@@ -77,7 +80,10 @@ def wait_for_end(what: str, pid: int) -> None:
 @daemon.command()
 @output_option
 def status(output: str) -> None:
-    """Show who the daemon is, how many sessions it watches and how late it is."""
+    """Show who the daemon is, how many sessions it watches and how late it is.
+
+    Example: vigil daemon status -o json
+    """
     found = connect(start=False).status()
     if output == "json":
         print(json.dumps(found))
@@ -115,7 +121,10 @@ def recording_words(recording: dict[str, Any]) -> str:
 @daemon.command()
 @click.option("-n", "lines", type=click.IntRange(1), default=50, help="How many of the last lines (default: 50).")
 def logs(lines: int) -> None:
-    """Show the daemon's own log."""
+    """Show the daemon's own log.
+
+    Example: vigil daemon logs
+    """
     from vigil.text import plain
 
     folder = find_home().log
