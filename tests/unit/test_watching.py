@@ -419,6 +419,17 @@ def test_what_a_role_says_of_silence_holds_for_its_replicas() -> None:
     assert due(effects) == START + 7
 
 
+def test_what_a_role_says_anew_of_silence_holds_at_once_for_what_is_silent_already() -> None:
+    stage = Stage(now=START)
+    role = RoleSpec("shop", "backend", "coder", 1, make_spec(), watchdog=Watchdog(stall_after_s=600.0))
+    stage.tell(Applied(Manifest("shop", (role,)), "alice"))
+    session_id = stage.machine.by_name["shop/backend/coder/0"]
+    stage.tell(make_launched(f"{session_id}-1", START), Heard(f"{session_id}-1", (Said(What.PROMPT, at=START),), "hook"))
+    changed = replace(role, watchdog=Watchdog(stall_after_s=30.0))
+
+    assert due(stage.tell(Applied(Manifest("shop", (changed,)), "alice"))) == START + 30
+
+
 def test_words_that_lead_nowhere_are_told_of_though_they_come() -> None:
     stage, at = silent(), START
     while at < START + 3600 and not warnings(stage):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vigil.core import pulses, shifts
+from vigil.core import pulses, shifts, watching
 from vigil.core.asked import asked
 from vigil.core.book import Book
 from vigil.core.changing import replace
@@ -43,6 +43,8 @@ def _declare(book: Book, step: Step, wanted: RoleSpec | None, actor: str, now: f
             session = pulses.begin(book, session, now)
         if before is not None and before.spec.retry_saturated_s != wanted.retry_saturated_s:
             retry_as_declared(book, session, role, now)
+        if before is not None and before.spec.watchdog != wanted.watchdog:
+            watching.begin(book, session, now)
 
 
 def _create(book: Book, step: Step, _wanted: RoleSpec | None, actor: str, now: float) -> None:
