@@ -105,10 +105,12 @@ def _is_held(doing: Doing, said: Said, at: float) -> Doing:
 
 
 def _does(doing: Doing, said: Said, at: float) -> Doing:
-    """What is said plainly is all there is: nothing else is open."""
+    """What is said plainly is all there is: nothing else is open, but for a request, which no limit answers."""
     said_so = tuple(one for one in (*doing.tools, *doing.asked) if (one.id, one.name) == (PLAINLY, said.name))
     opened = said_so or (Open(PLAINLY, said.name, at),)
     tools, asked = (opened if said.name == one else () for one in (Activity.TOOL, Activity.WAITING_HUMAN))
+    if said.name == Activity.THROTTLED:
+        asked = tuple(one for one in doing.asked if one.id != PLAINLY)
     return replace(PLAIN.get(said.name, doing), tools=tools, asked=asked, until=said.until)
 
 
