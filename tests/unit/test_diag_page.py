@@ -34,6 +34,7 @@ def process(pid: int, depth: int = 1, **more: Any) -> dict[str, Any]:
         "traced_by": 0,
         "waits_for_input": False,
         "holds_agents_pipe": False,
+        "first_thread_ended": False,
     } | more
 
 

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.processes import Agent, started, started_python, until
+from vigil.keeper import kernel
 from vigil.observe.details import kind_of
 from vigil.observe.diagnosis import Diagnosis, Reading, diagnose, take_sample
 from vigil.observe.sockets import read_sockets
+from vigil.observe.survivors import read_processes
 from vigil.observe.trees import Tokens
 
 NOBODY = 65534
@@ -237,6 +239,26 @@ def test_who_may_not_look_sees_states_and_cpu_and_is_told_what_is_hidden() -> No
     assert told == ["S", True, None, None, None, None]
     assert {line.partition(" of ")[0] for line in unknown} >= {"descriptors", "io"}
     assert all(str(agent.pid) in line for line in unknown)
+
+
+def test_a_process_whose_first_thread_ended_lives_and_is_read_by_another_one() -> None:
+    leaves = (
+        "import ctypes, socket, threading\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "ends = socket.create_connection(server.getsockname()), server.accept()\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    with started_python(leaves) as agent:
+        found = until(lambda: look(agent), lambda found: of(found, agent.pid).first_thread_ended)
+        reading = of(found, agent.pid)
+
+        assert (reading.state, reading.threads, reading.rss_bytes > 0) == ("S", 2, True), "no zombie, and not without memory"
+        assert reading.command is not None and "pthread_exit" in " ".join(reading.command)
+        assert [one.socket.state for one in found.sockets].count("ESTABLISHED") == 2
+        assert found.unknown == ()
+        (seen,) = [one for one in read_processes(kernel.read_boot()) if one.process == agent.launch.process]
+        assert seen.launch_id == agent.launch.id, "it is also a survivor, should its launch end"
 
 
 def test_a_zombie_and_a_stopped_child_are_told_as_they_are() -> None:

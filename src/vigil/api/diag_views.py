@@ -49,6 +49,7 @@ def process_view(reading: Reading, redact: Callable[[str], str]) -> dict[str, An
         "rss_bytes": reading.rss_bytes,
         "peak_rss_bytes": reading.peak_rss_bytes,
         "threads": reading.threads,
+        "first_thread_ended": reading.first_thread_ended,
         "age_s": round(reading.age_s, 2),
         "descriptors": reading.descriptors,
         "descriptor_kinds": reading.kinds,

@@ -179,6 +179,8 @@ def _notable(found: Json) -> list[str]:
             lines.append(f"{who} is in uninterruptible sleep: no signal reaches it")
         elif state == "Z":
             lines.append(f"{who} has ended, and its parent has not waited for it")
+        if process["first_thread_ended"]:
+            lines.append(f"{who} lives on without its first thread")
         if process["waits_for_input"] and process["role"] != "agent":
             lines.append(f"{who} waits for input")
         if process["role"] == "stray" and process["holds_agents_pipe"]:

@@ -17,6 +17,9 @@ TOKEN = b"VIGIL_LAUNCH="
 SPOOL = b"VIGIL_SPOOL="
 ENVIRON_BYTES = 1 << 20
 
+Marks = tuple[str | None, str | None]  # the launch and the spool that an environment names
+NO_MARKS: Marks = (None, None)
+
 
 class Seen(NamedTuple):
     """One living process: who it is, which launch it says it belongs to, and where that launch's instance listens."""
@@ -42,23 +45,37 @@ def _read_seen(name: str, uid: int, mine_only: bool) -> Seen | None:
         if mine_only and not mine:
             return None
         stat = kernel.read_stat(int(name))
-        if stat is None or stat.state in "ZX":
+        if stat is None or stat.state == "X" or (stat.state == "Z" and stat.threads == 1):
             return None
-        launch, spool = _read_marks(name) if mine else (None, None)
+        launch, spool = _read_marks_of(name, stat) if mine else NO_MARKS
         return Seen(int(name), stat, launch, mine, spool)
     except OSError:
         return None
 
 
-def _read_marks(name: str) -> tuple[str | None, str | None]:
-    fd = os.open(f"/proc/{name}/environ", os.O_RDONLY | os.O_CLOEXEC)
+def _read_marks_of(name: str, stat: kernel.Stat) -> Marks:
+    """Read what a process names; one whose first thread ended tells it by those that live."""
+    if stat.state != "Z":
+        return _read_marks(name)
+    for thread in os.listdir(f"/proc/{name}/task"):
+        try:
+            if (found := _read_marks(f"{name}/task/{thread}")) != NO_MARKS:
+                return found
+        except OSError:
+            continue  # this thread ended
+    return NO_MARKS
+
+
+def _read_marks(place: str) -> Marks:
+    fd = os.open(f"/proc/{place}/environ", os.O_RDONLY | os.O_CLOEXEC)
     try:
         environ = os.read(fd, ENVIRON_BYTES)
     finally:
         os.close(fd)
-    launch, spool = _value(environ, TOKEN), _value(environ, SPOOL)
+    launch = _value(environ, TOKEN)
     if launch is None:
-        return None, None
+        return NO_MARKS
+    spool = _value(environ, SPOOL)
     return launch.decode("ascii", "replace"), os.fsdecode(spool) if spool else None
 
 

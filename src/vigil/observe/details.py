@@ -88,17 +88,17 @@ class Detail:
     lacking: dict[str, str] = field(default_factory=dict)  # what is None, and why
 
 
-def read_detail(pid: int, proc: str = "/proc") -> Detail:
-    """Look at one process closely."""
+def read_detail(pid: int, proc: str = "/proc", thread: int = 0) -> Detail:
+    """Look at one process closely, by a thread of it that lives if its first one ended."""
     lacking: dict[str, str] = {}
-    place = f"{proc}/{pid}"
+    place = f"{proc}/{pid}/task/{thread}" if thread else f"{proc}/{pid}"
     status = _try("memory", lacking, lambda: _read(f"{place}/status", STATUS_BYTES))
     return Detail(
         _try("command", lacking, lambda: _command(_read(f"{place}/cmdline", CMDLINE_BYTES))),
         _try("wchan", lacking, lambda: _read(f"{place}/wchan", 128).decode("ascii", "replace").partition(".")[0]),
         None if status is None else _found(PEAK, status, 1024),
         None if status is None else _found(TRACER, status, 1),
-        _try("io", lacking, lambda: _io(_read(f"{place}/io", 512))),
+        _try("io", lacking, lambda: _io(_read(f"{proc}/{pid}/io", 512))),
         _try("turns", lacking, lambda: _turns(status or b"", _read(f"{place}/schedstat", 128))),
         _try("descriptors", lacking, lambda: _open(f"{place}/fd")),
         _try("network", lacking, lambda: os.readlink(f"{place}/ns/net")),
@@ -111,9 +111,9 @@ def read_io(pid: int, proc: str = "/proc") -> Io | None:
     return _try("io", {}, lambda: _io(_read(f"{proc}/{pid}/io", 512)))
 
 
-def read_turns(pid: int, proc: str = "/proc") -> Turns | None:
+def read_turns(pid: int, proc: str = "/proc", thread: int = 0) -> Turns | None:
     """Read how a process got its CPU so far; None if the kernel does not tell."""
-    place = f"{proc}/{pid}"
+    place = f"{proc}/{pid}/task/{thread}" if thread else f"{proc}/{pid}"
     return _try("turns", {}, lambda: _turns(_read(f"{place}/status", STATUS_BYTES), _read(f"{place}/schedstat", 128)))
 
 

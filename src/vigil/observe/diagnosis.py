@@ -45,6 +45,7 @@ class Reading:
     depth: int
     state: str  # R S D T t Z, as the kernel has it
     threads: int
+    first_thread_ended: bool
     age_s: float
     rss_bytes: int
     used_cpu_s: float
@@ -107,9 +108,9 @@ def take_sample(launch: Launch, tokens: Tokens, thorough: bool = True, proc: str
     looked_at = tree.members[:MOST]
     if not thorough:
         io = {stat.pid: found for stat in looked_at if (found := read_io(stat.pid, proc)) is not None}
-        turns = {stat.pid: taken for stat in looked_at if (taken := read_turns(stat.pid, proc)) is not None}
+        turns = {stat.pid: taken for stat in looked_at if (taken := read_turns(stat.pid, proc, stat.thread)) is not None}
         return Sample(tree, io=io, turns=turns)
-    details = {stat.pid: read_detail(stat.pid, proc) for stat in looked_at if stat.state not in ENDED}
+    details = {stat.pid: read_detail(stat.pid, proc, stat.thread) for stat in looked_at if stat.state not in ENDED}
     io = {pid: detail.io for pid, detail in details.items() if detail.io is not None}
     turns = {pid: detail.turns for pid, detail in details.items() if detail.turns is not None}
     has_sockets = any(detail.open is not None and detail.open.sockets for detail in details.values())
@@ -156,6 +157,7 @@ def _reading(
         depth=depth,
         state=stat.state,
         threads=stat.threads,
+        first_thread_ended=stat.thread != 0,
         age_s=max(0.0, after.tree.at_s - stat.start_ticks / TICKS_A_SECOND),
         rss_bytes=stat.rss_bytes,
         used_cpu_s=stat.all_ticks / TICKS_A_SECOND,

@@ -24,7 +24,7 @@ class Stat(NamedTuple):
 
     pid: int
     name: str
-    state: str  # R S D T t Z X I; of its first thread
+    state: str  # R S D T t Z X I; of its first thread, or if that ended, of one that lives
     ppid: int
     pgrp: int
     sid: int
@@ -35,6 +35,7 @@ class Stat(NamedTuple):
     threads: int
     start_ticks: int
     rss_bytes: int
+    thread: int = 0  # one that lives, of a process whose first thread ended: only there are its files to be read
 
     @property
     def key(self) -> tuple[int, int]:
@@ -71,7 +72,7 @@ def read_scan(proc: str = "/proc") -> Scan:
         return Scan(at_s, {}, why=f"{proc}: {error.strerror}")
     try:
         names = [name for name in os.listdir(folder) if name.isdigit()]
-        found, hidden = _read_all(names, folder)
+        found, hidden = _read_all(names, folder, proc)
     except OSError as error:
         return Scan(at_s, {}, why=f"{proc}: {error.strerror}")
     finally:
@@ -84,7 +85,7 @@ def read_scan(proc: str = "/proc") -> Scan:
     return Scan(at_s, found, children, hidden=hidden)
 
 
-def _read_all(names: Iterable[str], folder: int) -> tuple[dict[int, Stat], int]:
+def _read_all(names: Iterable[str], folder: int, proc: str) -> tuple[dict[int, Stat], int]:
     """Read many; flat, because a fleet has thousands."""
     found: dict[int, Stat] = {}
     hidden = 0
@@ -103,20 +104,38 @@ def _read_all(names: Iterable[str], folder: int) -> tuple[dict[int, Stat], int]:
             continue  # it ended
         stat = parse_stat(line)
         if stat is not None:
-            found[stat.pid] = stat
+            found[stat.pid] = stat if stat.state != "Z" else _of_the_living(stat, proc)
     return found, hidden
 
 
 def read_one(pid: int, proc: str = "/proc") -> Stat | None:
     """Read the stat of one process; None if it is not there or nobody may look."""
+    stat = _read_stat(f"{proc}/{pid}/stat")
+    return None if stat is None else _of_the_living(stat, proc)
+
+
+def _read_stat(path: str) -> Stat | None:
     try:
-        fd = os.open(f"{proc}/{pid}/stat", FLAGS)
+        fd = os.open(path, FLAGS)
         try:
             return parse_stat(os.read(fd, LINE_BYTES))
         finally:
             os.close(fd)
     except OSError:
         return None
+
+
+def _of_the_living(stat: Stat, proc: str) -> Stat:
+    """Return a process as a thread of it that lives has it, if its first one ended: it is no zombie, and has its memory."""
+    if stat.state != "Z" or stat.threads == 1:
+        return stat
+    try:
+        names = os.listdir(f"{proc}/{stat.pid}/task")
+    except OSError:
+        return stat  # it ended
+    threads = (_read_stat(f"{proc}/{stat.pid}/task/{name}/stat") for name in names)
+    living = next((one for one in threads if one is not None and one.state not in "ZX"), None)
+    return stat if living is None else stat._replace(state=living.state, rss_bytes=living.rss_bytes, thread=living.pid)
 
 
 def read_children(pid: int, threads: int, proc: str = "/proc") -> list[int]:

@@ -75,7 +75,7 @@ class Tokens:
         """Return the launch id in a process's environment; None if there is none, or nobody may look."""
         if stat.key in self._known:
             return self._known[stat.key]
-        found = self._read(stat.pid)
+        found = self._read(f"{stat.pid}/task/{stat.thread}" if stat.thread else str(stat.pid))
         if found is not None or age_s > SETTLED_S:
             self._known[stat.key] = found
         return found
@@ -87,9 +87,9 @@ class Tokens:
         for key in gone:
             self._known.pop(key, None)
 
-    def _read(self, pid: int) -> str | None:
+    def _read(self, place: str) -> str | None:
         try:
-            fd = os.open(f"{self._proc}/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(f"{self._proc}/{place}/environ", os.O_RDONLY | os.O_CLOEXEC)
             try:
                 environ = os.read(fd, ENVIRON_BYTES)
             finally:
