@@ -123,6 +123,18 @@ def test_a_stall_is_one_incident_told_again_with_what_changed_and_over_with_its_
     assert stage.log[-2:] == ["session.stall-over", "incident.resolved"]
 
 
+def test_a_stall_that_ends_with_its_launch_is_told_by_the_death_and_by_nothing_after_it() -> None:
+    stage = silent()
+    look(stage, START + 300)
+    stage.tell(Exited(make_exit(at=START + 301, exit_code=1)))
+    assert open_kinds(stage) == []
+
+    wake(stage, START + 302)
+
+    assert "session.stall-over" not in stage.log
+    assert stage.session().stall is None
+
+
 def test_warnings_go_on_for_as_long_as_it_does_with_one_incident() -> None:
     stage, at = silent(), START + 300
     while at < START + 3600:

@@ -123,7 +123,8 @@ def check(book: Book, session: Session, now: float) -> None:
     book.checked_at.pop(session.id, None)
     if not is_watched(session):
         if session.stall is not None:
-            book.keep(_over(book, session, UNWATCHED_WORDS, now))
+            ended = session.launch is None or session.launch.ended_at is not None  # how is told by its death, and that once
+            book.keep(replace(session, stall=None) if ended else _over(book, session, UNWATCHED_WORDS, now))
         return
     doing = session.doing
     if doing.asked:
