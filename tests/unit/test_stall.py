@@ -235,6 +235,13 @@ CATALOGUE: list[tuple[str, Case, str, Case, str]] = [
         "thinking",
     ),
     (
+        "22b a process of its tool that no signal reaches; one that waits for its disk and gets on",
+        case(**BASH_11, evidence=evidence((SHELL, child("npm", 501, state="D", wchan="nfs_wait")))),
+        "uninterruptible",
+        case(**BASH_11, evidence=evidence((SHELL, child("npm", 501, state="D", wchan="io_schedule", io=2e7)))),
+        "tool-running",
+    ),
+    (
         "23 stopped; held by a debugger",
         case(evidence=evidence(state="T")),
         "stopped",
@@ -389,6 +396,21 @@ def test_who_has_a_child_that_nobody_may_look_at_is_not_known_to_be_cut_off(sock
 
     assert (found.verdict, found.confidence) == ("unknown", Confidence.UNKNOWN)
     assert classify(case(evidence=seen)).verdict in ("network-dead", "upstream-stall")
+
+
+def test_a_tool_that_works_beside_one_of_an_mcp_server_that_hangs_leaves_that_in_doubt() -> None:
+    both: dict[str, Any] = {"silent_s": 16 * MIN, "doing": doing("mcp__jira__search", "Bash", since_s=16 * MIN)}
+    server, works = child("node", command="node jira.js", cpu=0.4), child("cc", 501, cpu=0.9)
+
+    assert classify(case(**both, evidence=evidence((server, works)))).confidence is Confidence.UNKNOWN
+    assert classify(case(**both, evidence=evidence((server,)))).confidence is Confidence.LIKELY, "its own CPU is no excuse"
+
+
+def test_what_the_kernel_keeps_from_working_is_said_of_a_tools_process() -> None:
+    found = classify(case(**BASH_11, evidence=evidence((child("vim", 501, age_s=11 * MIN, state="T"),))))
+
+    assert found.verdict == "tool-overrun"
+    assert any("vim (pid 501, stopped)" in reason for reason in found.reasons), found.reasons
 
 
 def test_an_hour_without_a_word_is_not_thinking_whatever_comes_in() -> None:

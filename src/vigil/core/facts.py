@@ -235,6 +235,23 @@ def _tool_works(case: Case) -> bool | None:
     return None if case.own is None else _any(_is_child_busy(case, child) for child in case.own)
 
 
+def _other_tool_works(case: Case) -> bool | None:
+    """A tool that is no MCP server's is open beside one that is, and something works that is not that server."""
+    if all(is_mcp(one) for one in case.doing.tools):
+        return False
+    servers = {child.process for child in adapters(case)}
+    return None if case.own is None else _any(_is_child_busy(case, child) for child in case.own if child.process not in servers)
+
+
+def stuck(case: Case) -> tuple[Child, ...]:
+    """Return the processes of a tool that no signal reaches."""
+    return tuple(child for child in case.own or () if child.state == "D")
+
+
+def _tool_stuck(case: Case) -> bool | None:
+    return None if case.own is None else bool(stuck(case))
+
+
 def _tool_is_calm(case: Case) -> bool | None:
     works = _tool_works(case)
     return None if works is None or not case.own else not works
@@ -315,8 +332,15 @@ def tools(case: Case) -> str:
 
 
 def told(children: Iterable[Child]) -> str:
-    found = [f"{child.name} (pid {child.process.pid})" for child in children]
+    found = [f"{child.name} (pid {child.process.pid}{_halted(child)})" for child in children]
     return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "") or "none"
+
+
+def _halted(child: Child) -> str:
+    """Say of a process what keeps it from working, if the kernel does."""
+    if child.state == "D":
+        return f", waits in the kernel: {child.wchan or 'unknown where'}"
+    return ", stopped" if child.state in ("T", "t") else ""
 
 
 def _questions(count: int) -> str:
@@ -396,6 +420,8 @@ FACTS: dict[str, Fact] = {
         O.PROCESSES, _tool_ended_unseen, lambda _: "its tool's process has ended, and it does not see that"
     ),
     "tool works": Fact(O.CPU, _tool_works, lambda c: f"its tool works: {told(c.own or ())}"),
+    "other tool works": Fact(O.CPU, _other_tool_works, lambda c: f"another tool works beside it: {told(c.own or ())}"),
+    "tool stuck": Fact(O.STATE, _tool_stuck, lambda c: f"no signal reaches a process of its tool: {told(stuck(c))}"),
     "tool calm": Fact(O.CPU, _tool_is_calm, lambda c: f"its tool uses nothing: {told(c.own or ())}"),
     "child waits": Fact(O.PROCESSES, _child_waits, lambda c: f"{told(blocked(c))} waits for input that nobody gives"),
     "pipe held": Fact(O.PIPES, _pipe_held, lambda c: f"{told(holders(c))} outlived its tool and holds its pipe open"),

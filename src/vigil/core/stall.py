@@ -94,10 +94,11 @@ ROWS = (
         UNREAD_FILES,
         ("still",),
     ),
+    Row(V.UNINTERRUPTIBLE, ("tool open", "silent", "tool stuck"), ("tool works",), confidence=SURE),
     Row(
         V.TOOL_OVERRUN,
         ("mcp open", "silent"),
-        doubts=("bytes come", *UNREAD_FILES),
+        doubts=("bytes come", "other tool works", *UNREAD_FILES),
         supports=("adapter deaf", "no byte", "calm", "still"),
     ),
     Row(V.TOOL_OVERRUN, ("sub-agent open", "silent"), ("tool works", "bytes come"), UNREAD_FILES, ("still", *DEAF)),
@@ -226,6 +227,7 @@ OPPOSITE = {
     "uninterruptible": "the kernel can interrupt it",
     "stopped": "it is not stopped",
     "tool runs": "no process of its tool is there",
+    "tool stuck": "the kernel can interrupt its tool",
     "traced": "no debugger holds it",
 }
 
