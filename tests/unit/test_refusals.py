@@ -84,7 +84,7 @@ WAKES = (  # the session, what was asked, the cause, and the sentence
         replace(PARKED, conversation="c-1", quarantined=("c-1",)),
         Mode.RESUME,
         "quarantined",
-        "conversation c-1 is quarantined: resumed, it did nothing; "
+        "conversation c-1 is quarantined: resumed, it did nothing, or stalled again; "
         "vigil wake --fresh alpha begins a new one, vigil reset alpha takes this one back",
     ),
     (

@@ -7,11 +7,13 @@ import dataclasses
 import pytest
 
 from tests.unit.builders import ALWAYS, NEVER, Stage, kinds, make_exit, make_launched, make_observed, make_spec, running
+from tests.unit.stalls import evidence
 from vigil.core.effects import Answer, Effect
 from vigil.core.events import (
     Asked,
     Closed,
     Declared,
+    Diagnosed,
     Ended,
     Exited,
     Heard,
@@ -268,6 +270,34 @@ def test_the_second_stall_without_a_turn_in_between_quarantines() -> None:
 
     assert strike(book, session, "stalled", stage.now).quarantined == (CONVERSATION,)
     assert quarantine(book, stage.session(), "again", stage.now) == stage.session()
+
+
+def hang(stage: Stage) -> str:
+    """It takes a prompt and says nothing more, until that is told; return what is found."""
+    stage.tell(Heard(stage.launch().id, (Said(What.PROMPT, at=stage.now, conversation=CONVERSATION),), "hook"))
+    stage.now += 300.0
+    stage.tell(TimerFired("s1", "silence"), Diagnosed(stage.launch().id, dataclasses.replace(evidence(), at=stage.now)))
+    stall = stage.session().stall
+    assert stall is not None
+    return stall.verdict
+
+
+def test_a_stall_counts_for_its_conversation_also_if_a_person_ends_it() -> None:
+    stage = conversing()
+    assert hang(stage) == "upstream-stall"
+    stage.ask("restart")
+    stage.exit(signal=15)
+    come_up(stage)
+    assert mode_of(stage) == ("resume", "operator", CONVERSATION)
+
+    assert hang(stage) == "resume-poisoned"
+
+    assert stage.session().quarantined == (CONVERSATION,)
+    assert {one.kind for one in stage.machine.incidents.values()} >= {IncidentKind.TAINTED}
+    stage.ask("restart")
+    stage.exit(signal=15)
+    come_up(stage)
+    assert mode_of(stage)[:2] == ("fresh", "quarantined")
 
 
 def two_sessions() -> Stage:

@@ -31,7 +31,9 @@ from vigil.core.model import (
     Words,
 )
 from vigil.core.recent import KEPT_OF_DEATH
+from vigil.core.remedies import REMEDIES
 from vigil.core.restart import COMES_BACK, COUNTED, HELD
+from vigil.core.stall import Verdict
 from vigil.core.summary import await_summary
 from vigil.core.waking import strike
 
@@ -102,13 +104,20 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     launch = replace(launch, ended_at=found.at, server_told=launch.server_told or of_server)
     facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
     session = book.read_axes(session, facts, launch=launch, last_death=death, charges=count, doubt=None, deaths=charged)
-    if cause is Cause.STALLED:
+    if cause is Cause.STALLED or _hung(session, cause):
         session = strike(book, session, "it stalled again after it was resumed", found.at)
     book.change.launches.append(launch)
     book.change.deaths.append(death)
     book.log(found.at, session, "session.died", **_told_of(death))
     book.do(Examine(death, launch))
     return session, death, hold
+
+
+def _hung(session: Session, cause: Cause) -> bool:
+    """Say whether it was told that a launch hangs when it ended: that counts for its conversation, whoever ended it."""
+    stall = session.stall
+    told = stall is not None and stall.warned_at is not None and stall.verdict in REMEDIES and stall.verdict != Verdict.LIMBO
+    return told and cause is not Cause.FINISHED
 
 
 def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exit]:

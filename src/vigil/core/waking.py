@@ -119,7 +119,7 @@ def look_at_conversation(session: Session) -> tuple[Found, str]:
     if not conversation:
         return Found.NOTHING, "it has no conversation that could be resumed"
     if conversation in session.quarantined:
-        return Found.QUARANTINED, f"conversation {conversation} is quarantined: resumed, it did nothing"
+        return Found.QUARANTINED, f"conversation {conversation} is quarantined: resumed, it did nothing, or stalled again"
     transcript = session.transcript
     if transcript is None or transcript.conversation != conversation:
         transcript = Transcript(conversation, Kept.UNKNOWN, 0.0)
