@@ -146,6 +146,8 @@ EXPLORES = TASK + hook("SubagentStart", agent_id="x1", agent_type="Explore")
 ADAPTER = "child = { argv = ['${python}', '-m', 'vigil.fake_agent', '${folder}/jira.toml'], wait = true }"
 TALKS = event('type = "assistant", message = { content = [{ type = "text", text = "Well" }] }')
 CALLS_TASK = event('type = "assistant", message = { content = [{ type = "tool_use", id = "a1", name = "Task", input = {} }] }')
+CALLS_READ = CALLS_TASK.replace("Task", "Read")
+CALLS_MONITOR = CALLS_TASK.replace("Task", "Monitor").replace("input = {}", "input = { timeout_ms = 1800000 }")
 COMPACTS = 'type = "system", subtype = "compact_boundary", compact_metadata = { trigger = "auto" }'
 RETRIES = event(
     'type = "system", subtype = "api_retry", attempt = 1, max_retries = 10, retry_delay_ms = 600000, error_status = 529'
@@ -246,6 +248,10 @@ PAIRS: dict[str, tuple[Scene, Scene]] = {
     "25 silent after the end of a wait; in the middle of it": (
         failure("unknown", PROMPT + declared("waiting-timer", -90) + SILENT_SOCKET + FOREVER),
         Scene("waiting-timer", PROMPT + declared("waiting-timer", 600) + SILENT_SOCKET + FOREVER),
+    ),
+    "25b a tool without a process; one whose call says for how long it waits": (
+        failure("lost-result", INIT + CALLS_READ + SILENT_SOCKET + FOREVER, "claude"),
+        Scene("waiting-timer", INIT + CALLS_MONITOR + SILENT_SOCKET + FOREVER, "claude"),
     ),
     "26 nothing after its result; its sub-agent writes on": (
         failure("limbo", RESULT + FOREVER, "claude"),

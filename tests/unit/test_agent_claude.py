@@ -20,6 +20,7 @@ from vigil.agents.claude_stream import read_stream
 from vigil.agents.claude_transcript import read_entry
 from vigil.agents.contract import Beginning, Place
 from vigil.agents.walls import resets_at
+from vigil.core.doing import Doing, take_in
 from vigil.core.said import Said, What
 
 FILES = sample_files("claude")
@@ -169,6 +170,42 @@ def test_tools_that_only_ask_are_questions() -> None:
 
 
 # Hooks
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "seconds"),
+    [
+        ("Monitor", {"timeout_ms": 1_800_000}, 1800.0),
+        ("ScheduleWakeup", {"delaySeconds": 1200}, 1200.0),
+        ("TaskOutput", {"task_id": "b1", "timeout": 600_000}, 600.0),
+        ("Monitor", {}, None),
+        ("Monitor", {"timeout_ms": "soon"}, None),
+        ("Bash", {"timeout_ms": 5000}, None),
+    ],
+)
+def test_a_tool_whose_work_is_to_wait_says_until_when(tool: str, given: dict[str, Any], seconds: float | None) -> None:
+    at = "2026-07-01T12:00:00Z"
+    block = {"type": "tool_use", "id": "t1", "name": tool, "input": given}
+    hooked = hook("PreToolUse", tool_name=tool, tool_use_id="t1", tool_input=given, timestamp=at)
+    streamed = read_stream({"type": "assistant", "timestamp": at, "message": {"content": [block]}})
+
+    for (said,) in (hooked, list(streamed)):
+        assert said.what is What.TOOL_STARTED and said.at is not None
+        assert said.until == (None if seconds is None else said.at + seconds)
+
+
+def test_a_question_that_is_taken_back_is_over() -> None:
+    request = {"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t1"}
+    asked = read_stream({"type": "control_request", "request_id": "r1", "request": request})
+    cancelled = read_stream({"type": "control_cancel_request", "request_id": "r1"})
+    doing = Doing()
+    for said in asked:
+        doing = take_in(doing, said, 1.0)
+    assert doing.asked
+    for said in cancelled:
+        doing = take_in(doing, said, 2.0)
+
+    assert doing.asked == ()
 
 
 def hook(name: str, **more: Any) -> list[Said]:

@@ -263,6 +263,20 @@ CATALOGUE: list[tuple[str, Case, str, Case, str]] = [
         "upstream-stall",
     ),
     (
+        "25b a tool that is to wait; the same after its end",
+        case(silent_s=26 * MIN, doing=replace(TURN, tools=(Open("m1", "Monitor", NOW - 26 * MIN, until=NOW + 4 * MIN),))),
+        "waiting-timer",
+        case(silent_s=32 * MIN, doing=replace(TURN, tools=(Open("m1", "Monitor", NOW - 32 * MIN, until=NOW - 2 * MIN),))),
+        "lost-result",
+    ),
+    (
+        "25c a tool that is to wait, beside one that is not and has no process; both are to wait",
+        case(doing=replace(TURN, tools=(Open("m1", "Monitor", NOW - 6 * MIN, NOW + MIN), Open("r1", "Read", NOW - 6 * MIN)))),
+        "lost-result",
+        case(doing=replace(TURN, tools=(Open("m1", "Monitor", NOW - 6 * MIN, NOW), Open("m2", "Monitor", NOW - 5, NOW + MIN)))),
+        "waiting-timer",
+    ),
+    (
         "26 background work after the result; nothing after it",
         case(**FINISHED, silent_s=5 * MIN, trail=result(5 * MIN), evidence=evidence(subagents_s=3.0)),
         "working",

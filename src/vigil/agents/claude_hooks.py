@@ -13,7 +13,7 @@ from datetime import datetime
 from hashlib import blake2b
 
 from vigil.agents.claude_stream import Reader, prompt_kind, tool_started
-from vigil.agents.shapes import Json, declared, event_name, flag, moment, rows, text, word
+from vigil.agents.shapes import Json, declared, event_name, flag, moment, rows, table, text, word
 from vigil.agents.walls import wall
 from vigil.core.said import Said, What
 
@@ -95,10 +95,9 @@ def _prompt(payload: Json) -> Iterable[Said]:
 
 
 def _pre_tool(payload: Json) -> Iterable[Said]:
-    at, subagent = moment(payload, "timestamp"), word(payload, "agent_id")
-    return tool_started(
-        word(payload, "tool_name"), word(payload, "tool_use_id"), at, subagent, conversation=word(payload, "session_id")
-    )
+    at, subagent, conversation = moment(payload, "timestamp"), word(payload, "agent_id"), word(payload, "session_id")
+    name, call = word(payload, "tool_name"), word(payload, "tool_use_id")
+    return tool_started(name, call, table(payload, "tool_input"), at, subagent, conversation)
 
 
 def _permission(payload: Json) -> Iterable[Said]:

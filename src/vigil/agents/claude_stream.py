@@ -17,6 +17,8 @@ Reader = Callable[[Json], Iterable[Said]]
 
 ALIVE = (Said(What.ALIVE),)
 ASKING_TOOLS = frozenset({"AskUserQuestion", "ExitPlanMode"})  # their whole work is to ask a person
+# Their whole work is to wait: where their call says for how long, and in how many milliseconds that counts.
+WAITING_TOOLS = {"Monitor": ("timeout_ms", 1.0), "ScheduleWakeup": ("delaySeconds", 1000.0), "TaskOutput": ("timeout", 1.0)}
 INTERRUPTED = "[Request interrupted by user"
 NOTICE = "<task-notification>"  # it is told that something of its own is done, and goes on by itself
 COMMANDS = ("<command-", "<local-command-", "<bash-")  # a person's commands to the program: no turn need follow
@@ -60,13 +62,28 @@ def said_by_model(event: Json, at: float | None, subagent: str) -> Iterable[Said
     calls = [block for block in rows(table(event, "message"), "content") if block.get("type") == "tool_use"]
     if not calls:
         return (Said(What.ALIVE, at, subagent=subagent),)
-    return [said for call in calls for said in tool_started(word(call, "name"), word(call, "id"), at, subagent)]
+    return [
+        said
+        for call in calls
+        for said in tool_started(word(call, "name"), word(call, "id"), table(call, "input"), at, subagent)
+    ]
 
 
-def tool_started(name: str, call: str, at: float | None, subagent: str = "", conversation: str = "") -> Iterable[Said]:
-    """Return what the start of a tool says; some tools are a question."""
+def tool_started(
+    name: str, call: str, given: Json, at: float | None, subagent: str = "", conversation: str = ""
+) -> Iterable[Said]:
+    """Return what the start of a tool says; some tools are a question, some a wait."""
     said = partial(Said, at=at, name=name, id=call, subagent=subagent, conversation=conversation)
-    return (said(What.TOOL_STARTED), said(What.ASKED)) if name in ASKING_TOOLS else (said(What.TOOL_STARTED),)
+    if name in ASKING_TOOLS:
+        return (said(What.TOOL_STARTED), said(What.ASKED))
+    return (said(What.TOOL_STARTED, until=_waits_until(name, given, at)),)
+
+
+def _waits_until(name: str, given: Json, at: float | None) -> float | None:
+    """Return how long a tool may wait, if its whole work is to wait and its call says how long."""
+    key, ms = WAITING_TOOLS.get(name, ("", 0.0))
+    delay = number(given, key)
+    return None if delay is None or delay < 0 else later(delay * ms, at)
 
 
 def _user(event: Json) -> Iterable[Said]:
@@ -166,7 +183,8 @@ def _control_request(event: Json) -> Iterable[Said]:
         return ALIVE
     name = word(request, "tool_name") or word(request, "subtype")
     asked = word(request, "tool_use_id") or word(event, "request_id")
-    return (Said(What.ASKED, name=name, id=asked, subagent=word(request, "agent_id")),)
+    taken_back = word(event, "request_id")
+    return (Said(What.ASKED, name=name, id=asked, subagent=word(request, "agent_id"), request=taken_back),)
 
 
 def _control_response(event: Json) -> Iterable[Said]:

@@ -113,3 +113,10 @@ def is_mcp(tool: Open) -> bool:
 def waits_until(doing: Doing, since: float) -> float:
     """Return until when a wait that was declared is believed."""
     return since + WAIT_MOST_S if doing.until is None else doing.until + WAIT_GRACE_S
+
+
+def tools_wait_until(doing: Doing) -> float | None:
+    """Return until when tools are to wait, and are believed to; None if one of them is not, or none is open."""
+    moments = [one.until for one in doing.tools]
+    named = [until for until in moments if until is not None]
+    return min(named) + WAIT_GRACE_S if named and len(named) == len(moments) else None

@@ -22,6 +22,8 @@ class Open:
     id: str
     name: str
     since: float
+    until: float | None = None  # it is to wait, and no longer than this
+    request: str = ""  # another id of a question, under which it is taken back
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Doing:
     until: float | None = None  # when it goes on, if it said so
     started: bool = False  # it has said what it does
 
+
+ARMED = frozenset({"Monitor", "ScheduleWakeup"})  # their result says that the wait begins
 
 UNHEARD = Doing()
 IDLE = Doing(started=True)
@@ -81,7 +85,9 @@ def _tool_begins(doing: Doing, said: Said, at: float) -> Doing:
 
 
 def _tool_ends(doing: Doing, said: Said, _at: float) -> Doing:
-    return replace(_goes_on(doing), tools=_without(doing.tools, said.id), asked=_without(doing.asked, said.id))
+    after = replace(_goes_on(doing), tools=_without(doing.tools, said.id), asked=_without(doing.asked, said.id))
+    waits = next((one.until for one in doing.tools if one.id == said.id and one.name in ARMED), None)
+    return after if waits is None or said.failed else replace(after, waits=True, until=waits)
 
 
 def _asks(doing: Doing, said: Said, at: float) -> Doing:
@@ -187,11 +193,11 @@ def _names(found: tuple[Open, ...]) -> str:
 def _with(found: tuple[Open, ...], said: Said, at: float) -> tuple[Open, ...]:
     if any(one.id == said.id for one in found if said.id):
         return found
-    return (*found, Open(said.id, said.name, at))[-OPEN_KEPT:]
+    return (*found, Open(said.id, said.name, at, said.until, said.request))[-OPEN_KEPT:]
 
 
 def _without(found: tuple[Open, ...], ended: str) -> tuple[Open, ...]:
     """Close what has this id; an end without one closes the newest."""
     if not ended:
         return found[:-1]
-    return tuple(one for one in found if one.id != ended)
+    return tuple(one for one in found if ended not in (one.id, one.request))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vigil.core.case import GONE, LIMBO_S, SUBAGENT_TOOLS, TOOL_SLACK_S, Case, is_mcp, waits_until
+from vigil.core.case import GONE, LIMBO_S, SUBAGENT_TOOLS, TOOL_SLACK_S, Case, is_mcp, tools_wait_until, waits_until
 from vigil.core.evidence import Child
 from vigil.core.said import What
 from vigil.core.trail import COMPACTION
@@ -88,7 +88,10 @@ def _tries_again(case: Case) -> bool:
 
 
 def _waits(case: Case) -> bool:
-    return case.doing.waits and case.now < waits_until(case.doing, case.silent_from)
+    until = tools_wait_until(case.doing)
+    if until is None and case.doing.waits:
+        until = waits_until(case.doing, case.silent_from)
+    return until is not None and case.now < until
 
 
 def _finished(case: Case) -> bool:

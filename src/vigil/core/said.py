@@ -61,6 +61,7 @@ class Said:
     usage: Usage | None = None
     failed: bool = False  # of a tool, a turn, a result
     subagent: str = ""  # whose words these are: they do not say what the agent itself is doing
+    request: str = ""  # of a question: another id, under which it may be taken back
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from vigil.core import incident_rules, incidents, tally
 from vigil.core.book import Book, Idle
-from vigil.core.case import Case, patience_of, waits_until, what_is_open
+from vigil.core.case import Case, patience_of, tools_wait_until, waits_until, what_is_open
 from vigil.core.changing import replace
 from vigil.core.doing import IDLE, Doing
 from vigil.core.effects import Diagnose, SetTimer
@@ -146,6 +146,8 @@ def _due_at(book: Book, session: Session, now: float) -> float:
         return _reminder_at(session, limits)
     if (doing.retries or doing.waits) and now < (until := waits_until(doing, since)):
         return until
+    if (tools_until := tools_wait_until(doing)) is not None and now < tools_until:
+        return tools_until
     first_s = min(patience_of(doing, session.trail, limits), limits.stall_after_s)
     first_at = since + first_s
     if _circles(session, limits, now):
