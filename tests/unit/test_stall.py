@@ -477,6 +477,15 @@ def test_idle_children_do_not_choose_the_threshold() -> None:
     assert classify(busy).verdict == "tool-running"
 
 
+def test_bytes_that_come_to_a_finished_agent_leave_limbo_in_doubt() -> None:
+    finished = case(**FINISHED, silent_s=5 * MIN, trail=result(5 * MIN))
+    assert (classify(finished).verdict, classify(finished).confidence) == ("limbo", Confidence.LIKELY)
+
+    found = classify(replace(finished, evidence=evidence(received_s=3.0)))
+
+    assert (found.verdict, found.confidence) == ("limbo", Confidence.UNKNOWN), "a sub-agent of it may think"
+
+
 def test_a_server_that_a_finished_agent_left_leaves_limbo_in_doubt() -> None:
     server = child("vite", age_s=10 * MIN)
     found = classify(case(**FINISHED, silent_s=5 * MIN, trail=result(5 * MIN), evidence=evidence((*ADAPTERS, server))))

@@ -130,7 +130,10 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
         else {"state": session.pulse.state.value, "since": rfc3339(session.pulse.due_from)},
         "open": {
             "turn": session.doing.turn,
-            "tools": [{"id": one.id, "name": one.name, "since": rfc3339(one.since)} for one in session.doing.tools],
+            "tools": [
+                {"id": one.id, "name": one.name, "since": rfc3339(one.since), "until": rfc3339(one.until)}
+                for one in session.doing.tools
+            ],
             "asked": [{"id": one.id, "name": one.name, "since": rfc3339(one.since)} for one in session.doing.asked],
             "waits": wait_view(session.doing),
         },

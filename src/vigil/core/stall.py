@@ -76,7 +76,7 @@ ROWS = (
         V.LIMBO,
         ("finished", "over long"),
         ("turn open", "background lives"),
-        doubts=("left running", "sub-agents told", *UNREAD_FILES),
+        doubts=("bytes come", "left running", "sub-agents told", *UNREAD_FILES),
         supports=(*DEAF, "still"),
     ),
     Row(V.WORKING, ("finished",)),
