@@ -101,7 +101,7 @@ def calls(times):  # the same tool again and again
         time.sleep(0.3)
 def boots():  # slowly
     while True:
-        sum(range(1_000_000))
+        sum(range(2_000_000))
         time.sleep(0.05)
 
 if __name__ == "__main__":
