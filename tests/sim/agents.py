@@ -75,7 +75,7 @@ WORDS: tuple[tuple[dict[str, Any], str], ...] = (
     (_hook("BeforeModel"), "thinks"),
     (_hook("AfterAgent"), "rests"),
     ({"activity": "waiting-timer"}, "plainly, waits"),
-    ({"activity": "throttled"}, "plainly, turn, retries"),
+    ({"activity": "throttled"}, "limited, turn, retries"),
     ({"activity": "waiting-human"}, "plainly, turn, asks plainly"),
     ({"activity": "tool"}, "plainly, tool plainly"),
     ({"activity": "idle"}, "rests"),

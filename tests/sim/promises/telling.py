@@ -310,6 +310,8 @@ class Work:
             self._mode = self.MODES.get(verb, "")
             if verb in ("rests", "plainly"):
                 self._turn, self._tools, self._asked = False, set(), set()
+            elif verb == "limited":  # said plainly too, and no limit answers a request
+                self._turn, self._tools, self._asked = False, set(), self._asked - {"plainly"}
             elif verb == "prompt":
                 self._asked = set()
             self._turn |= verb in ("turn", "prompt", "thinks", "tool")
