@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from vigil.core.effects import EndLaunch, LogEntry, SetTimer, Spawn, Tell
-from vigil.core.events import Asked, Exited, Hooked, Observed, Swept
+from vigil.core.events import Asked, Exited, Hooked, Observed, Sighted, Swept
 from vigil.core.incident import Incident
 from vigil.core.model import Fact, Launch, Session
 
@@ -39,6 +39,10 @@ def _word(word: Any) -> str:
         return f"Observed {word.launch_id}: {_facts(word.facts)}{more}{' socket lost' if word.socket_lost else ''}"
     if isinstance(word, Swept):
         return "Swept " + "; ".join(f"{seen.launch_id} : {_facts(seen.facts)}" for seen in word.observed)
+    if isinstance(word, Sighted):
+        return "Sighted " + "; ".join(
+            f"{seen.launch_id} : {seen.unreadable or f'{seen.clients} people'}" for seen in word.glimpses
+        )
     if isinstance(word, Exited):
         found = word.exit
         status = f"signal {found.signal}" if found.signal is not None else f"exit {found.exit_code}"
