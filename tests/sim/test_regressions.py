@@ -85,6 +85,18 @@ def test_the_end_of_a_server_that_hung_is_logged() -> None:
     assert live_through(Plan(900970, "confused", sessions=5, hours=24.0, faults=faults)).words == ""
 
 
+def test_what_was_over_before_the_last_of_an_account_was_removed_is_told_to_nobody_after_the_night() -> None:
+    faults = (
+        Fault(21140.761, "somebody removes it", 604, 0.784),
+        Fault(21843.194, "agent meets its limit", 759, 0.916),
+        Fault(30212.374, "somebody removes it", 607, 0.768),
+        Fault(30712.507, "somebody removes it", 96, 0.08),
+        Fault(32921.218, "somebody removes it", 82, 0.55),
+    )
+
+    assert live_through(Plan(2, "people", sessions=5, hours=24.0, faults=faults)).words == ""
+
+
 def few_faults(seed: int, *faults: Fault) -> Plan:
     """Return a world in which almost nothing goes wrong."""
     return Plan(seed, "tmux", sessions=5, hours=2.0, faults=faults)

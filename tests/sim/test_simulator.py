@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from tests.sim.faults import FAULTS
-from tests.sim.mutants import Mutant, hunt, mutants
+from tests.sim.mutants import Mutant, breaks_anyway, hunt, mutants
 from tests.sim.run import live_through, shrink, tell_story
 from tests.sim.scenarios import SCENARIOS, draw_plan
 from tests.sim.totals import Totals
@@ -61,6 +62,15 @@ def test_a_failure_is_shrunk_to_what_it_needs_and_told() -> None:
     assert len(small.plan.faults) <= 3
     assert any("Asked stop" in line for line in story)
     assert "--seed 0 --scenario people" in small.command
+
+
+def test_what_breaks_anyway_says_nothing_of_a_mutant() -> None:
+    breaks_anyway.cache_clear()
+    with find_mutant("verbs: stop does nothing").change():
+        found = hunt(Mutant("none", "nothing is changed", nullcontext, "people"), seeds=1)
+    breaks_anyway.cache_clear()
+
+    assert found is None
 
 
 def test_a_world_that_nothing_befalls_is_calm() -> None:

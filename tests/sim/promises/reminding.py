@@ -38,6 +38,7 @@ class Reminded(Promise):
         self._known_at: dict[str, float] = {}
         self._handed: dict[tuple[str, str], list[float]] = {}
         self._cleared: set[str] = set()
+        self._hushed: set[str] = set()  # incidents that were over when the last session they concerned was removed
         self._waiting: dict[str, dict[str, float]] = {}  # by route: notices that it was handed and has not begun to deliver
         self._checked: set[str] = set()
         self._rebooted_at = -1.0
@@ -88,6 +89,15 @@ class Reminded(Promise):
             if incident.resolved_at is not None and incident.id not in self._checked:
                 self._checked.add(incident.id)
                 self._check_schedule(incident, self._moment(incident.resolved_at))
+        if change.removed:
+            self._hush()
+
+    def _hush(self) -> None:
+        """What is over and concerned only who is removed by now is told to nobody any more."""
+        store = self.world.store
+        left = {subject for session in store.sessions.values() for subject in (session.id, session.role, session.account)}
+        over = (incident for incident in store.incidents.values() if incident.resolved_at is not None)
+        self._hushed |= {one.id for one in over if one.key.rpartition("/")[0] not in left | {"host"}}
 
     def calm(self) -> None:
         for incident in self.world.store.incidents.values():
@@ -118,10 +128,9 @@ class Reminded(Promise):
         self.demand(told, f"{incident.key} is due by {route} at {due_at:.0f}, and was told at {[round(at) for at in handed]}")
 
     def _check_cleared(self, incident: Incident) -> None:
-        """Whoever was told of it heard that it is over, unless its session was removed."""
+        """Whoever was told of it heard that it is over, unless the last it concerned was removed."""
         clock = self.world.daemon.clock()
-        own = incident.key.startswith(f"{incident.session_id}/") and incident.session_id not in self.world.store.sessions
-        removed = own or incident.resolution.endswith(" was removed")  # of an account or a role: the last it concerned
+        removed = incident.id in self._hushed or incident.resolution.endswith(" was removed")
         over_s = clock - (incident.resolved_at or clock)
         if removed or over_s < self.OVER_S or self._is_quiet(incident, clock):
             return
