@@ -158,6 +158,18 @@ def test_a_wait_is_no_longer_than_its_policy_though_the_clock_was_set_back() -> 
     assert hold is not None and hold.until == timer.at
 
 
+def test_what_a_session_did_before_the_clock_was_set_back_was_done_now() -> None:
+    stage = running()
+    stage.hear("idle")
+    stage = resumed(stage)
+    stage.now -= 86400.0
+
+    stage.tell(Resumed())
+
+    assert stage.session().last_activity_at == stage.now
+    assert set(stage.session().worked.values()) == {stage.now}
+
+
 def test_who_asks_again_goes_on_with_what_was_begun() -> None:
     stage = running()
     stage.ask("restart")

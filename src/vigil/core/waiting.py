@@ -117,8 +117,8 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
     """Take up what was under way; live launches speak for themselves in events of their own."""
     book.booted = event.booted
     book.void_before = now  # what was said while nobody listened is not older than that
-    for session in [s for s in book.sessions.values() if s.last_activity_at is not None and s.last_activity_at > now]:
-        book.keep(replace(session, last_activity_at=now))  # the clock was set back
+    for session in [s for s in book.sessions.values() if max(s.last_activity_at or 0.0, *s.worked.values(), 0.0) > now]:
+        book.keep(_as_of(session, now))  # the clock was set back
     stored = list(book.sessions.values())
     book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
     for incident in [incident for incident in book.incidents.values() if incident.opened_at > now]:
@@ -156,6 +156,12 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
             book.do(SetTimer(role.key, "shift", now))
         if role.charges:
             book.do(SetTimer(role.key, "steady", now))
+
+
+def _as_of(session: Session, now: float) -> Session:
+    """Let nothing that a session did be in the future: what it does from now on would count for nothing until then."""
+    active_at = None if session.last_activity_at is None else min(session.last_activity_at, now)
+    return replace(session, last_activity_at=active_at, worked={kind: min(at, now) for kind, at in session.worked.items()})
 
 
 def _take_up_wall(book: Book, session: Session, now: float) -> None:
