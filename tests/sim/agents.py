@@ -124,7 +124,8 @@ class Agents:
         self._world.spool.write(body, payload, meant)
 
     def _print(self, body: Body) -> None:
-        """It prints, and its output is read."""
+        """It prints, and its output is read; what nobody reads is in its file."""
+        body.printed_at = self._world.engine.now
         if self._world.daemon.runs:
             self._world.daemon.feed(Observed(body.launch_id, (), active_at=self._world.daemon.clock()))
 

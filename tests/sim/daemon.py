@@ -140,8 +140,9 @@ class Daemon:
             self.later(0.0, self._handle_all)
 
     def later(self, delay_s: float, call: Callable[..., None], *args: Any) -> None:
-        """Do something later in this life; a daemon that is stopped does it when it goes on."""
-        self._world.engine.after(delay_s, self._due, self.life, call, args)
+        """Do something later in this life; a daemon that is stopped does it when it goes on, a dead one never."""
+        if self.runs:
+            self._world.engine.after(delay_s, self._due, self.life, call, args)
 
     def _due(self, life: int, call: Callable[..., None], args: tuple[Any, ...]) -> None:
         if life != self.life:
@@ -167,7 +168,9 @@ class Daemon:
                 self._handle_all()
 
     def report(self, kind: IncidentKind, why: str) -> None:
-        """Open an incident of the host at once, recorded after."""
+        """Open an incident of the host at once, recorded after; without a daemon nobody is there to tell of it."""
+        if not self.runs:
+            return
         fresh = host_incident(kind, why, self.clock())
         if not self._world.notifier.is_open(fresh.key):  # else the one that is open takes it in
             self._world.notifier.tell(opened(fresh, self._world.notifier.last(fresh.key)))

@@ -59,6 +59,7 @@ class Body:
     known: frozenset[str] = frozenset()  # those of them who had, when its death was told
     told: Oom | None = None  # and what was known of want of memory then
     silent: bool = False
+    printed_at: float | None = None  # without a terminal: its file grew last
     hangs: bool = False  # it does nothing any more, and that can be read
     muted: bool = False  # it does what it does, and gives no signs of life
     late_beats: bool = False  # it gives them, and each too late

@@ -75,10 +75,10 @@ SEEDS = 60  # a mutant that none of them notices has survived
 
 UNMET = {Cause.STALLED}  # where agents hang nobody comes at the last moment: unit/test_watching has that
 # A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; a
-# configuration without reactions, what people type to try a route, and memory; a reaper that does nothing breaks no promise,
-# and nobody loses the store there, or adopts anything. Who hangs is simulated in test_silences.
+# configuration without reactions, what people type to try a route, and memory; nobody loses the store there,
+# or adopts anything. Who hangs is simulated in test_silences.
 UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent, Weighed, Reached, Configured, ReactionEnded}
-UNTOLD |= {Sighted, Recovered, Adopted}
+UNTOLD |= {Recovered, Adopted}
 UNTOLD |= {WatchdogsSet, Measured, Diagnosed, Stepped}
 UNASKED = ("archive", "release")
 HEARD_IN = {
@@ -90,6 +90,7 @@ HEARD_IN = {
     MemoryRead: "teams",
     ShiftAsked: "shifts",
     ShiftAborted: "shifts",
+    Sighted: "people",
 }
 # No simulated agent says these: streams and transcripts do; what a sub-agent does is a sign of life before the table is asked.
 UNSAID = {What.ERROR, What.RESULT, What.WAITS, What.RETRIES, What.SUBAGENT_STARTED, What.SUBAGENT_ENDED}

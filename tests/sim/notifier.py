@@ -116,7 +116,7 @@ class Notifier:
         if self._alarm.get(incident_id) != planned:
             return
         del self._alarm[incident_id]
-        world = self._world
+        world, life = self._world, self._world.daemon.life
         now = world.daemon.clock()
         for due in due_notices(self._seen(incident_id), self._telling, now):
             notice = begun(due.before or Notice(due.notice_id, due.route, SENDING, now, event=due.event, attempts=0), now)
@@ -124,6 +124,8 @@ class Notifier:
             world.promises.handed_out(due, now)
             self._waiting.setdefault(due.route, deque()).append((world.engine.now, due, notice))
             self._gather(due.route)
+            if life != world.daemon.life:  # it was killed while it wrote that down: nothing goes on from here
+                return
         self._plan(incident_id)
 
     def _gather(self, route: str) -> None:

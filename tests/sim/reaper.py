@@ -40,4 +40,5 @@ class Reaper:
         now, server = self._world.daemon.clock(), body.server
         if server is not None and (server.stopped or not server.alive or not body.has_socket):
             return Glimpse(body.launch_id, now, clients=None, unreadable="its tmux server gave no whole answer")
-        return Glimpse(body.launch_id, now, clients=body.attached, cpu=0.0, guard=GUARD)
+        printed_at = None if body.printed_at is None else self._world.daemon.offset + body.printed_at
+        return Glimpse(body.launch_id, now, clients=body.attached, printed_at=printed_at, cpu=0.0, guard=GUARD)
