@@ -38,6 +38,7 @@ from vigil.core import (
     teams,
     waiting,
     wake,
+    watching,
 )
 from vigil.core.activity import Activity
 from vigil.core.events import (
@@ -269,6 +270,7 @@ def _telling() -> Iterator[Mutant]:
     early = _swap(escalate, "_moment", lambda step, base, number: base + number * (step.repeat_s or 0.0))
     yield Mutant("ladder", "every step is at once", early, "people")
     yield Mutant("ladder", "nobody hears that it is over", _swap(escalate, "_all_clears", lambda _incident, _now: []), "tmux")
+    yield Mutant("reminders", "a question is told again too often", _swap(watching, "REMINDERS", 1.0), "people")
     yield Mutant("quiet", "nothing is urgent", _swap(quiet, "ALWAYS", frozenset()), "tmux")
     yield Mutant("quiet", "everything passes", _swap(quiet, "ALWAYS", frozenset(Severity)), "tmux")
     yield Mutant("quiet", "it never ends", _swap(quiet, "_end", lambda _rule, at: at + 3600.0), "people")

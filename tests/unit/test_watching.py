@@ -175,6 +175,18 @@ def test_a_question_is_reminded_of_after_ten_minutes_then_every_thirty_and_is_ne
     assert health_of(stage.session()) == "needs-input"
 
 
+def test_an_agent_that_speaks_while_it_waits_is_reminded_of_no_sooner() -> None:
+    stage = silent()
+    say(stage, What.ASKED, name="Bash", id="q")
+    at = START + 300
+    for number in range(8):
+        at = due(wake(stage, at))
+        say(stage, What.ASKED, name="Edit", id=f"q{number}")
+
+    told = [(entry.at - START, entry.data["count"]) for entry in stage.entries if entry.kind == "session.reminded"]
+    assert told == [(600.0 + 1800.0 * number, number + 1) for number in range(7)]
+
+
 def test_a_reminder_reaches_those_who_were_told_once_each() -> None:
     ladders = Telling((Ladder((Step("ops"),), Severity.ACTION),), routes=("ops",))
     sent = Notice("i/0/0", "ops", "sent", 1.0)

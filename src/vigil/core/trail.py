@@ -33,6 +33,8 @@ class Trail:
     again: str = ""  # the tool it used last, or a compaction
     times: int = 0  # so often in a row
     floor: float = 0.0  # silence is counted from here at the earliest: before, nobody listened
+    reminded_at: float = 0.0  # a person was reminded of its questions last: whatever it says meanwhile
+    reminders: int = 0  # so often of the oldest that is open
 
 
 SAID_NOTHING = Trail()

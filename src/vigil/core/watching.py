@@ -197,24 +197,32 @@ def _arm(book: Book, session: Session, at: float) -> None:
 
 
 def _reminder_at(session: Session, limits: Limits) -> float:
-    """Return when a person is reminded of a question next: a while after it, then three times as rarely."""
-    first = session.doing.asked[0].since
-    told = session.stall.warnings if session.stall is not None and session.stall.verdict == Verdict.WAITING_HUMAN else 0
-    return max(first, session.trail.floor) + limits.approval_reminder_s * (1 + REMINDERS * told)
+    """Return when a person is reminded of a question next: a while after it, then three times as rarely.
+
+    From the last reminder on: an agent that speaks while it waits is not told of anew, and what was missed comes once.
+    """
+    every_s, trail = limits.approval_reminder_s, session.trail
+    next_at = trail.reminded_at + REMINDERS * every_s if _reminders(session) else session.doing.asked[0].since + every_s
+    return max(next_at, trail.floor + every_s)
+
+
+def _reminders(session: Session) -> int:
+    """Return how often a person was reminded of the oldest question that is open."""
+    return session.trail.reminders if session.trail.reminded_at >= session.doing.asked[0].since else 0
 
 
 def _remind(book: Book, session: Session, now: float) -> None:
     """Remind a person of a question that waits."""
     limits, asked = limits_for(book, session), session.doing.asked
     names = ", ".join(dict.fromkeys(one.name or "something" for one in asked))
-    before = session.stall if session.stall is not None and session.stall.verdict == Verdict.WAITING_HUMAN else None
-    told = 0 if before is None else before.warnings
     due = now >= _reminder_at(session, limits)
+    told = _reminders(session) + due
     words = f"asked for {names} {_since(now - asked[0].since)} ago, and nobody has answered"
-    stall = Stall(Verdict.WAITING_HUMAN, Confidence.CERTAIN, (words,), now, asked[0].since, warnings=told + due)
-    session = book.keep(replace(session, stall=stall), durable=due)
+    stall = Stall(Verdict.WAITING_HUMAN, Confidence.CERTAIN, (words,), now, asked[0].since, warnings=told)
+    trail = replace(session.trail, reminded_at=now, reminders=told) if due else session.trail
+    session = book.keep(replace(session, stall=stall, trail=trail), durable=due)
     if due:
-        book.log(now, session, "session.reminded", asked=names, waits_s=round(now - asked[0].since), count=stall.warnings)
+        book.log(now, session, "session.reminded", asked=names, waits_s=round(now - asked[0].since), count=told)
         incidents.remind(book, incidents.key_of(IncidentKind.NEEDS_INPUT, session.id), f"waits for a human: {words}")
     _arm(book, session, _reminder_at(session, limits))
 

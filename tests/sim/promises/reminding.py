@@ -32,6 +32,7 @@ class Reminded(Promise):
     GATHERED_S = 5.0
     OVER_S = 660.0  # what comes back later than that is another one
     ON_ITS_WAY_S = 1.0
+    ASKED_S = 600.0
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -42,11 +43,28 @@ class Reminded(Promise):
         self._waiting: dict[str, dict[str, float]] = {}  # by route: notices that it was handed and has not begun to deliver
         self._checked: set[str] = set()
         self._rebooted_at = -1.0
+        self._reminded_at: dict[str, float] = {}  # sessions, and when their questions were told again
 
     def decided(self, event: Event, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Tell):
                 self._known_at.setdefault(effect.incident.id, self.world.engine.now)
+            elif isinstance(effect, Persist):
+                for entry in effect.log:
+                    if entry.kind == "session.reminded":
+                        self._check_question(entry.session_id or "")
+
+    def _check_question(self, session_id: str) -> None:
+        """A question is told again ten minutes after it was asked, then every thirty, whatever its agent says meanwhile."""
+        session, now = self.world.daemon.machine.sessions[session_id], self.world.daemon.clock()
+        asked_at = session.doing.asked[0].since
+        before = self._reminded_at.get(session_id, 0.0)
+        due_at = before + 3 * self.ASKED_S if before >= asked_at else asked_at + self.ASKED_S
+        self.demand(now >= due_at - 0.01, f"{session.name} is told of again {due_at - now:.0f} s early")
+        self._reminded_at[session_id] = now
+
+    def started(self) -> None:
+        self._reminded_at.clear()  # what was not durable is told again
 
     def handed_out(self, due: Due, now: float) -> None:
         incident, moment = due.incident, self.world.engine.now
