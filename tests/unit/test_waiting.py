@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.builders import (
@@ -27,7 +29,7 @@ from vigil.core.effects import SetTimer
 from vigil.core.events import Exited, Interrupted, Resumed, TimerFired
 from vigil.core.launching import PACE
 from vigil.core.machine import Machine
-from vigil.core.model import ALIVE, Cause, Hold, State
+from vigil.core.model import ALIVE, Cause, Hold, State, Wall
 
 # Time
 
@@ -168,6 +170,22 @@ def test_what_a_session_did_before_the_clock_was_set_back_was_done_now() -> None
 
     assert stage.session().last_activity_at == stage.now
     assert set(stage.session().worked.values()) == {stage.now}
+
+
+@pytest.mark.parametrize("met_since", [True, False])
+def test_a_clock_that_was_set_back_leaves_a_wall_and_a_persons_word_in_their_order(met_since: bool) -> None:
+    stage = resumed(running())
+    asked_at = stage.now + 3600.0
+    wall = Wall(Cause.LIMIT, "limit", asked_at + (60.0 if met_since else -60.0), stage.launch().id, None)
+    stage = Stage([replace(stage.session(), asked_at=asked_at, wall=wall)], stage.now)
+
+    stage.tell(Resumed())
+
+    session = stage.session()
+    assert session.wall is not None and session.asked_at is not None
+    assert max(session.wall.at, session.asked_at) <= stage.now
+    assert (session.wall.at > session.asked_at) == met_since
+    assert [incident.kind for incident in stage.machine.incidents.values()] == (["limit"] if met_since else [])
 
 
 def test_who_asks_again_goes_on_with_what_was_begun() -> None:

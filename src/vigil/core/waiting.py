@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import nextafter
 
 from vigil.core import hearing, incident_rules, incidents, pulses, reacting, shifts, summary, watching
 from vigil.core.book import DOUBTED, Book
@@ -117,7 +118,9 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
     """Take up what was under way; live launches speak for themselves in events of their own."""
     book.booted = event.booted
     book.void_before = now  # what was said while nobody listened is not older than that
-    for session in [s for s in book.sessions.values() if max(s.last_activity_at or 0.0, *s.worked.values(), 0.0) > now]:
+    for session in [
+        s for s in book.sessions.values() if max(s.last_activity_at or 0.0, s.asked_at or 0.0, *s.worked.values()) > now
+    ]:
         book.keep(_as_of(session, now))  # the clock was set back
     stored = list(book.sessions.values())
     book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
@@ -159,9 +162,16 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
 
 
 def _as_of(session: Session, now: float) -> Session:
-    """Let nothing that a session did be in the future: what it does from now on would count for nothing until then."""
+    """Let nothing that befell a session be in the future: what does from now on would count for nothing until then."""
     active_at = None if session.last_activity_at is None else min(session.last_activity_at, now)
-    return replace(session, last_activity_at=active_at, worked={kind: min(at, now) for kind, at in session.worked.items()})
+    worked = {kind: min(at, now) for kind, at in session.worked.items()}
+    session = replace(session, last_activity_at=active_at, worked=worked)
+    asked_at, wall = session.asked_at, session.wall
+    if asked_at is None or asked_at <= now:
+        return session
+    met_since = wall is not None and wall.at > asked_at  # and stays so
+    wall = None if wall is None else replace(wall, at=min(wall.at, now))
+    return replace(session, wall=wall, asked_at=nextafter(now, 0.0) if met_since else now)
 
 
 def _take_up_wall(book: Book, session: Session, now: float) -> None:

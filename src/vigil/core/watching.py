@@ -84,7 +84,7 @@ def rest(book: Book, session: Session, now: float) -> Session:
     """Count silence anew: nobody listened for a while, and that is nobody's silence."""
     if not is_watched(session):
         return session
-    session = replace(session, trail=replace(session.trail, floor=now))
+    session = replace(session, trail=replace(session.trail, floor=now, reminded_at=min(session.trail.reminded_at, now)))
     if session.stall is not None:
         session = replace(session, stall=replace(session.stall, samples=0))
     session = book.keep(session, durable=False)
