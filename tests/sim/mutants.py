@@ -77,7 +77,7 @@ SEEDS = 60  # a mutant that none of them notices has survived
 UNMET = {Cause.STALLED}  # where agents hang nobody comes at the last moment: unit/test_watching has that
 # A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; a
 # configuration without reactions, what people type to try a route, and memory; nobody loses the store there,
-# or adopts anything. Who hangs is simulated in test_silences.
+# or adopts anything. Who hangs is simulated in test_silences: see `of_silence`.
 UNTOLD = {Noted, Heard, MessageQueued, MessageTyped, MessageSent, Weighed, Reached, Configured, ReactionEnded}
 UNTOLD |= {Recovered, Adopted}
 UNTOLD |= {WatchdogsSet, Measured, Diagnosed, Stepped}
@@ -296,12 +296,19 @@ def _handlers() -> Iterator[Mutant]:
         left = tuple(other for other in asked.ENDED_BY_RESET if other != reason)
         scenario = {"backoff": "people", "saturated": "people", "cold-start": "teams"}.get(reason, "walls")
         yield Mutant("reset", f"{reason} goes on", _swap(asked, "ENDED_BY_RESET", left), scenario)
-    for kind in waiting.TIMERS.keys() - {"silence"}:  # who hangs is simulated in test_silences
+    for kind in waiting.TIMERS.keys() - {"silence"}:  # see `of_silence`
         scenario = {"incidents": "tmux", "pulse": "signs", "memory": "teams", "drain": "shifts"}.get(kind, "everything")
         yield Mutant("timers", f"{kind} does nothing", _set(waiting.TIMERS, kind, _nothing), scenario)
     for kind in waiting.ROLE_TIMERS:
         scenario = "shifts" if kind == "shift" else "teams"
         yield Mutant("timers", f"{kind} of a role does nothing", _set(waiting.ROLE_TIMERS, kind, _nothing), scenario)
+
+
+def of_silence() -> Iterator[Mutant]:
+    """Yield what only a fleet of silent agents notices: see test_silences."""
+    for event in (Heard, WatchdogsSet, Diagnosed):
+        yield Mutant("events", f"{event.__name__} is not heard", _set(machine.HANDLERS, event, _nothing))
+    yield Mutant("timers", "silence does nothing", _set(waiting.TIMERS, "silence", _nothing))
 
 
 def _teams() -> Iterator[Mutant]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.sim.mutants import Mutant, of_silence
 from vigil.core.effects import Diagnose, Effect, EndChild, EndLaunch, Interrupt, Persist, SetTimer, Spawn
 from vigil.core.events import (
     Declared,
@@ -289,6 +290,16 @@ class Fleet:
 
 @pytest.mark.parametrize("seed", range(FLEETS))
 def test_nobody_who_gets_on_is_disturbed_in_eight_hours_and_whoever_hangs_is_dealt_with(seed: int) -> None:
+    live_eight_hours(seed)
+
+
+@pytest.mark.parametrize("mutant", list(of_silence()), ids=lambda mutant: mutant.name)
+def test_a_fleet_notices_what_is_not_heard(mutant: Mutant) -> None:
+    with mutant.change(), pytest.raises(AssertionError):
+        live_eight_hours(seed=0)
+
+
+def live_eight_hours(seed: int) -> None:
     fleet = Fleet(seed)
 
     fleet.live(HOURS)
