@@ -104,6 +104,7 @@ QUIET_KINDS = {
     IncidentKind.TAINTED,
     IncidentKind.UNHEALTHY_PROBER,
     IncidentKind.UNDELIVERED,
+    IncidentKind.STORE_LOST,  # nobody loses the store there
 }
 
 
