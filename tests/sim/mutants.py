@@ -351,7 +351,9 @@ def _words() -> Iterator[Mutant]:
         instead_of = doing.IDLE if meant != doing.IDLE else doing.PLAIN["working"]
         if activity in PLAINLY_SAID:
             yield Mutant("plain words", f"{activity} is another", _set(doing.PLAIN, activity, instead_of), "people")
-    for what in sorted(doing.OF_SUBAGENTS - {What.TOOL_ENDED}):  # its tools are not listed: only its questions are
+    for what in sorted(
+        doing.OF_SUBAGENTS & {What.ASKED}
+    ):  # there its answers come with the end of a tool, and that answers too
         yield Mutant("sub-agents", f"{what} is theirs", _swap(doing, "OF_SUBAGENTS", doing.OF_SUBAGENTS - {what}), "people")
 
 

@@ -76,6 +76,11 @@ def test_every_kind_of_word_has_one_row() -> None:
         ((PROMPT, Said(What.COMPACTED)), "working"),
         ((PROMPT, tool("1", subagent="a")), "working"),
         ((PROMPT, Said(What.ASKED, id="1", name="Bash", subagent="a")), "waiting-human"),
+        (
+            (PROMPT, Said(What.ASKED, id="1", subagent="a"), Said(What.ANSWERED, id="1", subagent="a")),
+            "working",
+        ),
+        ((PROMPT, Said(What.ASKED, id="1", subagent="a"), Said(What.TOOL_ENDED, id="1", subagent="a")), "working"),
         ((PROMPT, STOP, Said(What.TURN_ENDED, subagent="a")), "idle"),
         ((PROMPT, Said(What.TURN_ENDED, subagent="a")), "working"),
     ],

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Spawn
-from vigil.core.events import Ended, Event
-from vigil.core.model import ALIVE, Cause, Kept, Mode, Session, State
+from vigil.core.events import Asked, Ended, Event
+from vigil.core.model import ALIVE, After, Cause, Kept, Mode, Session, State
 
 TO_BLAME = frozenset({Cause.CRASH, Cause.EARLY_EXIT, Cause.UNOBSERVED})
 
 
 class Conversations(Promise):
-    """A conversation is gone on with unless it may have broken its agent; the decision is durable first; it has one owner."""
+    """A conversation is gone on with unless it may have broken its agent; the decision is durable first; it has one owner.
+
+    What a person stopped, or is stopping, is not woken.
+    """
 
     name = "wake"
 
     def decided(self, event: Event, effects: list[Effect]) -> None:
+        if isinstance(event, Asked) and event.verb == "wake":
+            self._check_stopped(event.session_id)
         changes = [effect for effect in effects if isinstance(effect, Persist)]
         logged = {entry.session_id for change in changes for entry in change.log if entry.kind == "session.wake"}
         for spawn in (effect for effect in effects if isinstance(effect, Spawn)):
@@ -24,6 +29,12 @@ class Conversations(Promise):
             self.demand(decided, f"{spawn.session.name} is launched ({spawn.launch.mode}), and nobody said why so")
             if before is not None and before.launch is not None:
                 self._check(before, spawn, event)
+
+    def _check_stopped(self, session_id: str) -> None:
+        before, after = self.world.daemon.was(session_id), self.world.daemon.known.get(session_id)
+        if before is not None and after is not None and (before.state is State.STOPPED or before.after is After.STOP):
+            stays = (after.state, after.after) == (before.state, before.after)
+            self.demand(stays, f"{before.name} is woken, and somebody stopped it")
 
     def _check(self, before: Session, spawn: Spawn, event: Event) -> None:
         launch, death = spawn.launch, before.last_death
