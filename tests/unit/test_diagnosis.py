@@ -257,7 +257,7 @@ def test_a_process_whose_first_thread_ended_lives_and_is_read_by_another_one() -
         assert reading.command is not None and "pthread_exit" in " ".join(reading.command)
         assert [one.socket.state for one in found.sockets].count("ESTABLISHED") == 2
         assert found.unknown == ()
-        (seen,) = [one for one in read_processes(kernel.read_boot()) if one.process == agent.launch.process]
+        (seen,) = [one for one in read_processes(kernel.read_boot(), "") if one.process == agent.launch.process]
         assert seen.launch_id == agent.launch.id, "it is also a survivor, should its launch end"
 
 
