@@ -23,6 +23,7 @@ from vigil.keeper import kernel
 
 VIGIL = [sys.executable, "-m", "vigil.cli"]
 DEADLINE_S = 20.0
+LOOK_S, RARELY_S = 0.01, 0.05
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -168,8 +169,8 @@ class Instance:
 
 
 def wait_for(look: Callable[[], T | None], within_s: float, what: str, report: Callable[[], object] | None = None) -> T:
-    """Wait until `look` returns something true, and return it."""
-    deadline = time.monotonic() + within_s
+    """Wait until `look` returns something true, and return it; who waits for long looks less often."""
+    began = time.monotonic()
     while True:
         try:
             found = look()
@@ -177,9 +178,10 @@ def wait_for(look: Callable[[], T | None], within_s: float, what: str, report: C
             found = None
         if found:
             return found
-        if time.monotonic() > deadline:
+        waited_s = time.monotonic() - began
+        if waited_s > within_s:
             raise AssertionError(f"waited {within_s:g} s for {what}" + (f": {report()}" if report else ""))
-        time.sleep(0.01)
+        time.sleep(min(max(LOOK_S, waited_s / 10), RARELY_S))
 
 
 def kill(pid: int, number: int) -> None:

@@ -156,7 +156,7 @@ def test_an_agent_has_its_secrets_again_after_a_restart_and_under_another_daemon
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_launch_that_fails_says_no_secret(stage: Stage, runtime: str) -> None:
     vigil = stage.vigil
-    program = stage.script("broken", first="#!/nowhere/interpreter")
+    program = stage.script("broken", first="#!/etc/passwd")
 
     done = vigil.run_cli("run", "--name", "broken", *stage.options(runtime), "--", *stage.command(program))
 

@@ -20,8 +20,8 @@ from vigil.keeper.records import record_json
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    home = home_at(tmp_path)
+def folder(short: Path) -> Path:
+    home = home_at(short)
     make_home(home)
     home.launch("s1-1").mkdir()
     record_json(str(home.launch("s1-1") / "launch.json"), {})

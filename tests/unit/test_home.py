@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,13 +23,6 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for name in ("VIGIL_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    """A folder with a short name: sockets fit into it."""
-    with tempfile.TemporaryDirectory(prefix="vh", dir="/tmp") as name:
-        yield Path(name)
 
 
 def modes(home: Home) -> dict[str, int]:

@@ -155,7 +155,7 @@ def _refused(heard: list[logging.LogRecord]) -> Answer:
     codes = [int(code) for line in telling for found in STATUS.findall(line) for code in found if code]
     replies = [first for line in (*telling, *below) for first in SMTP.findall(line)]
     permanent = any(400 <= code < 500 and code not in PASSING for code in codes) or "5" in replies
-    unsure = any("timed out" in line.lower() and "connect" not in line.lower() for line in below)
+    unsure = any("timed out" in line.lower() and "connect timeout" not in line.lower() for line in below)
     return answer(False, words, permanent, unsure)
 
 
