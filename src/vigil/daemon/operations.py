@@ -7,7 +7,6 @@ import base64
 import contextlib
 import os
 import secrets as tokens
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -23,16 +22,15 @@ from vigil.core.machine import GRACE_S
 from vigil.core.model import ALIVE, Cause, Mode, RestartPolicy, RuntimeKind, Session, Spec, State, Wake
 from vigil.daemon.conversations import Conversations
 from vigil.daemon.environments import Environments
+from vigil.daemon.programs import check_command
 from vigil.daemon.secrets import Secrets
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
-from vigil.redact import redact_command
 from vigil.runtimes import Runtime
 
 LAUNCH_S = 30.0
 END_S = 4 * GRACE_S
 PURGE_STEPS = 3000  # of 10 ms: a keeper that hangs is waited for, for each launch
-FIRST_LINE_BYTES = 256  # of a script: what the kernel reads of it
 OURS = ("TMUX", "VIGIL_")
 UNWANTED = (*OURS, "CLAUDE_CODE_")  # of a multiplexer, of us, of another agent around this one
 UNWANTED_NAMES = frozenset({"CLAUDECODE"})
@@ -289,64 +287,6 @@ def why_not_launched(session: Session) -> str | None:
     if death is None or launch is None or death.launch_id != launch.id or death.cause is not Cause.LAUNCH_FAILED:
         return None
     return death.evidence[0].text
-
-
-def check_command(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> None:
-    """Refuse a command that cannot be executed, with the reason a shell would give."""
-    for error in why_not_executable(command, cwd, env):
-        raise error
-
-
-def why_not_executable(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> Iterator[VigilError]:
-    """Return everything that keeps a command from being executed: its folder and its program."""
-    if any("\0" in word for word in command):
-        yield UsageError("a command cannot hold a NUL byte")
-    elif not os.path.isabs(cwd):
-        yield UsageError(f"--cwd must be an absolute path here, not {cwd!r}")
-    else:
-        folder = _why_not_a_folder(cwd)
-        if folder is not None:
-            yield VigilError(folder)
-        if folder is None or os.path.isabs(command[0]) or "/" not in command[0]:  # else that folder is all that is known
-            yield from _why_not_a_program(command, cwd, env)
-
-
-def _why_not_a_folder(cwd: str) -> str | None:
-    if not os.path.isdir(cwd):
-        return f"{cwd} is not a folder, and cwd names where the agent works"
-    return None if os.access(cwd, os.X_OK) else f"{cwd} may not be entered by you"
-
-
-def _why_not_a_program(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> Iterator[VigilError]:
-    program = command[0]
-    shown = redact_command(command)[0]  # whoever forgets `env` before NAME=VALUE names a secret here
-    if not program:
-        yield UsageError("the command is empty")
-    elif "/" in program:
-        path = os.path.join(cwd, program)
-        if not os.path.exists(path):
-            yield VigilError(f"{shown} does not exist")
-        elif os.path.isdir(path) or not os.access(path, os.X_OK):
-            yield VigilError(f"{shown} is not executable")
-        elif missing := missing_interpreter(path):
-            yield VigilError(f"{shown} is a script for {missing}, which does not exist")
-    elif (path := shutil.which(program, path=env.get("PATH", os.defpath)) or "") == "":
-        found = shutil.which(program, mode=os.F_OK, path=env.get("PATH", os.defpath))
-        yield VigilError(f"{found} is not executable" if found else f"{shown} was not found in PATH")
-    elif missing := missing_interpreter(os.path.join(cwd, path)):
-        yield VigilError(f"{shown} is a script for {missing}, which does not exist")
-
-
-def missing_interpreter(script: str) -> str:
-    """Return what a script's first line names if there is no such file: the kernel would say that the script is not there."""
-    try:
-        with open(script, "rb") as file:
-            line = file.read(FIRST_LINE_BYTES).partition(b"\n")[0]
-    except OSError:
-        return ""  # who may execute a file need not be able to read it
-    words = line.removeprefix(b"#!").split() if line.startswith(b"#!") else []
-    # A relative one is looked for where the agent works, which is the kernel's to say.
-    return os.fsdecode(words[0]) if words and words[0].startswith(b"/") and not os.path.exists(words[0]) else ""
 
 
 def is_unwanted(name: str) -> bool:

@@ -15,7 +15,8 @@ from vigil.core.model import RuntimeKind, State
 from vigil.core.plan import Do, Plan, is_same, make_plan
 from vigil.core.roles import Manifest, Role, RoleSpec
 from vigil.daemon.environments import Environments
-from vigil.daemon.operations import END_S, is_unwanted, not_ended, why_not_executable
+from vigil.daemon.operations import END_S, is_unwanted, not_ended
+from vigil.daemon.programs import why_not_executable
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.manifest.reading import read_declared
