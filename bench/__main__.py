@@ -111,7 +111,7 @@ def main(argv: list[str]) -> int:
                     for group in groups(run):
                         measure_group(group, size, wanted, results, options.quick, say)
             finally:  # what was measured before a failure is worth seeing too
-                tables = show({"machine": [machine], **results, "targets": judge(results)}, options.quick)
+                tables = show({"machine": [machine], **results, "targets": judge(kept() | results)}, options.quick)
     except KeyboardInterrupt:
         say("interrupted: all that was started has been ended")
         return 130
@@ -143,6 +143,12 @@ def measure_group(
                 say(f"{measurement.name} with {size}: {'; '.join(system.label for system in meant)}")
                 results[measurement.name] += measurement.measure(meant, size, quick)
         say(f"stopping what runs with {size}")
+
+
+def kept() -> dict[str, list[dict[str, Any]]]:
+    """Return the rows that earlier runs on this machine left: a run of one part is judged together with them."""
+    files = [RESULTS / f"{name}.json" for name in NAMES]
+    return {path.stem: json.loads(path.read_text("utf-8"))["rows"] for path in files if path.exists()}
 
 
 def show(tables: dict[str, list[dict[str, Any]]], quick: bool) -> dict[str, str]:
