@@ -148,6 +148,13 @@ TALKS = event('type = "assistant", message = { content = [{ type = "text", text 
 CALLS_TASK = event('type = "assistant", message = { content = [{ type = "tool_use", id = "a1", name = "Task", input = {} }] }')
 CALLS_READ = CALLS_TASK.replace("Task", "Read")
 CALLS_MONITOR = CALLS_TASK.replace("Task", "Monitor").replace("input = {}", "input = { timeout_ms = 1800000 }")
+CALLS_MCP = CALLS_TASK.replace("Task", "mcp__jira__search")
+CALLS_BASH = CALLS_TASK.replace("Task", "Bash")
+TICKS = event(
+    'type = "tool_progress", tool_use_id = "a1-heartbeat-0", parent_tool_use_id = "a1", heartbeat = true',
+    repeat='"forever"',
+    every=0.2,
+)
 COMPACTS = 'type = "system", subtype = "compact_boundary", compact_metadata = { trigger = "auto" }'
 RETRIES = event(
     'type = "system", subtype = "api_retry", attempt = 1, max_retries = 10, retry_delay_ms = 600000, error_status = 529'
@@ -176,6 +183,10 @@ PAIRS: dict[str, tuple[Scene, Scene]] = {
     "3 an MCP tool in a retry loop; a slow query within its time": (
         failure("tool-overrun", PROMPT + MCP + step('burn = { seconds = "forever", fraction = 0.3 }')),
         Scene("tool-running", PROMPT + MCP + step('burn = { seconds = "forever", fraction = 0.1 }'), "patient"),
+    ),
+    "3b an MCP tool that hangs while its agent's clock ticks on; a command that works meanwhile": (
+        failure("tool-overrun", INIT + CALLS_MCP + SILENT_SOCKET + TICKS, "claude"),
+        Scene("tool-running", INIT + CALLS_BASH + BUSY_CHILD + TICKS, "claude"),
     ),
     "4 an MCP adapter whose stream went quiet; the model's own stream": (
         failure("tool-overrun", PROMPT + MCP + step(ADAPTER) + MCP_DONE + FED_SOCKET + FOREVER, "kill"),

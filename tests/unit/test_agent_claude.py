@@ -65,6 +65,13 @@ def test_readers_take_samples_in_which_anything_was_replaced(data: st.DataObject
             assert max(map(len, (one.name, one.id, one.text, one.conversation, one.subagent))) <= 300
 
 
+def test_the_clock_of_a_tool_only_ticks_and_is_no_sub_agents_word() -> None:
+    beat = {"type": "tool_progress", "tool_use_id": "t1-heartbeat-0", "tool_name": "Bash", "parent_tool_use_id": "t1"}
+
+    assert list(read_stream(beat | {"elapsed_time_seconds": 30, "heartbeat": True})) == [Said(What.TICKS, name="Bash")]
+    assert whats(read_stream({"type": "keep_alive"})) == [What.TICKS]
+
+
 def test_an_event_of_the_future_is_unknown_and_has_its_name() -> None:
     assert list(read_stream({"type": "dream"})) == [Said(What.UNKNOWN, name="dream")]
     assert list(read_stream({"type": "system", "subtype": "dream"})) == [Said(What.UNKNOWN, name="system/dream")]

@@ -8,11 +8,12 @@ import pytest
 
 from tests.unit.builders import Stage, kinds, make_exit, make_launched, make_observed, make_spec
 from vigil.core.effects import EndLaunch, SetTimer
-from vigil.core.events import Applied, Attended, Ended, Exited, Gap, Observed, TimerFired
+from vigil.core.events import Applied, Attended, Ended, Exited, Gap, Heard, Observed, TimerFired
 from vigil.core.health import health_of
 from vigil.core.model import Cause, PulseState, RestartPolicy, RestartWhen, State
 from vigil.core.pulses import KEEPS
 from vigil.core.roles import Health, Manifest, RoleSpec
+from vigil.core.said import Said, What
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=5, base_s=10.0, jitter=0.0)
 HEALTH = Health(heartbeat_s=60.0, failures=3, grace_s=30.0)
@@ -67,6 +68,15 @@ def test_the_first_sign_makes_it_healthy_and_later_ones_are_no_events() -> None:
 
     assert (state(stage), told(stage)) == ("healthy", ["healthy"])
     assert health_of(stage.session(sid(stage))) == "ok"
+
+
+def test_the_tick_of_its_clock_is_a_sign_of_life() -> None:
+    stage = beating()
+    stage.now = 1070.0
+
+    stage.tell(Heard(f"{sid(stage)}-1", (Said(What.TICKS),), "stream"))
+
+    assert (state(stage), stage.session(sid(stage)).last_activity_at) == ("healthy", None)
 
 
 def test_the_first_sign_has_its_grace() -> None:

@@ -123,6 +123,24 @@ def test_a_stall_is_one_incident_told_again_with_what_changed_and_over_with_its_
     assert stage.log[-2:] == ["session.stall-over", "incident.resolved"]
 
 
+def test_the_ticks_of_a_clock_neither_end_a_silence_nor_a_stall() -> None:
+    stage = silent(None, What.TOOL_STARTED)
+    tool, spoke_at = stage.session().doing, stage.session().last_activity_at
+    for at in range(30, 300, 30):
+        stage.now = START + at
+        say(stage, What.TICKS)
+    assert (stage.session().doing, stage.session().last_activity_at) == (tool, spoke_at)
+    assert (stage.session().worked, stage.session().tally.words) == ({"hook": START}, 3)
+
+    for at in (300, 600):
+        look(stage, START + at, evidence((child(age_s=at),)))
+    assert warnings(stage) == ["tool-overrun"]
+    say(stage, What.TICKS)
+
+    assert open_kinds(stage) == ["stalled"]
+    assert stage.session().tally.longest_silence_s == 0.0, "it goes on"
+
+
 def test_a_stall_that_ends_with_its_launch_is_told_by_the_death_and_by_nothing_after_it() -> None:
     stage = silent()
     look(stage, START + 300)

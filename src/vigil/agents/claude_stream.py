@@ -40,6 +40,10 @@ def _alive(event: Json) -> Iterable[Said]:
     return (Said(What.ALIVE, subagent=subagent),) if subagent else ALIVE
 
 
+def _ticks(event: Json) -> Iterable[Said]:
+    return (Said(What.TICKS, name=word(event, "tool_name")),)
+
+
 def _unknown(event: Json) -> Iterable[Said]:
     return (Said(What.UNKNOWN, name=word(event, "type"), subagent=word(event, "parent_tool_use_id")),)
 
@@ -329,11 +333,12 @@ SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
 }
 
 ASIDE_TYPES = (
-    "stream_event tool_progress tool_use_summary keep_alive prompt_suggestion command_lifecycle transcript_mirror active_goal"
-    " autocompact_state"
+    "stream_event tool_use_summary prompt_suggestion command_lifecycle transcript_mirror active_goal autocompact_state"
 )
 
 TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), _alive) | {
+    "tool_progress": _ticks,  # every 30 s, the same of a tool that works as of one that hangs; it names no sub-agent
+    "keep_alive": _ticks,
     "assistant": _assistant,
     "user": _user,
     "result": _result,

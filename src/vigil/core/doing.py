@@ -152,6 +152,7 @@ RULES: dict[What, Callable[[Doing, Said, float], Doing]] = {
     What.DOES: _does,
     What.ENDED: _ends,
     What.ALIVE: _signs,
+    What.TICKS: _signs,
     What.UNKNOWN: _signs,
 }
 OF_SUBAGENTS = frozenset({What.ASKED, What.ANSWERED, What.TOOL_ENDED})  # these of a sub-agent's words count for its parent

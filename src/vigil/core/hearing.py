@@ -86,10 +86,14 @@ def _end_turns(session: Session, event: Heard, now: float) -> Session:
 
 
 def _follow(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
-    active_at = session.last_activity_at or 0.0
+    active_at = alive_at = session.last_activity_at or 0.0
     doing, changed_at, worked_at = session.doing, None, None
     for said in event.said:
         at = now if said.at is None else min(said.at, now)
+        alive_at = max(alive_at, at)
+        if said.what is What.TICKS:
+            session = replace(session, trail=trail.take_in(session.trail, said, at))
+            continue
         if doing.turn:
             session = _end_silence(book, session, active_at, at)
         active_at = max(active_at, at)
@@ -108,9 +112,10 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
             doing, changed_at = after, at if after != doing else changed_at
     facts = _facts(session, doing, event.source, changed_at)
     news = is_news(session)
-    session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at)
-    session = pulses.heard(book, session, max(active_at, book.void_before), now)
-    session = watching.heard(book, before, session, now)
+    session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at or None)
+    session = pulses.heard(book, session, max(alive_at, book.void_before), now)
+    if any(said.what is not What.TICKS for said in event.said):
+        session = watching.heard(book, before, session, now)
     changed = any(getattr(session, name) != getattr(before, name) for name in WRITTEN)
     if news:
         well_again(book, session, now)

@@ -24,16 +24,17 @@ def observed(book: Book, event: Observed, now: float) -> None:
     changes: dict[str, Any] = {}
     if event.attached is not None:
         changes["attached"] = event.attached
-    if event.active_at is not None:
+    active_at = None if event.active_at is None else min(event.active_at, now)
+    if active_at is not None:
         last_at = session.last_activity_at or 0.0
-        changes["last_activity_at"] = max(event.active_at, last_at)
+        changes["last_activity_at"] = max(active_at, last_at)
         if session.doing.turn:
-            changes["tally"] = tally.silent(session.tally, max(last_at, book.void_before), event.active_at)
-    for evidence, at in (("output", event.active_at), ("screen", event.printed_at), ("delivery", event.delivered_at)):
+            changes["tally"] = tally.silent(session.tally, max(last_at, book.void_before), active_at)
+    for evidence, at in (("output", active_at), ("screen", event.printed_at), ("delivery", event.delivered_at)):
         if at is not None:
             session = hearing.note_work(session, evidence, at)
     facts = valid(book, event.facts)
-    heard = event.active_at is not None and is_news(session)
+    heard = active_at is not None and is_news(session)
     session = book.read_axes(session, facts, **changes)
     if heard:
         well_again(book, session, now)

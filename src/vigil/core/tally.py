@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vigil.core.changing import replace
+from vigil.core.recent import UNSAID
 from vigil.core.said import Said, What
 
 VERDICTS = 20  # kinds of stalls that are told apart
@@ -38,7 +39,7 @@ NOTHING = Tally()
 
 def heard(tally: Tally, said: Said, is_new: bool) -> Tally:
     """Count a word; one that another source told before is not new."""
-    if said.what is What.ALIVE or not is_new:
+    if said.what in UNSAID or not is_new:
         return tally
     ended = said.what is What.TOOL_ENDED
     return replace(

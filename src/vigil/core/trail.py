@@ -11,7 +11,7 @@ from vigil.core.changing import replace
 from vigil.core.doing import OPEN_KEPT, Open
 from vigil.core.said import Said, What
 
-ALIVE_ONLY = frozenset({What.ALIVE, What.UNKNOWN, What.ERROR})  # these show life and no more
+ALIVE_ONLY = frozenset({What.ALIVE, What.TICKS, What.UNKNOWN, What.ERROR})  # these show life and no more
 FURTHER = frozenset(What) - ALIVE_ONLY
 NEW_WORK = frozenset({What.PROMPT, What.STARTED, What.ANSWERED})  # whatever went in circles before is over
 COMPACTION = "compaction"
@@ -43,7 +43,7 @@ SAID_NOTHING = Trail()
 def take_in(trail: Trail, said: Said, at: float) -> Trail:
     """Return the trail after a word."""
     trail = replace(trail, spoke=True)
-    if said.what is not What.UNKNOWN:
+    if said.what not in (What.UNKNOWN, What.TICKS):
         trail = replace(trail, understood_at=max(at, trail.understood_at))
     if said.what is What.SUBAGENT_STARTED:
         others = [one for one in trail.subagents if one.id != said.id]

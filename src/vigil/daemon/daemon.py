@@ -144,7 +144,7 @@ class Daemon:
         self.coroner = Coroner(home, self.store, clock, self.secrets, self.machine.sessions.get)
         self.outputs = Outputs(home, clock, feed)
         self.keeper = KeeperLink(home, self._heard, self.troubles.keeper_changed, self._rewatch, nofile)
-        self.listening = Listening(home, kinds.adapter_of, read_env, feed)
+        self.listening = Listening(home, kinds.adapter_of, read_env, feed, clock.off_s)
         self.conversations = Conversations(clock, kinds.adapter_of, kinds.is_set_up, read_env)
         self.finder = Finder(clock, self.machine, feed)
 

@@ -1,7 +1,8 @@
 """Listening: what agents write of themselves becomes events, whichever kind of agent it is, each line once.
 
 A headless agent's stream is read; one in a terminal writes a transcript, which is found by its conversation. How far was read
-goes with what was read, so that both become durable together.
+goes with what was read, so that both become durable together. Whatever else a headless agent prints shows that it works, lines
+that nobody understands and lines without an end: all but the ticks of its clock.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from vigil.agents.contract import Adapter, Place
-from vigil.core.events import Event, Heard
+from vigil.core.events import Event, Heard, Observed
 from vigil.core.model import Launch, RuntimeKind, Session
 from vigil.core.said import Said, What
 from vigil.daemon.following import Following
@@ -28,7 +29,11 @@ from vigil.redact import Redactor
 from vigil.text import decode
 
 FINISH_S = 2.0
+CATCH_UP_S = 1.0
+SET_S = 1.0  # a clock that is set is set by more
+TOLD_S = 1.0  # so often it is told that an agent prints on and on
 UNKNOWN_KEPT = 200
+SIGNS = frozenset({What.ALIVE, What.TICKS})
 SHOWN = frozenset({What.LIMIT, What.AUTH, What.RETRIES, What.ERROR})
 REDACTOR = Redactor()
 MAGIC = re.compile(r"[*?[]")
@@ -43,12 +48,15 @@ class Listening:
         adapter_of: Callable[[str], Adapter],
         environment_of: Callable[[Session], Mapping[str, str]],
         feed: Callable[[Event], None],
+        off_s: Callable[[], float],
     ) -> None:
         self._home = home
         self._adapter_of = adapter_of
         self._environment_of = environment_of
         self._feed = feed
+        self._off_s = off_s  # by how much the wall's time, which files and agents have, is not ours
         self._conversations: dict[str, str] = {}  # of which launch the transcript of which conversation is followed
+        self._printed: dict[str, float] = {}  # when each launch printed what was no tick, by the wall's clock
         self.following = Following()
         self.unknown: Counter[tuple[str, str]] = Counter()  # kinds of events that nobody listed, by agent and name
 
@@ -91,6 +99,11 @@ class Listening:
         place = Place(os.path.realpath(session.spec.cwd), env)
         return read_growth(self._adapter_of(session.spec.agent).transcripts(place, session.conversation))
 
+    async def printed_at(self, launch_id: str) -> float | None:
+        """Return when a headless agent last printed what was no tick; None if nobody knows what it printed last."""
+        caught_up = await self.following.catch_up(launch_id, CATCH_UP_S)
+        return self._printed.get(launch_id) if caught_up else None
+
     async def finish(self, launch_id: str) -> None:
         """Read what an agent that is gone wrote last, then follow nothing of it any more."""
         await self.following.catch_up(launch_id, FINISH_S)
@@ -99,6 +112,7 @@ class Listening:
     def forget(self, launch_id: str) -> None:
         """Follow nothing of a launch any more."""
         self._conversations.pop(launch_id, None)
+        self._printed.pop(launch_id, None)
         self.following.forget(launch_id)
 
     def read_hook(self, agent: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
@@ -114,20 +128,40 @@ class Listening:
     def _follow_stream(self, session: Session, launch: Launch) -> None:
         adapter = self._adapter_of(session.spec.agent)
         folder = str(self._home.launch(launch.id))
+        path = f"{folder}/stdout.jsonl"
+        self._printed[launch.id] = _written_at(path)
         on_lines = self._reader(session.spec.agent, launch.id, adapter.read_stream, "stream")
-        self.following.follow(launch.id, [f"{folder}/stdout.jsonl"], [folder], on_lines, _positions(session))
+        self.following.follow(launch.id, [path], [folder], on_lines, _positions(session))
 
     def _reader(
         self, agent: str, launch_id: str, read: Callable[[dict[str, Any]], Iterable[Said]], source: str
     ) -> Callable[[str, str, Taken], None]:
         def on_lines(_key: str, path: str, taken: Taken) -> None:
             written_at = _written_at(path)
-            said = [redacted(one) for line in taken.lines for one in _read_line(line, read, written_at)]
+            by_line = [tuple(map(redacted, _read_line(line, read, written_at))) for line in taken.lines]
+            said = self._by_our_clock(one for line in by_line for one in line)
             self._count_unknown(agent, said)
+            if source == "stream" and taken.read_bytes:
+                self._take_growth(launch_id, by_line, written_at, taken.more)
             if said and taken.position is not None:
                 self._feed(Heard(launch_id, tuple(_folded(said)), source, ((path, json.dumps(taken.position.as_json())),)))
 
         return on_lines
+
+    def _take_growth(self, launch_id: str, by_line: list[tuple[Said, ...]], at: float, more: bool) -> None:
+        """Take note that a headless agent printed, and tell it where its words do not."""
+        if by_line and all(line and all(one.what is What.TICKS for one in line) for line in by_line):
+            return
+        speaks = by_line and all(by_line)
+        if more and not speaks and at - self._printed.get(launch_id, 0.0) < TOLD_S:
+            return  # what comes at once will tell
+        self._printed[launch_id] = at
+        if not speaks:
+            self._feed(Observed(launch_id, (), active_at=at - self._off_s()))
+
+    def _by_our_clock(self, said: Iterable[Said]) -> list[Said]:
+        off_s = self._off_s()
+        return list(said) if abs(off_s) < SET_S else [_earlier(one, off_s) for one in said]
 
     def _count_unknown(self, agent: str, said: Iterable[Said]) -> None:
         for one in said:
@@ -139,6 +173,11 @@ class Listening:
 def redacted(said: Said) -> Said:
     """Return what was said of a wall without secrets: those are the words of somebody's API, and people are shown them."""
     return replace(said, text=REDACTOR.text(said.text)) if said.what in SHOWN and said.text else said
+
+
+def _earlier(said: Said, by_s: float) -> Said:
+    at, until = (None if moment is None else moment - by_s for moment in (said.at, said.until))
+    return replace(said, at=at, until=until)
 
 
 def _written_at(path: str) -> float:
@@ -165,7 +204,7 @@ def _folded(said: Iterable[Said]) -> Iterable[Said]:
     """Return what was said with one sign of life for many in a row: a stream has one for every few letters."""
     before = None
     for one in said:
-        if one.what is not What.ALIVE or before is None or before.what is not What.ALIVE or one.usage or one.conversation:
+        if one.what not in SIGNS or before is None or before.what is not one.what or one.usage or one.conversation:
             yield one
         before = one
 

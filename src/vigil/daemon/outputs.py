@@ -1,6 +1,7 @@
-"""Outputs: the files headless agents print into, followed and kept within their bound.
+"""Outputs: the files headless agents print into, kept within their bound; that one prints errors shows that it works.
 
-A file that grew is looked at once a second at most; one that is quiet costs nothing.
+A file that grew is looked at once a second at most; one that is quiet costs nothing. What is printed into the other file is
+read by whoever listens to agents: there are lines that show no work.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from vigil.home import Home
 from vigil.observe.inotify import Inotify
 from vigil.runtimes.tail import release_head
 
-FILES = ("stdout.jsonl", "stderr.log")
+OUTPUT, ERRORS = "stdout.jsonl", "stderr.log"
 TEND_S = 1.0
 
 
@@ -33,28 +34,30 @@ class Outputs:
 
     def follow(self, launch: Launch, newborn: bool) -> None:
         """Follow what a launch prints, from now until it is forgotten; what a newborn has printed already counts."""
-        for name in FILES:
-            path = str(self._home.launch(launch.id) / name)
+        for path in self._paths(launch.id):
             self._launch_of[path] = launch.id
-            self._tend(path, active=False)
-            if newborn and _has_words(path):
-                self._feed(Observed(launch.id, (), active_at=self._clock.now()))
+            self._tend(path, grew=False)
+        if newborn and _has_words(str(self._home.launch(launch.id) / ERRORS)):
+            self._tell(launch.id)
 
     def forget(self, launch_id: str) -> None:
         """Follow a launch no more."""
-        for name in FILES:
-            self._launch_of.pop(str(self._home.launch(launch_id) / name), None)
+        for path in self._paths(launch_id):
+            self._launch_of.pop(path, None)
 
     def close(self) -> None:
         """Follow nothing any more."""
         self._launch_of.clear()
         self._inotify.close()
 
+    def _paths(self, launch_id: str) -> list[str]:
+        return [str(self._home.launch(launch_id) / name) for name in (OUTPUT, ERRORS)]
+
     def _written(self, path: str) -> None:
         if path in self._launch_of:
             asyncio.get_running_loop().call_later(TEND_S, self._tend, path, True)
 
-    def _tend(self, path: str, active: bool) -> None:
+    def _tend(self, path: str, grew: bool) -> None:
         """Watch a file for its next line, then keep what it has within its bound: so nothing falls between the two."""
         launch_id = self._launch_of.get(path)
         if launch_id is None:
@@ -66,8 +69,11 @@ class Outputs:
             self._launch_of.pop(path, None)
         except OSError as error:
             log.warning("output not bounded", launch=launch_id, why=str(error))
-        if active:
-            self._feed(Observed(launch_id, (), active_at=self._clock.now()))
+        if grew and path.endswith(ERRORS):
+            self._tell(launch_id)
+
+    def _tell(self, launch_id: str) -> None:
+        self._feed(Observed(launch_id, (), active_at=self._clock.now()))
 
 
 def _has_words(path: str) -> bool:

@@ -9,6 +9,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from vigil.core.effects import Diagnose
 from vigil.core.events import Diagnosed, Event, Measured
@@ -27,7 +28,7 @@ from vigil.text import one_line
 FILES_S = 2.0
 COMMAND_CHARS = 200
 SLOW_S = 1.0  # a look may take so much longer than its window
-OUTPUTS = ("stdout.jsonl", "stderr.log")
+OUTPUT, ERRORS = "stdout.jsonl", "stderr.log"
 AGENT_ROLES = ("agent", "command")
 PROC, DIAG, FILES = "procfs", "sock_diag", "files"
 
@@ -94,7 +95,7 @@ class Silences:
         try:
             async with asyncio.timeout(FILES_S):
                 printed_s, grown = await asyncio.gather(
-                    asyncio.to_thread(self._printed_s, session, launch), asyncio.to_thread(self._listening.growth, session)
+                    self._printed_s(session, launch), asyncio.to_thread(self._listening.growth, session)
                 )
         except TimeoutError:
             hangs = Number(None, FILES, now, f"no answer in {FILES_S:g} s")
@@ -108,17 +109,23 @@ class Silences:
             Number(max(0.0, min(others)) if others else None, FILES, now),
         )
 
-    def _printed_s(self, session: Session, launch: Launch) -> float | None:
+    async def _printed_s(self, session: Session, launch: Launch) -> float | None:
         """Return how long ago a headless agent printed; a pane is no measure: a spinner turns whatever happens."""
         if session.spec.runtime is not RuntimeKind.HEADLESS:
             return None
-        moments = []
-        for name in OUTPUTS:
-            try:
-                moments.append(os.stat(self._home.launch(launch.id) / name).st_mtime)
-            except OSError:
-                continue
-        return max(0.0, time.time() - max(moments)) if moments else None
+        folder = self._home.launch(launch.id)
+        moments = [await asyncio.to_thread(_grew_at, folder / ERRORS), await self._listening.printed_at(launch.id)]
+        if moments[-1] is None:
+            moments.append(await asyncio.to_thread(_grew_at, folder / OUTPUT))  # whatever it printed
+        known = [at for at in moments if at is not None]
+        return max(0.0, time.time() - max(known)) if known else None
+
+
+def _grew_at(path: Path) -> float | None:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return None
 
 
 def evidence_of(

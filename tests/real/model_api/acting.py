@@ -8,7 +8,7 @@ from typing import assert_never
 from tests.real.model_api.dialect import Ask, Dialect, Turn
 from tests.real.model_api.http import Reply
 from tests.real.model_api.script import WORDS, Act, Break, Refuse, Say, Use
-from tests.real.model_api.shell import arguments_of, shell_of
+from tests.real.model_api.shell import SHELLS, arguments_of, shell_of
 
 
 async def perform(act: Act, dialect: Dialect, ask: Ask, reply: Reply) -> None:
@@ -46,9 +46,10 @@ async def _say(act: Say, dialect: Dialect, ask: Ask, reply: Reply) -> None:
 
 
 async def _use(act: Use, dialect: Dialect, ask: Ask, reply: Reply) -> None:
-    shell = shell_of(ask.tools)
+    shell = shell_of(ask.tools, (act.tool,) if act.tool else SHELLS)
     if shell is None:
-        await reply.send(400, dialect.refuse(400, "no shell is offered: " + ", ".join(tool.name for tool in ask.tools)))
+        offered = ", ".join(tool.name for tool in ask.tools)
+        await reply.send(400, dialect.refuse(400, f"no {act.tool or 'shell'} is offered: {offered}"))
         return
     await reply.wait(act.after_s)
     turn = Turn(tool=shell.name, arguments=arguments_of(shell, act.command))

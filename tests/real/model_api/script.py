@@ -20,10 +20,11 @@ class Say:
 
 @dataclass(frozen=True)
 class Use:
-    """It calls the client's shell."""
+    """It calls the client's shell, or another tool that takes a command."""
 
     command: str
     after_s: float = 0.0
+    tool: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ SCENARIOS: dict[str, tuple[Act, ...]] = {
     "answer": (Say(),),
     "tool": (Use("touch made-by-a-tool"), Say()),
     "long-tool": (Use(SLEEP.format(WORKS_S)), Say()),
+    "deaf-tool": (Use("anything", tool="mcp__deaf__wait"), Say()),
     "two-tools": (Use(SLEEP.format(1), after_s=1), Use("touch made-by-a-tool"), Say()),  # slow enough to be seen at each
     "slow": (Say(pause_s=0.25),),
     "stall": (Say(breaks="stall"),),

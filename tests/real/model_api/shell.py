@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 from tests.real.model_api.dialect import Json, Tool
 
-NAMES = ("bash", "run_shell_command", "exec_command", "shell_command", "shell")  # the first that is offered is taken
+SHELLS = ("bash", "run_shell_command", "exec_command", "shell_command", "shell")  # the first that is offered is taken
 COMMANDS = ("command", "cmd")
 FILLED = {"string": "as the script says", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
 
 
-def shell_of(tools: Iterable[Tool]) -> Tool | None:
-    """Return the tool that runs commands, if one is offered."""
+def shell_of(tools: Iterable[Tool], names: Iterable[str] = SHELLS) -> Tool | None:
+    """Return the tool that runs commands, or another one of these names, if one is offered."""
     offered = {tool.name.lower(): tool for tool in tools}
-    return next((offered[name] for name in NAMES if name in offered), None)
+    return next((offered[name] for name in names if name in offered), None)
 
 
 def arguments_of(shell: Tool, command: str) -> Json:
