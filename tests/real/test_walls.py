@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from tests.live.instance import Json
+from tests.live.instance import Json, wait_for
 from tests.live.watching import at
 from tests.real.clients import Client
-from tests.real.stage import Played, Stage
+from tests.real.stage import READY_S, Played, Stage
 
 GIVES_UP_S = 100.0  # Pi tries for 21 s, the others at once or a few seconds
 
@@ -68,3 +68,18 @@ def test_what_a_person_tells_a_client_by_its_own_variables_reaches_it(stage: Sta
 
     assert stage.vigil.wait_death(played.name, within_s=10)["cause"] == "limit"
     assert len(played.asked) == 1
+
+
+def test_who_tries_again_is_throttled_until_the_model_answers(stage: Stage, claude: Client) -> None:
+    played = stage.run(claude, "unavailable")
+
+    wait_for(lambda: _activity(played) == "throttled", READY_S, "it to say that it tries again", lambda: played.session)
+    assert stage.vigil.client.why(played.name)["verdict"] == "throttled"
+
+    back = stage.run(claude, "unavailable-twice")
+    wait_for(lambda: _activity(back) == "throttled", READY_S, "it to say that it tries again", lambda: back.session)
+    wait_for(lambda: _activity(back) == "idle", READY_S, "its answer", lambda: back.session)
+
+
+def _activity(played: Played) -> str:
+    return str(played.session["axes"]["activity"]["value"])

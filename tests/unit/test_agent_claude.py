@@ -162,12 +162,12 @@ def test_a_question_about_a_tool_has_the_id_that_ends_the_tool() -> None:
     assert asked.id == ended.id == "t1"
 
 
-@pytest.mark.parametrize("kind", ["assistant", "user", "stream_event"])
-def test_the_words_of_a_subagent_are_marked(kind: str) -> None:
+@pytest.mark.parametrize(("kind", "what"), [("assistant", What.SPEAKS), ("user", What.ALIVE), ("stream_event", What.SPEAKS)])
+def test_the_words_of_a_subagent_are_marked(kind: str, what: What) -> None:
     content = [{"type": "text", "text": "hello"}]
     (said,) = read_stream({"type": kind, "message": {"content": content}, "parent_tool_use_id": "toolu_9"})
 
-    assert (said.what, said.subagent) == (What.ALIVE, "toolu_9")
+    assert (said.what, said.subagent) == (what, "toolu_9")
 
 
 def test_tools_that_only_ask_are_questions() -> None:

@@ -41,6 +41,19 @@ def test_what_it_does_follows_from_what_it_said() -> None:
     assert [incident.kind for incident in stage.incidents.values()] == [IncidentKind.NEEDS_INPUT]
 
 
+@pytest.mark.parametrize("source", ["stream", "transcript"])
+def test_that_the_model_does_not_answer_is_heard_whoever_says_it_and_until_it_speaks(source: str) -> None:
+    """No hook tells of either."""
+    stage = running()
+    seen = []
+    for what, whose in ((What.PROMPT, "hook"), (What.RETRIES, source), (What.ALIVE, source), (What.SPEAKS, source)):
+        stage.now += 1.0
+        say(stage, Said(what, at=stage.now), source=whose)
+        seen.append(activity(stage))
+
+    assert seen == ["working", "throttled", "throttled", "working"]
+
+
 def test_a_question_that_was_answered_needs_nobody_any_more() -> None:
     stage = running()
     say(stage, PROMPT, Said(What.ASKED, id="1", name="Bash"))

@@ -80,7 +80,7 @@ async def test_a_word_is_told_as_a_word_alone(tmp_path: Path) -> None:
         before = await one.listening.printed_at(LAUNCH.id)
         await one.prints(f"{WORD}\n{TICK}\n", lambda: bool(one.words()))
 
-        assert (one.words(), one.growth()) == ([What.ALIVE, What.TICKS], [])
+        assert (one.words(), one.growth()) == ([What.SPEAKS, What.TICKS], [])
         assert before is not None and (await one.listening.printed_at(LAUNCH.id) or 0.0) > before
 
 

@@ -51,6 +51,7 @@ def test_a_reading_never_concludes_and_never_writes(situation: str) -> None:
 
 def test_a_reading_tells_who_is_attached_and_when_it_was_active_last() -> None:
     stage = running()
+    stage.now = 1200.0
 
     stage.tell(Observed("s1-1", (), attached=2, active_at=1150.0), Observed("s1-1", (), attached=None, active_at=1120.0))
 

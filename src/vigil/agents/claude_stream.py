@@ -40,6 +40,10 @@ def _alive(event: Json) -> Iterable[Said]:
     return (Said(What.ALIVE, subagent=subagent),) if subagent else ALIVE
 
 
+def _speaks(event: Json) -> Iterable[Said]:
+    return (Said(What.SPEAKS, subagent=word(event, "parent_tool_use_id")),)
+
+
 def _ticks(event: Json) -> Iterable[Said]:
     return (Said(What.TICKS, name=word(event, "tool_name")),)
 
@@ -62,10 +66,10 @@ def first_text(event: Json) -> str:
 
 
 def said_by_model(event: Json, at: float | None, subagent: str) -> Iterable[Said]:
-    """Return what a message of the model says: tools that start, else a sign of life."""
+    """Return what a message of the model says: tools that start, else that it speaks."""
     calls = [block for block in rows(table(event, "message"), "content") if block.get("type") == "tool_use"]
     if not calls:
-        return (Said(What.ALIVE, at, subagent=subagent),)
+        return (Said(What.SPEAKS, at, subagent=subagent),)
     return [
         said
         for call in calls
@@ -332,13 +336,12 @@ SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
     "session_writes_lost": _lost,
 }
 
-ASIDE_TYPES = (
-    "stream_event tool_use_summary prompt_suggestion command_lifecycle transcript_mirror active_goal autocompact_state"
-)
+ASIDE_TYPES = "tool_use_summary prompt_suggestion command_lifecycle transcript_mirror active_goal autocompact_state"
 
 TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), _alive) | {
     "tool_progress": _ticks,  # every 30 s, the same of a tool that works as of one that hangs; it names no sub-agent
     "keep_alive": _ticks,
+    "stream_event": _speaks,
     "assistant": _assistant,
     "user": _user,
     "result": _result,

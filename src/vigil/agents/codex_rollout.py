@@ -44,8 +44,8 @@ def _response_item(payload: Json, at: float | None) -> Iterable[Said]:
     what = CALLS.get(text(payload, "type"))
     if what is None:
         return (Said(What.UNKNOWN, at, name=f"response_item/{word(payload, 'type')}"),)
-    if what is What.ALIVE:
-        return (Said(What.ALIVE, at),)
+    if what in (What.ALIVE, What.SPEAKS):
+        return (Said(what, at),)
     return (Said(what, at, name=word(payload, "name"), id=word(payload, "call_id")),)
 
 
@@ -125,7 +125,7 @@ CALLS: dict[str, What] = {
     "custom_tool_call_output": What.TOOL_ENDED,
     "local_shell_call_output": What.TOOL_ENDED,
     "message": What.ALIVE,
-    "reasoning": What.ALIVE,
+    "reasoning": What.SPEAKS,
     "web_search_call": What.ALIVE,
     "ghost_snapshot": What.ALIVE,
     "compaction": What.ALIVE,

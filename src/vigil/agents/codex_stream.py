@@ -91,8 +91,8 @@ def _tool(item: Json, what: What) -> Iterable[Said]:
     return (Said(what, name=name, id=word(item, "id"), failed=text(item, "status") in FAILED),)
 
 
-def _no_tool(_item: Json, _what: What) -> Iterable[Said]:
-    return ALIVE
+def _speaks(_item: Json, _what: What) -> Iterable[Said]:
+    return (Said(What.SPEAKS),)
 
 
 def _warning(item: Json, _what: What) -> Iterable[Said]:
@@ -105,9 +105,9 @@ ITEMS: dict[str, Callable[[Json, What], Iterable[Said]]] = {
     "mcp_tool_call": _tool,
     "web_search": _tool,
     "collab_tool_call": _tool,
-    "agent_message": _no_tool,
-    "reasoning": _no_tool,
-    "todo_list": _no_tool,
+    "agent_message": _speaks,
+    "reasoning": _speaks,
+    "todo_list": _speaks,
     "error": _warning,
 }
 STREAM: dict[str, Reader] = {

@@ -102,7 +102,7 @@ def _retry_start(event: Json) -> Iterable[Said]:
 
 def _retry_end(event: Json) -> Iterable[Said]:
     if flag(event, "success"):
-        return ALIVE
+        return (Said(What.SPEAKS),)
     said = text(event, "finalError")
     return (wall("", _status(said), said, moment(event, "timestamp")),)
 

@@ -125,6 +125,11 @@ def _signs(doing: Doing, _said: Said, _at: float) -> Doing:
     return doing
 
 
+def _speaks(doing: Doing, _said: Said, _at: float) -> Doing:
+    """The model answers: nothing is tried again; a limit that ends an account is not over by that."""
+    return replace(doing, retries=False, until=None) if doing.retries and not doing.held else doing
+
+
 def _goes_on(doing: Doing) -> Doing:
     """Whoever works again neither waits nor tries again."""
     return replace(doing, started=True, thinks=False, waits=False, retries=False, held="", until=None)
@@ -152,6 +157,7 @@ RULES: dict[What, Callable[[Doing, Said, float], Doing]] = {
     What.DOES: _does,
     What.ENDED: _ends,
     What.ALIVE: _signs,
+    What.SPEAKS: _speaks,
     What.TICKS: _signs,
     What.UNKNOWN: _signs,
 }

@@ -24,6 +24,7 @@ SOURCES = ("hook", "stream", "transcript", "screen")  # the best first
 MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
 CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it comes
 WALLS = {What.LIMIT: Cause.LIMIT, What.AUTH: Cause.AUTH}
+UNHOOKED = frozenset({*WALLS, What.RETRIES, What.SPEAKS})
 TRIES = frozenset({What.PROMPT, What.TURN_STARTED})
 WRITTEN = ("doing", "conversation", "spent", "wall")  # what is worth a write at once
 HEARTBEAT = "heartbeat"
@@ -189,7 +190,7 @@ def _counts(session: Session, source: str, said: Said, at: float) -> bool:
     reading = session.axes.get(Axis.ACTIVITY)
     if reading is None or reading.source not in SOURCES or SOURCES.index(source) < SOURCES.index(reading.source):
         return True
-    if said.what in WALLS:
+    if said.what in UNHOOKED:
         return at > reading.observed_at - LATER_S  # hooks may not tell of it, and of the end of its turn they do
     if source == reading.source:
         return at >= reading.observed_at - SAME_S or said.what in CLOSING

@@ -15,7 +15,7 @@ KEPT_OF_DEATH = 10
 TEXT_CHARS = 120
 NAME_CHARS = 60
 SAME_S = 2.0  # two sources tell the same word within this
-UNSAID = frozenset({What.ALIVE, What.TICKS})  # there is one for every few letters or seconds, and it says nothing
+UNSAID = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})  # there is one for every few letters or seconds, and it says nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class What(StrEnum):
     DOES = "does"  # it says plainly what it does, and that is all of it: the name is an activity
     ENDED = "ended"  # it says that it goes; that the process ends is for the process axis to say
     ALIVE = "alive"  # a sign of life that says nothing more
+    SPEAKS = "speaks"  # words of the model come: if it was to be tried again, that is over
     TICKS = "ticks"  # its clock says that something of it is still open, whether that works or hangs: no sign of progress
     UNKNOWN = "unknown"  # a kind of event that nobody listed: its name is told, and it is a sign of life
 

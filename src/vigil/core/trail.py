@@ -11,7 +11,7 @@ from vigil.core.changing import replace
 from vigil.core.doing import OPEN_KEPT, Open
 from vigil.core.said import Said, What
 
-ALIVE_ONLY = frozenset({What.ALIVE, What.TICKS, What.UNKNOWN, What.ERROR})  # these show life and no more
+ALIVE_ONLY = frozenset({What.ALIVE, What.SPEAKS, What.TICKS, What.UNKNOWN, What.ERROR})  # these show life and no more
 FURTHER = frozenset(What) - ALIVE_ONLY
 NEW_WORK = frozenset({What.PROMPT, What.STARTED, What.ANSWERED})  # whatever went in circles before is over
 COMPACTION = "compaction"

@@ -22,7 +22,7 @@ LOOK_BYTES = 2 << 20  # newer agents write whole requests: the first word may st
 LOOK_LINES = 5000
 MOST_FILES = 50
 MAGIC = re.compile(r"[*?[]")
-SAYS_NOTHING = frozenset({What.STARTED, What.ENDED, What.ALIVE, What.UNKNOWN})
+SAYS_NOTHING = frozenset({What.STARTED, What.ENDED, What.ALIVE, What.SPEAKS, What.TICKS, What.UNKNOWN})
 
 
 def read_transcript(pattern: str, conversation: str, read: Callable[[dict[str, Any]], Iterable[Said]]) -> tuple[Kept, str]:
