@@ -8,7 +8,9 @@ import signal
 import sys
 from functools import partial
 
-from tests.live.instance import Instance, wait_for
+import pytest
+
+from tests.live.instance import Instance, Json, wait_for
 
 TREE = """
 import os, signal, socket, subprocess, sys
@@ -107,3 +109,40 @@ def test_one_summary_of_each_launch_is_written_also_when_the_daemon_dies_with_it
     ]
     kinds = [event["kind"] for event in death["last_events"]]
     assert "agent.tool-started" in kinds and "agent.result" in kinds
+
+
+TAKES_50_MIB = "held = b'1' * (50 << 20)"
+
+
+@pytest.mark.parametrize("runtime", ["headless", "tmux"])
+def test_a_short_launch_has_its_peak_of_memory_and_not_that_of_whoever_started_it(shared: Instance, runtime: str) -> None:
+    for number in range(4):  # tmux before 3.6 overlooks the end of a pane now and then
+        shared.run(f"{runtime}-large-{number}", sys.executable, "-c", TAKES_50_MIB, runtime=runtime)
+    shared.run(f"{runtime}-small", "sleep", "0.1", runtime=runtime)
+
+    large = [peak_of(shared, f"{runtime}-large-{number}") for number in range(4)]
+    small = peak_of(shared, f"{runtime}-small")
+
+    assert all(peak is not None and 50 << 20 < peak < 100 << 20 for peak in large)
+    assert small is None
+    assert "peak memory" in shared.ok("death", f"{runtime}-large-0")
+
+
+def test_a_short_launch_that_ended_while_there_was_no_daemon_has_its_peak_of_memory(vigil: Instance) -> None:
+    session = vigil.run("large", sys.executable, "-c", f"import time; {TAKES_50_MIB}; time.sleep(1)", runtime="headless")
+    vigil.kill_daemon()
+    wait_for(lambda: not os.path.exists(f"/proc/{session['pid']}"), 20, "the agent to end")
+    vigil.start()
+
+    peak = peak_of(vigil, "large")
+
+    assert peak is not None and 50 << 20 < peak < 100 << 20
+
+
+def peak_of(vigil: Instance, name: str) -> int | None:
+    def told() -> list[Json]:
+        return [event for event in vigil.client.events(name) if event["kind"] == "session.summary"]
+
+    (summary,) = wait_for(told, 20, f"the summary of {name}")
+    peak: int | None = summary["data"]["peak_rss_bytes"]
+    return peak

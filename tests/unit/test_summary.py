@@ -86,6 +86,17 @@ def test_what_an_agent_wrote_last_is_in_its_summary_though_it_was_read_after_its
     assert told["longest_silence_s"] == 30.0
 
 
+def test_memory_that_is_known_only_after_the_death_is_in_the_summary() -> None:
+    stage = running()
+    stage.exit(exit_code=0)
+
+    stage.tell(Weighed("s1-1", 50 << 20))
+    close(stage)
+
+    (told,) = summaries(stage)
+    assert told["peak_rss_bytes"] == 50 << 20
+
+
 def test_it_is_written_once_whatever_is_told_again_and_whoever_restarts() -> None:
     stage = running(ALWAYS)
     say(stage, *WORK)

@@ -84,7 +84,7 @@ def _did(summary: Json) -> Iterator[tuple[str, str]]:
     if summary.get("longest_silence_s"):
         yield "longest silence", length(summary["longest_silence_s"])
     if summary.get("peak_rss_bytes"):
-        yield "peak memory", f"{size(summary['peak_rss_bytes'] / 1024)}, all its processes together"
+        yield "peak memory", f"{size(summary['peak_rss_bytes'] / 1024)} at least, of all its processes or of the largest"
     if summary.get("stalls"):
         yield "stalls", ", ".join(f"{name} ({count})" for name, count in summary["stalls"].items())
     if summary.get("ended_by"):

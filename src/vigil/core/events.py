@@ -214,7 +214,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """How much memory the processes of a launch have together."""
+    """How much memory the processes of a launch have together, or the largest of them had."""
 
     launch_id: str
     memory_bytes: int

@@ -84,8 +84,8 @@ def found(book: Book, event: Found, now: float) -> None:
 
 
 def weighed(book: Book, event: Weighed, _now: float) -> None:
-    """Remember how much memory the processes of a launch had at most; it is durable with what is written of it next."""
-    session = book.living(event.launch_id)
+    """Remember how much memory a launch had at most, also after its death; it is durable with what is written of it next."""
+    session = book.of_launch(event.launch_id)
     if session is not None:
         book.keep(replace(session, tally=tally.measured(session.tally, event.memory_bytes)), durable=False)
 

@@ -68,6 +68,16 @@ def read_start_ticks(pid: int) -> int | None:
     return None if stat is None else stat.start_ticks
 
 
+def read_peak_kb(pid: int) -> int | None:
+    """Read the most memory that a process has had since its exec; None if it has ended or may not be read."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            _, found, rest = file.read().partition(b"\nVmHWM:")
+    except OSError:
+        return None
+    return int(rest.split(None, 1)[0]) if found else None
+
+
 def read_boot() -> str:
     """Read the identity of this boot: the boot id, and PID 1's start for a restarted container."""
     try:

@@ -176,10 +176,10 @@ class Keeper:
 
     def _forget(self, message: Message, answer: Any) -> None:
         self._births.abandon(message["launch"])
-        self._watcher.forget(message["launch"])
+        peak_kb = self._watcher.forget(message["launch"])
         if message.get("removing"):
             self._snapshots.cancel(message["launch"])
-        answer({"ok": True})
+        answer({"ok": True, "peak_kb": peak_kb})
 
     def _close_input(self, message: Message, answer: Any) -> None:
         done = self._births.close_input(message["launch"])

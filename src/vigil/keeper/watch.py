@@ -26,6 +26,7 @@ YIELD_S = 0.005
 UNWRITTEN = 4096
 AGAIN_S = 2.0
 LOST_CHILDREN = 4096  # statuses of children nobody had asked for yet: a server may die before it can be watched
+PEAKS = 4096  # of launches that no daemon has closed yet
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Watcher:
         self._by_fd: dict[int, Watch] = {}
         self._fd_of_pid: dict[int, int] = {}
         self._lost: dict[int, tuple[int, int, float]] = {}  # pid: start ticks, status, when
+        self._peaks: dict[str, int] = {}  # launch: the most memory that one process of it had, in kB
 
     def __len__(self) -> int:
         return len(self._by_fd) + len(self._unwritten)
@@ -125,7 +127,20 @@ class Watcher:
         self._drop(fd)
         self._record(watch, status, source, at)
         if source == "wait":
-            os.waitpid(watch.pid, os.WNOHANG)
+            _, _, usage = os.wait4(watch.pid, os.WNOHANG)
+            self._note_peak(watch, usage.ru_maxrss)
+
+    def _note_peak(self, watch: Watch, peak_kb: int) -> None:
+        """Keep the most memory that a child, or any whom it and those below it waited for, had at one time.
+
+        A tmux server answers for the agent in its pane. What we spawn ourselves shares our memory until its exec, and the
+        kernel counts that as its own: what is no more than ours says nothing.
+        """
+        if watch.role != "server" and peak_kb <= (kernel.read_peak_kb(os.getpid()) or peak_kb):
+            return
+        self._peaks[watch.launch] = peak_kb
+        while len(self._peaks) > PEAKS:
+            del self._peaks[next(iter(self._peaks))]
 
     def reap(self) -> None:
         """Reap every child that nobody watches: orphans that came to us, and clients that are done."""
@@ -151,8 +166,8 @@ class Watcher:
         found = self._lost.pop(pid, None)
         return None if found is None else found[1]
 
-    def forget(self, launch: str) -> None:
-        """Watch nothing of a launch any more."""
+    def forget(self, launch: str) -> int | None:
+        """Watch nothing of a launch any more; return the most memory that one process of it had, in kB, if that is known."""
         for fd in [fd for fd, watch in self._by_fd.items() if watch.launch == launch]:
             if kernel.has_ended(fd):  # its record was put off, or its event comes after this order
                 ended_at = self._put_off[fd][0] if fd in self._put_off else time.time()
@@ -160,6 +175,7 @@ class Watcher:
             else:
                 self._drop(fd)
         self._samples.forget(launch)
+        return self._peaks.pop(launch, None)
 
     def state(self) -> list[dict[str, Any]]:
         """Return what is watched, for a successor."""

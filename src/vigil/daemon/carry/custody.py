@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shutil
 from collections.abc import Callable
@@ -82,14 +81,14 @@ class Custody:
         """Have the keeper watch a launch that it did not spawn."""
         self._keeper.tell("watch", watches=watches_of(launch, self._home))
 
-    async def forget(self, launch: Launch) -> None:
-        """Ask for nothing of a launch any more."""
+    async def forget(self, launch: Launch) -> int | None:
+        """Ask for nothing of a launch any more; return the most memory that one process of it had, in kB, if that is known."""
         for runtime in self._runtimes.values():
             runtime.forget(launch)
         self.watch.forget(launch.id)
         self._outputs.forget(launch.id)
         await self.listening.finish(launch.id)
-        self._keeper.tell("forget", launch=launch.id)
+        return await self._keeper_forgets(launch.id)
 
     async def remove(self, launch_id: str) -> bool:
         """Remove a launch's folder; say whether there is none any more."""
@@ -97,17 +96,20 @@ class Custody:
         folder = self._home.launch(launch_id)
         if not folder.exists():
             return True
-        await self._keeper_forgets(launch_id)  # or it writes a last record into what is being removed
+        await self._keeper_forgets(launch_id, removing=True)  # or it writes a last record into what is being removed
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return not os.path.lexists(folder)
 
-    async def _keeper_forgets(self, launch_id: str) -> None:
+    async def _keeper_forgets(self, launch_id: str, removing: bool = False) -> int | None:
         """Have the keeper watch nothing of a launch any more, and wait until it does not."""
         if self._keeper.wedged:
-            self._keeper.tell("forget", launch=launch_id, removing=True)
-            return
-        with contextlib.suppress(KeeperSilent, KeeperRefused):
-            await self._keeper.ask("forget", timeout_s=FORGET_S, launch=launch_id, removing=True)
+            self._keeper.tell("forget", launch=launch_id, removing=removing)
+            return None
+        try:
+            answer = await self._keeper.ask("forget", timeout_s=FORGET_S, launch=launch_id, removing=removing)
+        except (KeeperSilent, KeeperRefused):
+            return None
+        return answer.get("peak_kb")
 
 
 def watches_of(launch: Launch, home: Home) -> list[dict[str, Any]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import time
 from collections.abc import Callable
 
 from vigil.core.effects import CloseLaunch, EndLaunch
-from vigil.core.events import Attended, Closed, Ended, Event, Spared
+from vigil.core.events import Attended, Closed, Ended, Event, Spared, Weighed
 from vigil.core.model import Axis, Fact, Launch, ProcessId, Session, Transcript
 from vigil.core.reap import Guard
 from vigil.daemon.carry.adopted import Adopted
@@ -19,7 +20,7 @@ from vigil.daemon.census import Census
 from vigil.daemon.clock import Clock
 from vigil.daemon.conversations import Conversations
 from vigil.daemon.log import log
-from vigil.daemon.signals import SURVIVOR_GRACE_S, end_processes, is_alive
+from vigil.daemon.signals import SURVIVOR_GRACE_S, end_processes, is_alive, send
 from vigil.home import Home
 from vigil.keeper import kernel, records
 from vigil.observe.process import read_group, read_process
@@ -27,6 +28,7 @@ from vigil.observe.survivors import survivors_of
 from vigil.runtimes.guarding import KILLED
 
 SERVER_GRACE_S = 2.0
+SERVER_ENDS_KB = 1024  # a tmux server takes a little more while it ends (measured: 64 kB)
 ROUNDS = 4  # survivors may start survivors while they are ended
 
 
@@ -138,17 +140,25 @@ class Ending:
         if launch.host is not None:
             await self._adopted.leave(launch)
             return True
-        gone = True
+        gone, own_kb = True, None
         if launch.server is not None and is_alive(launch.server, self._boot):
             runtime = self._custody.runtime_of(launch)
             if runtime is not None:
                 with contextlib.suppress(OSError):
                     await runtime.keep_screen(launch)
+            own_kb = kernel.read_peak_kb(launch.server.pid)
+            send(launch.server, signal.SIGCHLD)  # before 3.6 it may have overlooked the end of its pane, and not waited for it
             gone = not await end_processes([launch.server], SERVER_GRACE_S)
         if gone:
-            await self._custody.forget(launch)
+            self._weigh(launch, await self._custody.forget(launch), own_kb)
             remove_socket(self._home.server_path(launch.id))
         return gone
+
+    def _weigh(self, launch: Launch, peak_kb: int | None, own_kb: int | None) -> None:
+        """Tell how much memory a launch had at most by what the kernel counted; a server's count holds its own use too."""
+        known = launch.server is None or (own_kb is not None and peak_kb is not None and peak_kb > own_kb + SERVER_ENDS_KB)
+        if peak_kb is not None and known:
+            self._feed(Weighed(launch.id, peak_kb * 1024))
 
     async def _read_conversation(self, launch_id: str) -> Transcript | None:
         """Read what a launch that is over left of its conversation."""
