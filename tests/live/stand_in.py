@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 PROGRAM = r"""
-import json, os, re, subprocess, sys, time, uuid
+import json, os, re, signal, socket, subprocess, sys, time, uuid
 
 words = sys.argv[1:]
 def value(flag):
@@ -58,6 +58,16 @@ for line in iter(sys.stdin.readline, ""):
     write("user", message={"role": "user", "content": prompt})
     if prompt == "crash":
         sys.exit(3)
+    if prompt == "hang after a tool":
+        listener = socket.create_server(("127.0.0.1", 0))
+        model = socket.create_connection(listener.getsockname())
+        hook("PreToolUse", tool_name="Read", tool_use_id="t1", tool_input={})
+        asked = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
+        write("assistant", message={"role": "assistant", "id": str(uuid.uuid4()), "model": "m", "content": [asked]})
+        write("user", message={"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": ""}]})
+        hook("PostToolUse", tool_name="Read", tool_use_id="t1", tool_input={}, tool_response={})
+    if prompt.startswith("hang"):
+        signal.pause()
     usage = {"input_tokens": 10, "output_tokens": 5}
     said = [{"type": "text", "text": "All done."}]
     write("assistant", message={"role": "assistant", "id": str(uuid.uuid4()), "model": "m", "content": said, "usage": usage})

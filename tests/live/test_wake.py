@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,36 @@ def _killed(scene: Scene) -> str:
     kill(session["pid"], signal.SIGKILL)
     scene.vigil.wait_state(NAME, "failed")
     return str(session["conversation"]["id"])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "verdicts", "mode"),
+    [
+        ("hang after a tool", ["wedged-after-tool", "resume-poisoned"], "fresh"),
+        ("hang without a connection", ["network-dead", "network-dead"], "resume"),
+    ],
+)
+def test_two_stalls_set_a_conversation_aside_unless_their_cause_lies_elsewhere(
+    scene: Scene, prompt: str, verdicts: list[str], mode: str
+) -> None:
+    vigil = scene.vigil
+    vigil.config.write_text("[watchdog]\nstall_after = 2\nstall_repeat_seconds = 2\n")
+    scene.run()
+    scene.say("hello")
+    for verdict in verdicts:
+        vigil.client.send(NAME, prompt)
+        wait_for(partial(is_stalled, vigil, verdict), 30, verdict, lambda: vigil.client.why(NAME))
+        vigil.ok("restart", NAME)
+        scene.ready()
+
+    told = [one["kind"] for one in vigil.client.incidents(everything=True)]
+    assert vigil.get(NAME)["mode"]["mode"] == mode
+    assert ("tainted" in told) == (mode == "fresh")
+
+
+def is_stalled(vigil: Instance, verdict: str) -> bool:
+    session = vigil.get(NAME)
+    return bool(session["health"] == "stalled" and vigil.client.why(NAME)["verdict"] == verdict)
 
 
 def test_a_resume_that_comes_to_nothing_is_quarantined_and_the_next_wake_is_fresh(scene: Scene) -> None:

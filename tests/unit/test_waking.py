@@ -23,10 +23,14 @@ from vigil.core.events import (
     Resumed,
     Sighted,
     TimerFired,
+    WatchdogsSet,
 )
+from vigil.core.evidence import Evidence
 from vigil.core.incident import IncidentKind
 from vigil.core.model import Cause, Kept, Mode, RestartPolicy, State, Transcript, Wake
+from vigil.core.patience import Watchdogs
 from vigil.core.reap import Glimpse, Policy
+from vigil.core.roles import Watchdog
 from vigil.core.said import Said, Usage, What
 from vigil.core.waking import quarantine, strike
 
@@ -272,11 +276,18 @@ def test_the_second_stall_without_a_turn_in_between_quarantines() -> None:
     assert quarantine(book, stage.session(), "again", stage.now) == stage.session()
 
 
-def hang(stage: Stage) -> str:
-    """It takes a prompt and says nothing more, until that is told; return what is found."""
-    stage.tell(Heard(stage.launch().id, (Said(What.PROMPT, at=stage.now, conversation=CONVERSATION),), "hook"))
-    stage.now += 300.0
-    stage.tell(TimerFired("s1", "silence"), Diagnosed(stage.launch().id, dataclasses.replace(evidence(), at=stage.now)))
+AFTER_PROMPT = (Said(What.PROMPT, conversation=CONVERSATION),)
+AFTER_TOOL = (*AFTER_PROMPT, Said(What.TOOL_STARTED, name="Bash", id="t1"), Said(What.TOOL_ENDED, id="t1"))
+RETRYING = (*AFTER_PROMPT, Said(What.RETRIES))
+
+
+def hang(stage: Stage, words: tuple[Said, ...] = AFTER_TOOL, read: Evidence | None = None) -> str:
+    """It says this and then nothing more, until that is told; return what is found."""
+    told = tuple(dataclasses.replace(word, at=stage.now) for word in words)
+    stage.tell(Heard(stage.launch().id, told, "hook"))
+    stage.now += 3600.0
+    read = dataclasses.replace(read or evidence(), at=stage.now)
+    stage.tell(TimerFired("s1", "silence"), Diagnosed(stage.launch().id, read))
     stall = stage.session().stall
     assert stall is not None
     return stall.verdict
@@ -284,7 +295,7 @@ def hang(stage: Stage) -> str:
 
 def test_a_stall_counts_for_its_conversation_also_if_a_person_ends_it() -> None:
     stage = conversing()
-    assert hang(stage) == "upstream-stall"
+    assert hang(stage) == "wedged-after-tool"
     stage.ask("restart")
     stage.exit(signal=15)
     come_up(stage)
@@ -298,6 +309,76 @@ def test_a_stall_counts_for_its_conversation_also_if_a_person_ends_it() -> None:
     stage.exit(signal=15)
     come_up(stage)
     assert mode_of(stage)[:2] == ("fresh", "quarantined")
+
+
+OUTAGES = {
+    "upstream-stall": (AFTER_PROMPT, evidence()),
+    "network-dead": (AFTER_TOOL, evidence(sockets=0.0, received_s=None)),
+    "stopped": (AFTER_TOOL, evidence(state="T")),
+}
+
+
+@pytest.mark.parametrize("verdict", OUTAGES)
+def test_a_stall_whose_cause_lies_elsewhere_never_counts_for_its_conversation(verdict: str) -> None:
+    stage = conversing()
+    for _ in range(4):
+        assert hang(stage, *OUTAGES[verdict]) == verdict
+        stage.ask("restart")
+        stage.exit(signal=15)
+        come_up(stage)
+
+        assert mode_of(stage) == ("resume", "operator", CONVERSATION)
+        assert (stage.session().strikes, stage.session().quarantined) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("words", "read", "verdict"),
+    [(AFTER_TOOL, evidence(sockets=0.0, received_s=None), "network-dead"), (RETRYING, evidence(), "upstream-stall")],
+)
+def test_an_outage_is_no_second_stall(words: tuple[Said, ...], read: Evidence, verdict: str) -> None:
+    stage = conversing()
+    assert hang(stage) == "wedged-after-tool"
+    stage.ask("restart")
+    stage.exit(signal=15)
+    come_up(stage)
+
+    assert hang(stage, words, read) == verdict
+
+    assert stage.session().quarantined == ()
+
+
+@pytest.mark.parametrize(("words", "counts"), [(AFTER_TOOL, True), (AFTER_PROMPT, False)])
+def test_what_we_ended_for_a_stall_counts_by_its_verdict(words: tuple[Said, ...], counts: bool) -> None:
+    stage = conversing(ALWAYS)
+    stage.tell(WatchdogsSet(Watchdogs(Watchdog(stall_auto_kill=True))))
+    for _ in range(2):
+        hang(stage, words)
+        while stage.session().state is State.RUNNING:
+            stage.now += 3600.0
+            look_again(stage)
+        stage.exit(signal=15)
+        end(stage)
+        stage.now += 3600.0
+        stage.tell(TimerFired("s1", "hold"))
+        come_up(stage)
+
+    assert (stage.session().quarantined == (CONVERSATION,)) is counts
+    assert mode_of(stage)[0] == ("fresh" if counts else "resume")
+
+
+def look_again(stage: Stage) -> None:
+    read = dataclasses.replace(evidence(), at=stage.now)
+    stage.tell(TimerFired("s1", "silence"), Diagnosed(stage.launch().id, read))
+
+
+def test_a_resume_that_ended_because_the_model_did_not_answer_is_not_quarantined() -> None:
+    stage = resumed()
+    stage.tell(Heard(stage.launch().id, (Said(What.RETRIES),), "stream"))
+
+    stage.exit(exit_code=0)
+    stage.tell(Closed(stage.launch().id, ()))
+
+    assert stage.session().quarantined == ()
 
 
 def two_sessions() -> Stage:

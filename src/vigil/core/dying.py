@@ -31,9 +31,8 @@ from vigil.core.model import (
     Words,
 )
 from vigil.core.recent import KEPT_OF_DEATH
-from vigil.core.remedies import REMEDIES
+from vigil.core.remedies import BLAMED, EXCUSED
 from vigil.core.restart import COMES_BACK, COUNTED, HELD
-from vigil.core.stall import Verdict
 from vigil.core.summary import await_summary
 from vigil.core.waking import strike
 
@@ -104,7 +103,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     launch = replace(launch, ended_at=found.at, server_told=launch.server_told or of_server)
     facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
     session = book.read_axes(session, facts, launch=launch, last_death=death, charges=count, doubt=None, deaths=charged)
-    if cause is Cause.STALLED or _hung(session, cause):
+    if _hung(session, cause):
         session = strike(book, session, "it stalled again after it was resumed", found.at)
     book.change.launches.append(launch)
     book.change.deaths.append(death)
@@ -114,10 +113,11 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
 
 
 def _hung(session: Session, cause: Cause) -> bool:
-    """Say whether it was told that a launch hangs when it ended: that counts for its conversation, whoever ended it."""
+    """Say whether a launch ended in a stall that counts against its conversation, whoever ended it."""
+    if cause is Cause.STALLED and session.intent is not None:  # the reason begins with the verdict, or the child that hung
+        return session.intent.reason.partition(":")[0] not in EXCUSED
     stall = session.stall
-    told = stall is not None and stall.warned_at is not None and stall.verdict in REMEDIES and stall.verdict != Verdict.LIMBO
-    return told and cause is not Cause.FINISHED
+    return stall is not None and stall.warned_at is not None and stall.verdict in BLAMED and cause is not Cause.FINISHED
 
 
 def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exit]:

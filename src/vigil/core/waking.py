@@ -186,8 +186,8 @@ def judge_resume(book: Book, session: Session, now: float) -> Session:
 
 
 def _returned_nothing(session: Session, death: Death) -> bool:
-    """A person who looked and left is no proof, nor is an end that was not the agent's own."""
-    if death.intent is not None or death.cause not in BY_ITSELF or session.attached:
+    """A person who looked and left is no proof, nor an end that was not the agent's own, nor that the model did not answer."""
+    if death.intent is not None or death.cause not in BY_ITSELF or session.attached or session.doing.retries:
         return False
     launch = session.launch
     prompted = launch is not None and (session.prompted_at or 0.0) >= (launch.started_at or launch.created_at)
