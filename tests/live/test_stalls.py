@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -432,6 +433,30 @@ def test_a_configuration_holds_at_once_and_a_wrong_one_is_refused_with_its_bound
 
     assert "0.5 is out of range: 1 s to 24 h" in json.dumps(refused)
     assert warning["data"]["verdict"] == "network-dead"
+
+
+def test_a_stall_is_treated_soon_after_the_person_who_looked_at_it_has_left(vigil: Instance, tmp_path: Path) -> None:
+    vigil.config.write_text("[watchdog]\nstall_after = 2\nliveness_timeout = 4\nstall_auto_kill = true\n")
+    (tmp_path / "a.toml").write_text(ABOUT + DEAF_TO_INT + PROMPT + FOREVER)
+    socket = str(vigil.home.server_socket(vigil.run("a", *AGENT, str(tmp_path / "a.toml"))["launch"]))
+    person = subprocess.Popen(["tmux", "-S", socket, "-C", "attach"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: told(vigil, "a"), SOON_S, "a warning")
+        spared = "is not touched: a person is attached"
+        wait_for(lambda: spared in str(vigil.client.why("a")["next"]), 40, spared, lambda: vigil.client.why("a"))
+        passes = vigil.client.status()["sweep"]["count"]
+        wait_for(lambda: vigil.client.status()["sweep"]["count"] > passes, 20, "a sweep, of which the next is far away")
+        before = remedies(vigil)  # one may have been tried before they were seen, and spared
+    finally:
+        person.communicate(b"detach\n", timeout=10)
+    left_at = time.monotonic()
+    wait_for(lambda: len(remedies(vigil)) > len(before), SOON_S, "a remedy")
+
+    assert time.monotonic() - left_at < 6
+
+
+def remedies(vigil: Instance) -> list[dict[str, Any]]:
+    return [event for event in vigil.client.events("a") if event["kind"] == "session.remedy"]
 
 
 def test_a_daemon_that_was_stopped_concludes_nothing_from_that_and_says_that_it_was_late(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec
 from tests.unit.stalls import BLIND, child, evidence
-from vigil.core.effects import Diagnose, Effect, EndChild, EndLaunch, Interrupt, SetTimer
+from vigil.core.effects import Diagnose, Effect, EndChild, EndLaunch, Interrupt, Look, SetTimer
 from vigil.core.escalate import Ladder, Step, Telling, due_notices
 from vigil.core.events import (
     Applied,
@@ -339,6 +339,44 @@ def test_a_person_who_is_attached_is_never_disturbed() -> None:
 
     assert drive(stage, START + 7200) == []
     assert kept(stage) == "a person is attached"
+
+
+def test_a_person_who_leaves_is_seen_to_leave_and_the_stall_is_treated_then_with_all_its_proofs() -> None:
+    stage = silent(KILLS)
+    stage.tell(Observed("s1-1", (), attached=1))
+    drive(stage, START + 900)
+    seen = stage.tell(TimerFired("s1", "people"))
+    assert [type(effect) for effect in seen] == [Look, SetTimer]
+    assert [effect.at for effect in seen if isinstance(effect, SetTimer)] == [stage.now + 2]
+
+    stage.now += 2
+    left = stage.tell(Observed("s1-1", (), attached=0))
+    done = stage.tell(Diagnosed("s1-1", replace(evidence(), at=stage.now)))
+
+    assert [type(effect) for effect in left if isinstance(effect, Diagnose)] == [Diagnose]
+    assert [type(effect) for effect in done if isinstance(effect, Interrupt)] == [Interrupt]
+    assert stage.tell(TimerFired("s1", "people")) == []
+
+
+@pytest.mark.parametrize("seen", [evidence(tree_cpu=0.9), BLIND])
+def test_a_person_who_leaves_an_agent_that_works_or_cannot_be_read_changes_nothing(seen: Evidence) -> None:
+    stage = silent(KILLS)
+    stage.tell(Observed("s1-1", (), attached=1))
+    drive(stage, START + 900)
+
+    stage.tell(Observed("s1-1", (), attached=0))
+    done = stage.tell(Diagnosed("s1-1", replace(seen, at=stage.now + 2)))
+
+    assert not [effect for effect in done if isinstance(effect, Interrupt | EndLaunch | EndChild)]
+
+
+def test_who_attaches_where_no_remedy_is_wanted_is_not_waited_for() -> None:
+    stage = silent()
+    stage.tell(Observed("s1-1", (), attached=1))
+    drive(stage, START + 900)
+
+    assert stage.tell(TimerFired("s1", "people")) == []
+    assert not [effect for effect in stage.tell(Observed("s1-1", (), attached=0)) if isinstance(effect, Diagnose)]
 
 
 def test_a_person_who_came_before_an_interruption_is_spared_it() -> None:

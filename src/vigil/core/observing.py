@@ -18,8 +18,8 @@ from vigil.core.waking import judge_resume
 
 def observed(book: Book, event: Observed, now: float) -> None:
     """Take in what the axes read now, and judge it."""
-    session = book.living(event.launch_id)
-    if session is None:
+    session = before = book.living(event.launch_id)
+    if session is None or before is None:
         return
     changes: dict[str, Any] = {}
     if event.attached is not None:
@@ -45,6 +45,7 @@ def observed(book: Book, event: Observed, now: float) -> None:
         book.keep(session, durable=worked_at - book.work_stored.get(session.id, 0.0) > hearing.KEPT_S)
     if event.socket_lost:
         repair(book, session, book.sessions[session.id], now)
+    watching.left_alone(book, before, book.sessions[session.id], now)
 
 
 def swept(book: Book, event: Swept, now: float) -> None:

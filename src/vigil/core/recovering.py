@@ -11,15 +11,18 @@ from collections.abc import Callable
 from vigil.core.book import GRACE_S, Book
 from vigil.core.case import Case
 from vigil.core.changing import replace
-from vigil.core.effects import CloseInput, EndChild, EndLaunch, Interrupt
+from vigil.core.effects import CloseInput, EndChild, EndLaunch, Interrupt, SetTimer
 from vigil.core.events import Stepped
 from vigil.core.evidence import Child
 from vigil.core.intents import STALL, intend, voided
 from vigil.core.model import Cause, Intent, Session, Stall, State
-from vigil.core.remedies import Sight, Step, hung, kept_by, next_step
+from vigil.core.patience import Limits
+from vigil.core.remedies import REMEDIES, Sight, Step, hung, kept_by, next_step
 from vigil.core.stall import Finding, Verdict
 
 TREATED = frozenset({State.STARTING, State.RUNNING})
+PEOPLE = "people"  # the timer of a remedy that waits for a person to leave
+PEOPLE_S = 2.0  # a sweep comes only every 15
 
 
 def treat(book: Book, session: Session, case: Case, found: Finding, now: float) -> Session:
@@ -29,6 +32,8 @@ def treat(book: Book, session: Session, case: Case, found: Finding, now: float) 
     sight = Sight(session, found.verdict, found.confidence, found.independent, stall.samples, case.silent_s, case.limits)
     kept = kept_by(sight)
     if kept:
+        if waits_for_people(session, case.limits):
+            book.do(SetTimer(session.id, PEOPLE, now + PEOPLE_S))
         return book.keep(replace(session, stall=replace(stall, kept=kept)), durable=False)
     child = hung(case, found.verdict)
     step = next_step(found.verdict, stall.step, session.launch.reads_input, child)
@@ -85,12 +90,19 @@ def _intend(book: Book, session: Session, step: Step, reason: str, now: float) -
     return intend(book, session, f"{STALL}-{step}", Cause.STALLED, "policy", reason, now)
 
 
+def waits_for_people(session: Session, limits: Limits) -> bool:
+    """Say whether there is a remedy for a stalled agent that is not tried while somebody is attached."""
+    stall = session.stall
+    return session.attached > 0 and stall is not None and stall.verdict in REMEDIES and limits.stall_auto_kill
+
+
 def spared(book: Book, session: Session, why: str, now: float) -> None:
     """A remedy was not tried after all: somebody uses the session. It begins anew when they have left (P2)."""
     assert session.stall is not None
     book.log(now, session, "session.spared", verb=f"{STALL}-{session.stall.step}", why=why)
     stall = replace(session.stall, step="", stepped_at=None, kept=why)
     book.keep(replace(session, stall=stall, intent=voided(session.intent, now), attached=max(1, session.attached)))
+    book.do(SetTimer(session.id, PEOPLE, now + PEOPLE_S))
 
 
 def stepped(book: Book, event: Stepped, now: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import nextafter
 
-from vigil.core import hearing, incident_rules, incidents, pulses, reacting, shifts, summary, watching
+from vigil.core import hearing, incident_rules, incidents, pulses, reacting, recovering, shifts, summary, watching
 from vigil.core.book import DOUBTED, Book
 from vigil.core.changing import replace
 from vigil.core.charging import comes_back_by_itself, forgive, forgive_role, steady_at
@@ -206,6 +206,7 @@ TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
     "pulse": pulses.check,
     "drain": shifts.drain_timer,
     "silence": watching.check,
+    recovering.PEOPLE: watching.see_people,
     "memory": still_short,
     "wall": hearing.wall_over,
     summary.TIMER: summary.timer,

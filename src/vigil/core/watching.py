@@ -13,14 +13,14 @@ from vigil.core.book import Book, Idle
 from vigil.core.case import Case, patience_of, tools_wait_until, waits_until, what_is_open
 from vigil.core.changing import replace
 from vigil.core.doing import IDLE, Doing
-from vigil.core.effects import Diagnose, SetTimer
+from vigil.core.effects import Diagnose, Look, SetTimer
 from vigil.core.events import Diagnosed, Measured, WatchdogsSet
 from vigil.core.facts import CIRCLES, COMPACTIONS, FACTS, NOT_FURTHER
 from vigil.core.incident import IncidentKind
 from vigil.core.intents import voided
 from vigil.core.model import Confidence, Mode, RuntimeKind, Session, Stall, State
 from vigil.core.patience import Limits, limits_of
-from vigil.core.recovering import treat
+from vigil.core.recovering import PEOPLE, PEOPLE_S, treat, waits_for_people
 from vigil.core.roles import Watchdog
 from vigil.core.stall import SAMPLES, SICK, VOID, WELL, Finding, Verdict, classify
 from vigil.core.trail import COMPACTION, SAID_NOTHING
@@ -134,9 +134,29 @@ def check(book: Book, session: Session, now: float) -> None:
     if now < due_at:
         _arm(book, session, due_at)
         return
+    _diagnose(book, session, now)
+
+
+def _diagnose(book: Book, session: Session, now: float) -> None:
     assert session.launch is not None
     book.do(Diagnose(session.launch, min(MEASURE_S, limits_for(book, session).stall_after_s / 4)))
     _arm(book, session, now + UNANSWERED_S)
+
+
+def see_people(book: Book, session: Session, now: float) -> None:
+    """A remedy waits for a person to leave: see whether they have."""
+    if is_watched(session) and waits_for_people(session, limits_for(book, session)):
+        assert session.launch is not None
+        book.do(Look(session.launch))
+        book.do(SetTimer(session.id, PEOPLE, now + PEOPLE_S))
+
+
+def left_alone(book: Book, before: Session, session: Session, now: float) -> None:
+    """The last person has left: a stall that was only told to them is looked at now, and treated if all that needs holds."""
+    if session.attached or not is_watched(session) or session.doing.asked:
+        return
+    if waits_for_people(before, limits_for(book, session)):
+        _diagnose(book, session, now)
 
 
 def _due_at(book: Book, session: Session, now: float) -> float:
