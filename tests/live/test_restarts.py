@@ -71,7 +71,8 @@ def test_reset_ends_a_backoff_and_a_saturation(shared: Instance) -> None:
 def test_policies_mean_what_they_say(shared: Instance, when: str, script: str, state: str, runtime: str) -> None:
     shared.run("policy", "sh", "-c", script, restart=when, backoff_base_s=60, runtime=runtime)
 
-    assert shared.wait_state("policy", state)["restarts"]["policy"] == when
+    restarts = shared.wait_state("policy", state)["restarts"]
+    assert (restarts["policy"], restarts["count"]) == (when, int(state == "crashed"))
     shared.client.rm("policy")
 
 

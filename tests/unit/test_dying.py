@@ -203,7 +203,7 @@ def test_restarts_never_exceed_the_policy(allowed: int) -> None:
     assert launches == 1 + allowed
     assert stage.state() == "failed (saturated)"
     assert stage.session().hold == Hold("saturated", None)
-    assert f"again after {allowed} restarts" in stage.session().why
+    assert f"again after {allowed} restart{'s' if allowed > 1 else ''}:" in stage.session().why
 
 
 def test_a_launch_that_was_stable_is_forgiven_when_it_dies() -> None:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from vigil.api.access import TheDaemon, may_change
+from vigil.api.views import restarts_of
 from vigil.core.plan import Plan
 from vigil.core.roles import Role
 from vigil.moments import rfc3339
@@ -102,7 +103,7 @@ def role_view(role: Role) -> dict[str, Any]:
         "replicas": role.spec.replicas,
         "slots": [role.spec.slot(index) for index in role.slots],
         "restarts": {
-            "count": role.charges,
+            "count": restarts_of(role.spec.spec.restart, role.charges),
             "max": role.spec.spec.restart.max_restarts or None,
             "saturated": role.hold is not None and role.hold.reason == "saturated",
         },

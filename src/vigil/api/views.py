@@ -11,7 +11,7 @@ from vigil.core.doing import Doing
 from vigil.core.explain import Explanation, why_of
 from vigil.core.health import health_of
 from vigil.core.incident import Incident
-from vigil.core.model import ALIVE, NOTHING_SPENT, Axis, Death, Reading, Session, Spent
+from vigil.core.model import ALIVE, NOTHING_SPENT, Axis, Death, Reading, RestartPolicy, RestartWhen, Session, Spent
 from vigil.core.recent import Recent
 from vigil.core.roles import Role
 from vigil.core.said import What
@@ -46,7 +46,7 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
         "last_activity_at": rfc3339(session.last_activity_at),
         "axes": {axis.value: _reading_view(session.axes.get(axis)) for axis in Axis},
         "restarts": {
-            "count": session.charges if role is None else role.charges,
+            "count": restarts_of(policy, session.charges if role is None else role.charges),
             "max": policy.max_restarts,
             "policy": policy.when.value,
             "backoff_until": rfc3339(backoff_until),
@@ -60,6 +60,11 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
         "archived_at": rfc3339(session.archived_at),
         "incidents": [incident.id for incident in incidents],
     }
+
+
+def restarts_of(policy: RestartPolicy, charges: int) -> int:
+    """Return how many restarts were charged, the one that is waited for or was refused included; `never` has none."""
+    return 0 if policy.when is RestartWhen.NEVER else charges
 
 
 def conversation_view(session: Session) -> dict[str, Any] | None:

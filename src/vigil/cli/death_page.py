@@ -140,7 +140,7 @@ def _memory(memory: Json, changes: Json) -> Iterator[tuple[str, str]]:
         age = memory.get("agent_rss_age_s")
         yield "the agent had", size(rss) + (f", {age:.0f} s before its end" if age is not None else "")
     if changes.get("oom_kills"):
-        yield "since its launch", f"the kernel ended {changes['oom_kills']} processes of the host for want of memory"
+        yield "since its launch", f"processes of the host that the kernel ended for want of memory: {changes['oom_kills']}"
 
 
 def _process(process: Json) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from vigil.core import incident_rules, mass
 from vigil.core.book import DOUBTED, Book
 from vigil.core.changing import replace
 from vigil.core.charging import DEATHS_KEPT, charge_death, comes_back_by_itself, take_marker
+from vigil.core.counting import some
 from vigil.core.effects import CloseLaunch, Examine, SetTimer
 from vigil.core.events import Exited, LaunchFailed, Orphaned
 from vigil.core.intents import intend, spares_people
@@ -184,7 +185,7 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
     elif death.cause is Cause.HOST_REBOOTED and not comes_back_by_itself(book, session):
         book.become(session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
     elif hold.reason == "saturated":
-        words = f"{death.cause} again after {policy.max_restarts} restarts: {words}"
+        words = f"{death.cause} again after {some(policy.max_restarts, 'restart')}: {words}"
         book.become(session, now, State.FAILED, words, hold=hold)
         if hold.until is not None:
             book.do(SetTimer(session.id, "hold", hold.until))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vigil.core.counting import some
 from vigil.core.health import health_of
 from vigil.core.liveness import PATIENCE
 from vigil.core.model import ALIVE, Axis, Cause, Death, Doubt, DoubtKind, Session, Stall, State
@@ -201,7 +202,9 @@ def _next(session: Session, checked_at: float | None) -> list[Next]:
 def _waiting(session: Session) -> list[Next]:
     """Return what becomes of messages that wait."""
     number = len(session.queue)
-    return [Next(f"{number} messages are typed, in order, when it can take them", None)] if number else []
+    return (
+        [Next(f"{some(number, 'message is', 'messages are')} typed, in order, when it can take them", None)] if number else []
+    )
 
 
 def _after_stall(session: Session, found: Stall, checked_at: float | None) -> list[Next]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from vigil.core.case import GONE, LIMBO_S, SUBAGENT_TOOLS, TOOL_SLACK_S, Case, is_mcp, tools_wait_until, waits_until
+from vigil.core.counting import some
 from vigil.core.evidence import Child
 from vigil.core.said import What
 from vigil.core.trail import COMPACTION
@@ -354,7 +355,8 @@ def _received(case: Case) -> str:
     count, last_s = case.evidence.sockets.value, case.evidence.received_s.value
     if not count:
         return "it has no connection" if count == 0 else "its connections cannot be read"
-    return f"{count:.0f} connections, " + ("no byte came" if last_s is None else f"the last byte came {age(last_s)} ago")
+    came = "no byte came" if last_s is None else f"the last byte came {age(last_s)} ago"
+    return f"{some(round(count), 'connection')}, {came}"
 
 
 def _spinning(case: Case) -> str:
@@ -390,7 +392,9 @@ FACTS: dict[str, Fact] = {
     "tool open": Fact(O.WORDS, lambda c: bool(c.doing.tools), tools),
     "mcp open": Fact(O.WORDS, _is_mcp_open, tools),
     "sub-agent open": Fact(O.WORDS, _is_subagent_open, tools),
-    "sub-agents told": Fact(O.WORDS, lambda c: bool(c.trail.subagents), lambda c: f"{len(c.trail.subagents)} sub-agents run"),
+    "sub-agents told": Fact(
+        O.WORDS, lambda c: bool(c.trail.subagents), lambda c: some(len(c.trail.subagents), "sub-agent runs", "sub-agents run")
+    ),
     "tool ended last": Fact(
         O.WORDS, lambda c: c.trail.last == What.TOOL_ENDED, lambda _: "the last it said was that a tool ended"
     ),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vigil.core import mass
+from vigil.core.counting import some
 from vigil.core.effects import SetTimer
 from vigil.core.escalate import is_settled
 from vigil.core.incident import IncidentKind
@@ -79,7 +80,9 @@ RULES = (
     Rule(
         IncidentKind.UNDELIVERED,
         lambda s: bool(s.queue) and s.state in GIVEN_UP,
-        lambda s: f"{len(s.queue)} messages wait for it, and it is {s.state}: vigil start {s.name} delivers them",
+        lambda s: (
+            f"{some(len(s.queue), 'message waits', 'messages wait')} for it, and it is {s.state}: vigil start {s.name} delivers"
+        ),
     ),
     Rule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
     Rule(IncidentKind.STALLED, _is_stalled, lambda s: f"{s.stall.verdict}: {'; '.join(s.stall.reasons)}" if s.stall else ""),

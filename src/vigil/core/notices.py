@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vigil.core.changing import replace
+from vigil.core.counting import some
 from vigil.core.effects import Tell
 from vigil.core.events import Acked, Notified, Reached
 from vigil.core.incident import Incident, IncidentKind, Notice
@@ -61,7 +62,9 @@ def _why_unwanted(incident: Incident, notice: Notice) -> str | None:
 def _given_up(book: Book, notice: Notice, now: float) -> None:
     route = notice.route
     said = f": {notice.why}" if notice.why else ""
-    words = f"route {route} does not deliver, after {notice.attempts} attempts{said}; vigil notify test {route} tries it"
+    words = (
+        f"route {route} does not deliver, after {some(notice.attempts, 'attempt')}{said}; vigil notify test {route} tries it"
+    )
     subject = f"route-{route}"
     before = book.incidents.get(key_of(IncidentKind.UNDELIVERED, subject))
     if before is not None:

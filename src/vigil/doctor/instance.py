@@ -143,7 +143,7 @@ def check_database(patient: Patient) -> list[Finding]:
         return [problem(f"{path} cannot be read: {found.why}", "see who owns it and whether the disk works")]
     if found.state == "older":
         return [note(f"{found.why}: it is migrated by the next start of the daemon")]
-    findings = [ok(f"{size}, {found.why}, {len(found.session_ids or ())} sessions")]
+    findings = [ok(f"{size}, {found.why}, sessions: {len(found.session_ids or ())}")]
     if found.size_bytes > LARGE_BYTES:
         findings = [note(f"{size} is large; `vigil rm` purges sessions you no longer need")]
     if path.stat().st_mode & 0o077:
@@ -187,7 +187,7 @@ def check_daemon(patient: Patient) -> list[Finding]:
         kinds = [f"{one['agent']} {one['name']} ({one['count']})" for one in status["unknown_events"]]
         more = f" and {len(kinds) - SHOWN} more" if len(kinds) > SHOWN else ""
         findings.append(note(f"events of agents that nobody knows here: {', '.join(kinds[:SHOWN])}{more}; they count as life"))
-    return findings or [ok(f"pid {status['pid']}, version {status['version']}, watches {status['sessions']} sessions")]
+    return findings or [ok(f"pid {status['pid']}, version {status['version']}, sessions watched: {status['sessions']}")]
 
 
 def _no_daemon(patient: Patient) -> Finding:
@@ -201,7 +201,7 @@ def _no_daemon(patient: Patient) -> Finding:
         return "started the daemon"
 
     if patient.living:
-        says = f"does not run, and {len(patient.living)} sessions live: nothing is brought back"
+        says = f"does not run, and sessions live ({len(patient.living)}): nothing is brought back"
         return warning(says, "vigil daemon start", mend)
     return note("does not run; any command that needs it starts it", mend)
 
@@ -223,10 +223,10 @@ def check_keeper(patient: Patient) -> list[Finding]:
         return [_silent("keeper", lock_holder(home.lock("keeper")), silence, home.log / "keeper.log")]
     if answer is not None:
         older = f"; version {answer['version']} of its protocol, the daemon upgrades it" if answer["version"] < VERSION else ""
-        return [ok(f"pid {answer['pid']}, watches {answer['watching']} processes{older}")]
+        return [ok(f"pid {answer['pid']}, processes watched: {answer['watching']}{older}")]
     if isinstance(patient.status, dict):
         return [warning("does not run, though the daemon does", f"it should be back in a second; if not, see {home.log}")]
     if patient.living:
-        says = f"does not run, and {len(patient.living)} sessions live: how they end may stay unknown"
+        says = f"does not run, and sessions live ({len(patient.living)}): how they end may stay unknown"
         return [warning(says, "vigil daemon start")]
     return [ok("does not run; there is nothing to watch")]

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 
+from vigil.core.counting import some
 from vigil.core.effects import EndStray
 from vigil.core.events import Event, Noted
 from vigil.core.model import Launch
@@ -47,7 +48,7 @@ class Strays:
             remove_socket(stray.socket)
         told |= {"class": "orphan", "ended": len(processes) - len(left), "left": len(left)}
         self._note("orphan.reaped", stray, told)
-        return f"failed: {len(left)} processes live on after KILL" if left else "ended"
+        return f"failed: {some(len(left), 'process lives', 'processes live')} on after KILL" if left else "ended"
 
     def _note(self, kind: str, stray: Stray, told: Mapping[str, str | int | float | None]) -> None:
         self._feed(Noted(kind, tuple(told.items()), session=stray.name or None, launch_id=stray.launch_id))
