@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import time
 from datetime import datetime
@@ -144,6 +146,27 @@ def test_daemon_stop_leaves_sessions_running_and_kill_sessions_ends_them(vigil: 
     assert not alive(headless["pid"])
     assert not alive(tmux["server_pid"])
     wait_for(lambda: not vigil.processes(), 10, "everything to be gone", vigil.processes)
+
+
+def test_kill_sessions_also_ends_and_names_what_no_session_knows_any_more(vigil: Instance) -> None:
+    pane = vigil.run("pane", "sh", "-c", "trap '' HUP TERM; while :; do sleep 1; done")
+    headless = vigil.run("headless", "sleep", "1000", runtime="headless")
+    vigil.ok("daemon", "stop")
+    kill(vigil.keeper_pid, signal.SIGKILL)
+    shutil.rmtree(vigil.home.path / "launches")  # and what they could be found by
+    for path in vigil.path.glob("vigil.db*"):
+        path.unlink()
+
+    done = vigil.run_cli("daemon", "stop", "--kill-sessions")
+
+    assert done.returncode == 0
+    assert "ended too, though no session knew of it" in done.stdout
+    for name, pid in (("pane", pane["server_pid"]), ("pane", pane["pid"]), ("headless", headless["pid"])):
+        assert re.search(rf"{name} \(pid [\d, ]*\b{pid}\b", done.stdout), done.stdout
+        assert not alive(pid)
+    assert not vigil.processes()
+    told = [event for event in vigil.json("events") if event["kind"] == "orphan.reaping"]
+    assert sorted(event["session"] for event in told) == ["headless", "pane"]
 
 
 def test_kill_sessions_also_ends_what_would_have_come_back_meanwhile(vigil: Instance) -> None:

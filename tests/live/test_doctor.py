@@ -68,7 +68,7 @@ def test_a_running_instance_is_well_and_says_so_in_words(vigil: Instance) -> Non
     words = vigil.ok("doctor")
 
     assert f"pid {vigil.daemon_pid}, version" in words
-    assert f"pid {vigil.keeper_pid}, watches 3 processes" in words
+    assert f"pid {vigil.keeper_pid}, processes watched: 3" in words
     assert "\x1b" not in words
     assert words.endswith("All is well.\n")
 

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from vigil import __version__
 from vigil.api.access import TheDaemon, may_change
 from vigil.api.incident_views import reached_nobody, routes_view
+from vigil.daemon.clearing import Unknown, end_unknown
 from vigil.errors import VigilError
 from vigil.moments import rfc3339
 
@@ -50,7 +51,11 @@ async def stop(daemon: TheDaemon, request: Request, kill_sessions: bool = False)
     """End the daemon; sessions live on unless they are to be ended too."""
     actor = may_change(daemon, request, None)
     left = await daemon.operations.kill_all(actor) if kill_sessions else []
+    unknown: list[Unknown] = []
+    if kill_sessions:
+        unknown, living = await end_unknown(daemon.home, daemon.supervisor, actor)
+        left += [f"{one.words()}, which no session knows" for one in living]
     daemon.stop(with_keeper=kill_sessions and not left)
     if left:
         raise VigilError(f"could not end {', '.join(left)}; the daemon stops, they live on")
-    return {"stopped": True}
+    return {"stopped": True, "unknown": [one.words() for one in unknown]}

@@ -43,7 +43,7 @@ def start(record: str | None) -> None:
 
 
 @daemon.command()
-@click.option("--kill-sessions", is_flag=True, help="End every session too, verified.")
+@click.option("--kill-sessions", is_flag=True, help="End every session too, and what of this home no session knows, verified.")
 def stop(kill_sessions: bool) -> None:
     """Stop the daemon; all sessions run on, and the next command finds them.
 
@@ -57,11 +57,13 @@ def stop(kill_sessions: bool) -> None:
         print("the daemon does not run")
         return
     status = client.status()
-    client.stop_daemon(kill_sessions)
+    unknown = client.stop_daemon(kill_sessions).get("unknown")
     wait_for_end("daemon", status["pid"])
     if kill_sessions and status["keeper_pid"] is not None and not status["keeper_wedged"]:
         wait_for_end("keeper", status["keeper_pid"])  # it has nothing left to watch; who removes the home now is alone there
     print("the daemon is stopped" + ("; all sessions were ended" if kill_sessions else "; its sessions run on"))
+    if unknown:
+        print(f"ended too, though no session knew of it: {'; '.join(unknown)}")
 
 
 def wait_for_end(what: str, pid: int) -> None:
