@@ -281,6 +281,30 @@ def test_a_route_that_fails_for_ever_is_tried_with_growing_pauses_and_then_told_
         assert "HTTP 401" in refused.stderr
 
 
+def test_what_a_route_gave_up_is_told_once_by_it_when_a_later_notice_gets_through(vigil: Instance) -> None:
+    with web_receiver() as web:
+        web.status = 503
+        vigil.config.write_text(f"[routes.ops]\nwebhook = '{web.url}'\nretry = 0.3\nattempts = 2\n" + ladder("route = 'ops'"))
+        vigil.ok("daemon", "start")
+        names = [f"early-{number}" for number in range(6)]
+        for name in names:
+            say(vigil, vigil.run(name, "sleep", "1000")["launch"], ASKS)
+        wait_for(lambda: fates(vigil).count("failed") == len(names), 30, "all of them to be given up", lambda: fates(vigil))
+        say(vigil, vigil.get("early-5")["launch"], GOES_ON)
+        wait_for(lambda: len(vigil.client.incidents()) == len(names), 10, "one of them to be over")
+        before = len(web.notices())
+        web.status = 200
+
+        say(vigil, vigil.run("later", "sleep", "1000")["launch"], ASKS)
+
+        wait_for(lambda: len(web.notices()) - before >= 2, 20, "the later one, and what was given up", web.notices)
+        later, digest = web.notices()[before:]
+        assert (later["event"], later["session"]) == ("opened", "later")
+        assert (digest["event"], digest["count"]) == ("summary", 5)
+        wait_for(lambda: fates(vigil).count("sent") == 6, 10, "all to be on record", lambda: fates(vigil))
+        assert find(vigil, "undelivered") is None
+
+
 @pytest.mark.soak
 def test_a_storm_is_one_summary_by_each_route(vigil: Instance, tmp_path: Path) -> None:
     count = 100 if os.environ.get("VIGIL_SOAK") else 12

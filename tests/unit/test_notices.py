@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.unit.builders import Stage, running
 from tests.unit.incidents import HOLDS, OVER, last_told, only_incident, open_keys, told, waits
 from vigil.core.effects import Effect
-from vigil.core.escalate import Ladder, Step, Telling, steps_of
-from vigil.core.events import Configured, Notified, Reached
+from vigil.core.escalate import Ladder, Step, Telling, due_notices, steps_of
+from vigil.core.events import Acked, Configured, Notified, Reached
 from vigil.core.incident import Incident, IncidentKind, Notice, Severity
 from vigil.core.incidents import host_incident
 from vigil.core.notices import NOTICES_KEPT
@@ -114,6 +115,73 @@ def test_a_route_that_gave_up_is_an_incident_of_its_own_until_it_delivers(state:
     stage.tell(Reached("ops"))
     stage.tell(Configured(("ops",)))
     assert open_keys(stage) == ["s1/needs-input"]
+
+
+TELLING = Telling((Ladder((Step("ops"), Step("ops", 1800.0))),), routes=("ops",))
+
+
+def given_up(state: str = "failed", attempts: int = 3) -> tuple[Stage, Incident]:
+    """A session waits for a human, and the only route did not take that."""
+    stage = running()
+    stage.tell(Configured(("ops",)))
+    incident = last_told(waits(stage, True))
+    notice = Notice(f"{incident.id}/0/0", "ops", state, stage.now, "exit 1", attempts=attempts)
+    stage.tell(Notified(incident.id, notice))
+    return stage, incident
+
+
+def due(stage: Stage) -> list[str]:
+    newest = stage.machine.incidents.get("s1/needs-input")
+    return [] if newest is None else [one.notice_id for one in due_notices(newest, TELLING, stage.now)]
+
+
+def deliver(stage: Stage, incident: Incident, notice_id: str, **changes: Any) -> None:
+    before = next((one for one in stage.incidents[incident.id].notices if one.id == notice_id), None)
+    before = before or Notice(notice_id, "ops", "sent", stage.now)
+    now: dict[str, Any] = {"state": "sent", "at": stage.now} | changes
+    stage.tell(Notified(incident.id, replace(before, **now)))
+
+
+def test_what_a_route_gave_up_is_told_once_when_it_delivers_again() -> None:
+    stage, incident = given_up()
+    stage.now += 600
+    assert due(stage) == []
+
+    stage.tell(Reached("ops"))
+
+    assert due(stage) == [f"{incident.id}/0/0"]
+    assert "incident.told-after-all" in stage.log
+    deliver(stage, incident, f"{incident.id}/0/0", attempts=4)
+    stage.tell(Reached("ops"))
+    assert due(stage) == []
+
+
+def test_what_fails_again_after_that_stays_given_up() -> None:
+    stage, incident = given_up()
+    stage.tell(Reached("ops"))
+    deliver(stage, incident, f"{incident.id}/0/0", state="failed", attempts=4)
+    assert "route-ops/undelivered" in open_keys(stage)
+
+    stage.tell(Reached("ops"))
+
+    assert due(stage) == []
+
+
+@pytest.mark.parametrize("what", ["acked", "over", "old", "unsure", "told since"])
+def test_what_nobody_needs_any_more_or_may_have_heard_is_not_told_after_all(what: str) -> None:
+    stage, incident = given_up("unknown" if what == "unsure" else "failed")
+    stage.now += 2 * 86400 if what == "old" else 60
+    if what == "acked":
+        stage.tell(Acked(incident.id, "alice"))
+    elif what == "over":
+        waits(stage, False)
+    elif what == "told since":  # by the next step, and that is also how the route is known to deliver
+        deliver(stage, incident, f"{incident.id}/1/0")
+
+    stage.tell(Reached("ops"))
+
+    assert f"{incident.id}/0/0" not in due(stage)
+    assert "incident.told-after-all" not in stage.log
 
 
 def test_that_a_route_does_not_deliver_is_told_by_the_others() -> None:

@@ -50,6 +50,7 @@ class Notice:
     unsure: int = 0  # attempts that may have arrived all the same
     retry_at: float | None = None
     took: tuple[str, ...] = ()  # where its route reaches several at once, those that took it: they are not told again
+    revived: bool = False  # it was given up, and is tried once more because its route delivers again
 
 
 @dataclass(frozen=True, slots=True)

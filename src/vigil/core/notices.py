@@ -10,7 +10,7 @@ from vigil.core.effects import Tell
 from vigil.core.events import Acked, Notified, Reached
 from vigil.core.incident import Incident, IncidentKind, Notice
 from vigil.core.incidents import REMOVED, key_of, log, open_incident, resolve
-from vigil.core.outbox import GIVEN_UP, SENDING, SENT, cancelled, uncancelled
+from vigil.core.outbox import CANCELLED, GIVEN_UP, SENDING, SENT, cancelled, is_revivable, revived, uncancelled
 
 if TYPE_CHECKING:
     from vigil.core.book import Book
@@ -74,10 +74,28 @@ def _given_up(book: Book, notice: Notice, now: float) -> None:
 
 
 def reached(book: Book, event: Reached, now: float) -> None:
-    """A route delivers: what it did not deliver before is no trouble any more."""
+    """A route delivers: what it did not deliver before is no trouble any more, and what it gave up is tried once more."""
     key = key_of(IncidentKind.UNDELIVERED, f"route-{event.route}")
     if key in book.incidents:
         resolve(book, key, f"route {event.route} delivers again", now)
+        for incident in [*book.incidents.values(), *book.resolved.values()]:
+            _revive(book, incident, event.route, now)
+
+
+def _revive(book: Book, incident: Incident, route: str, now: float) -> None:
+    """Have the newest notice of an incident to a route told after all, if it was given up and still says how things are.
+
+    Only the newest: where a later one arrived, or may have, nobody hears it twice. Many at once are one summary, as ever.
+    """
+    own = [notice for notice in incident.notices if notice.route == route and notice.state != CANCELLED]
+    newest = max(own, key=lambda notice: notice.at, default=None)
+    if newest is None or not is_revivable(newest, now) or _why_unwanted(incident, newest) is not None:
+        return
+    notices = tuple(revived(notice, now) if notice.id == newest.id else notice for notice in incident.notices)
+    incident = replace(incident, notices=notices)
+    book.keep_incident(incident)
+    log(book, now, incident, "incident.told-after-all", route=route, event=newest.event)
+    book.do(Tell(incident))
 
 
 def acked(book: Book, event: Acked, now: float) -> None:

@@ -21,6 +21,7 @@ MOST_UNSURE = 2
 FACTOR = 2.0
 CAP_S = 600.0
 JITTER = 0.2
+REVIVED_S = 86400.0  # what was given up longer ago is not told any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,16 @@ def interrupted(notice: Notice, now: float) -> Notice:
         return replace(notice, state=UNKNOWN, unsure=unsure, why="the daemon ended while it was being sent, twice")
     words = "the daemon ended while it was being sent"
     return replace(notice, state=RETRYING, unsure=unsure, retry_at=now, why=words)
+
+
+def revived(notice: Notice, now: float) -> Notice:
+    """Return a notice that was given up, to be tried once more and never again: its route delivers."""
+    return replace(notice, state=RETRYING, retry_at=now, revived=True, why="its route delivers again")
+
+
+def is_revivable(notice: Notice, now: float) -> bool:
+    """Say whether a notice did not arrive, for certain, and lately enough to be of use."""
+    return notice.state == FAILED and not notice.revived and now - notice.at <= REVIVED_S
 
 
 def cancelled(notice: Notice, why: str) -> Notice:

@@ -96,6 +96,7 @@ class OneIncident(Promise):
         self._delivered: set[str] = set()
         self._times: Counter[str] = Counter()  # how often each notice arrived
         self._delivered_at: dict[str, float] = {}
+        self._reached: set[str] = set()  # routes that delivered anything
         self._slots: dict[tuple[str, str, int], str] = {}  # each place in the schedule of a route, and the notice it had
         self._recorded: set[str] = set()
         self._down: dict[str, float] = {}  # sessions that failed by their servers, and nobody was told yet
@@ -242,12 +243,14 @@ class OneIncident(Promise):
         pause_s, least_s = now - due.before.at, 7.9 * 2.0 ** (due.before.attempts - 1)
         self.demand(due.before.state == "retrying", f"{due.notice_id} is {due.before.state}, and tried again")
         came_back = (due.incident.reopened_at or 0.0) >= due.before.at
-        patient = pause_s >= least_s or due.before.unsure > 0 or came_back  # what was cut short is tried at once
+        reached = due.before.revived and due.route in self._reached  # what was given up, when the route delivers again
+        patient = pause_s >= least_s or due.before.unsure > 0 or came_back or reached  # what was cut short is tried at once
         self.demand(patient, f"{due.notice_id} is tried {pause_s:.0f} s after attempt {due.before.attempts}")
 
     def delivered(self, due: Due) -> None:
         self.demand(due.notice_id not in self._delivered, f"{due.notice_id} is told twice")
         self._times[due.notice_id] += 1
+        self._reached.add(due.route)
         self.demand(self._times[due.notice_id] <= self.MOST, f"{due.notice_id} is told {self._times[due.notice_id]} times")
         self._delivered.add(due.notice_id)
         self._delivered_at[due.notice_id] = self.world.engine.now
