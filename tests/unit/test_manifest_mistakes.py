@@ -114,7 +114,10 @@ def test_what_an_agent_is_not_able_to_do_is_not_asked_of_it(more: str, problem: 
         ("backoff = { cap = 'x', reset_after = 20 }", ["backoff.cap"]),
         (
             "watchdog = { stall_auto_kill = true }",
-            ["watchdog.stall_auto_kill (line 7): needs liveness_timeout beside it"],
+            [
+                "watchdog.stall_auto_kill (line 7): needs liveness_timeout beside it: after how long replicas are ended is not "
+                'left open; write { stall_auto_kill = true, liveness_timeout = "10m" }, or what fits',
+            ],
         ),
     ],
 )

@@ -166,7 +166,9 @@ def _seconds(table: Table, key: str, range_: Range) -> float | None:
 def _watchdog(role: Table) -> Iterator[Problem]:
     watchdog = role.get("watchdog")
     if isinstance(watchdog, dict) and watchdog.get("stall_auto_kill") is True and "liveness_timeout" not in watchdog:
-        yield ("watchdog", "stall_auto_kill"), "needs liveness_timeout beside it: what is ended after how long is not left open"
+        words = "needs liveness_timeout beside it: after how long replicas are ended is not left open"
+        write = 'write { stall_auto_kill = true, liveness_timeout = "10m" }, or what fits'
+        yield ("watchdog", "stall_auto_kill"), f"{words}; {write}"
 
 
 def _folder(role: Table) -> Iterator[Problem]:
