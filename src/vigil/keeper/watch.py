@@ -138,7 +138,7 @@ class Watcher:
         """
         if watch.role != "server" and peak_kb <= (kernel.read_peak_kb(os.getpid()) or peak_kb):
             return
-        self._peaks[watch.launch] = peak_kb
+        self._peaks[watch.launch] = max(peak_kb, self._peaks.get(watch.launch, 0))
         while len(self._peaks) > PEAKS:
             del self._peaks[next(iter(self._peaks))]
 
