@@ -347,6 +347,27 @@ def test_an_outage_is_no_second_stall(words: tuple[Said, ...], read: Evidence, v
     assert stage.session().quarantined == ()
 
 
+def test_while_others_of_its_kind_wait_for_the_model_too_no_conversation_is_to_blame() -> None:
+    stage = conversing()
+    stage.tell(Declared("s2", "beta", make_spec(), "alice"), make_launched("s2-1", stage.now))
+    stage.tell(Heard("s2-1", (Said(What.PROMPT, conversation="c-2"), Said(What.RETRIES)), "hook"))
+    for _ in range(3):
+        assert hang(stage) == "wedged-after-tool"
+        stage.ask("restart")
+        stage.exit(signal=15)
+        come_up(stage)
+
+        assert mode_of(stage) == ("resume", "operator", CONVERSATION)
+
+    stage.tell(Heard("s2-1", (Said(What.TURN_ENDED),), "hook"))  # it has its answer
+    for expected in ("wedged-after-tool", "resume-poisoned"):
+        assert hang(stage) == expected
+        stage.ask("restart")
+        stage.exit(signal=15)
+        come_up(stage)
+    assert mode_of(stage)[:2] == ("fresh", "quarantined")
+
+
 @pytest.mark.parametrize(("words", "counts"), [(AFTER_TOOL, True), (AFTER_PROMPT, False)])
 def test_what_we_ended_for_a_stall_counts_by_its_verdict(words: tuple[Said, ...], counts: bool) -> None:
     stage = conversing(ALWAYS)

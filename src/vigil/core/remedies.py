@@ -55,6 +55,8 @@ EXCUSED = frozenset({
     V.UPSTREAM_STALL, V.NETWORK_DEAD, V.THROTTLED, V.WAITING_HUMAN, V.WAITING_TIMER, V.STOPPED, V.UNINTERRUPTIBLE,
     V.SUPERVISOR_LATE, V.UNKNOWN, V.WORKING, V.THINKING, V.TOOL_RUNNING, V.LIVELOCK, V.LIMBO,
 })  # fmt: skip
+# What an outage of the model, or of the way to it, looks like from one agent alone.
+SILENT_MODEL = frozenset({V.UPSTREAM_STALL, V.NETWORK_DEAD, V.WEDGED_AFTER_TOOL})
 
 
 def hung(case: Case, verdict: Verdict) -> Child | None:
