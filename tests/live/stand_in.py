@@ -66,6 +66,8 @@ for line in iter(sys.stdin.readline, ""):
         write("assistant", message={"role": "assistant", "id": str(uuid.uuid4()), "model": "m", "content": [asked]})
         write("user", message={"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": ""}]})
         hook("PostToolUse", tool_name="Read", tool_use_id="t1", tool_input={}, tool_response={})
+    if prompt == "hang in an outage":  # it was to try again long ago
+        write("system", subtype="api_error", error={"status": 503}, retryInMs=-600000, retryAttempt=1, maxRetries=10)
     if prompt.startswith("hang"):
         signal.pause()
     usage = {"input_tokens": 10, "output_tokens": 5}

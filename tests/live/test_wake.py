@@ -164,10 +164,10 @@ def _killed(scene: Scene) -> str:
     ("prompt", "verdicts", "mode"),
     [
         ("hang after a tool", ["wedged-after-tool", "resume-poisoned"], "fresh"),
-        ("hang without a connection", ["network-dead", "network-dead"], "resume"),
+        ("hang in an outage", ["network-dead", "network-dead"], "resume"),
     ],
 )
-def test_two_stalls_set_a_conversation_aside_unless_their_cause_lies_elsewhere(
+def test_two_stalls_set_a_conversation_aside_unless_it_told_of_an_outage(
     scene: Scene, prompt: str, verdicts: list[str], mode: str
 ) -> None:
     vigil = scene.vigil

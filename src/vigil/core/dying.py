@@ -32,10 +32,11 @@ from vigil.core.model import (
     Words,
 )
 from vigil.core.recent import KEPT_OF_DEATH
-from vigil.core.remedies import BLAMED, EXCUSED, SILENT_MODEL
+from vigil.core.remedies import REMEDIES
 from vigil.core.restart import COMES_BACK, COUNTED, HELD
+from vigil.core.stall import Verdict
 from vigil.core.summary import await_summary
-from vigil.core.waking import is_outage, strike
+from vigil.core.waking import strike
 
 LOOK_S = 5.0  # an orphan is looked at so often
 
@@ -104,7 +105,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     launch = replace(launch, ended_at=found.at, server_told=launch.server_told or of_server)
     facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
     session = book.read_axes(session, facts, launch=launch, last_death=death, charges=count, doubt=None, deaths=charged)
-    if _hung(book, session, cause):
+    if _hung(session, cause):
         session = strike(book, session, "it stalled again after it was resumed", found.at)
     book.change.launches.append(launch)
     book.change.deaths.append(death)
@@ -113,16 +114,16 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     return session, death, hold
 
 
-def _hung(book: Book, session: Session, cause: Cause) -> bool:
-    """Say whether a launch ended in a stall that counts against its conversation, whoever ended it."""
-    stall, intent = session.stall, session.intent
-    if cause is Cause.STALLED and intent is not None:
-        verdict = intent.reason.partition(":")[0]  # or the child that hung, which is never the model's doing
-        blamed = verdict not in EXCUSED
-    else:
-        verdict = "" if stall is None or stall.warned_at is None or cause is Cause.FINISHED else stall.verdict
-        blamed = verdict in BLAMED
-    return blamed and not (verdict in SILENT_MODEL and is_outage(book, session))
+def _hung(session: Session, cause: Cause) -> bool:
+    """Say whether a launch ended in a stall that counts against its conversation, whoever ended it.
+
+    Where the last it said was that the model does not answer, no conversation is to blame.
+    """
+    if session.doing.retries or cause is Cause.FINISHED:
+        return False
+    stall = session.stall
+    told = stall is not None and stall.warned_at is not None and stall.verdict in REMEDIES and stall.verdict != Verdict.LIMBO
+    return told or cause is Cause.STALLED
 
 
 def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exit]:

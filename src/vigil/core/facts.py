@@ -384,9 +384,6 @@ FACTS: dict[str, Fact] = {
     ),
     "asks": Fact(O.WORDS, lambda c: bool(c.doing.asked), lambda c: _questions(len(c.doing.asked))),
     "tries again": Fact(O.WORDS, _tries_again, lambda _: "it said that a limit or a failing model holds it"),
-    "held up": Fact(
-        O.WORDS, lambda c: c.doing.retries, lambda _: "the last it said was that a limit or a failing model holds it"
-    ),
     "waits": Fact(O.WORDS, _waits, lambda _: "it declared a wait that is not over"),
     "turn open": Fact(O.WORDS, lambda c: c.doing.turn or bool(c.doing.tools), lambda _: "a turn is open"),
     "tool open": Fact(O.WORDS, lambda c: bool(c.doing.tools), tools),

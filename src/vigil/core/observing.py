@@ -18,9 +18,10 @@ from vigil.core.waking import judge_resume
 
 def observed(book: Book, event: Observed, now: float) -> None:
     """Take in what the axes read now, and judge it."""
-    session = before = book.living(event.launch_id)
-    if session is None or before is None:
+    before = book.living(event.launch_id)
+    if before is None:
         return
+    session = before
     changes: dict[str, Any] = {}
     if event.attached is not None:
         changes["attached"] = event.attached

@@ -45,19 +45,6 @@ REMEDIES: dict[Verdict, tuple[Step, ...]] = {
     V.LIMBO: (Step.END,),  # its answer is safe: it has said it, and that is stored
 }
 
-# Whether a stall counts against the conversation it happened in: the second in a row sets that aside. What has its cause
-# elsewhere (the network, the model, a limit, a person, the machine, ourselves) would come again in any other.
-BLAMED = frozenset({
-    V.WEDGED_AFTER_TOOL, V.LOST_RESULT, V.TOOL_OVERRUN, V.BLOCKED_CHILD, V.LEAKED_PIPE, V.SPINNING, V.START_BLOCKED,
-    V.RESUME_POISONED,
-})  # fmt: skip
-EXCUSED = frozenset({
-    V.UPSTREAM_STALL, V.NETWORK_DEAD, V.THROTTLED, V.WAITING_HUMAN, V.WAITING_TIMER, V.STOPPED, V.UNINTERRUPTIBLE,
-    V.SUPERVISOR_LATE, V.UNKNOWN, V.WORKING, V.THINKING, V.TOOL_RUNNING, V.LIVELOCK, V.LIMBO,
-})  # fmt: skip
-# What an outage of the model, or of the way to it, looks like from one agent alone.
-SILENT_MODEL = frozenset({V.UPSTREAM_STALL, V.NETWORK_DEAD, V.WEDGED_AFTER_TOOL})
-
 
 def hung(case: Case, verdict: Verdict) -> Child | None:
     """Return the one process to end instead of the agent, where it is known; never one of which that is only likely."""

@@ -116,12 +116,7 @@ ROWS = (
         UNREAD_FILES,
         DEAF,
     ),
-    Row(
-        V.RESUME_POISONED,
-        ("resumed", "stalled before", "turn open", "silent", *DEAF),
-        ("tool open", "network dead", "held up"),
-        UNREAD_FILES,
-    ),
+    Row(V.RESUME_POISONED, ("resumed", "stalled before", "turn open", "silent", *DEAF), ("tool open",), UNREAD_FILES),
     Row(
         V.SPINNING,
         ("turn open", "silent", "spins", "moves none"),

@@ -7,7 +7,6 @@ from vigil.core.book import Book
 from vigil.core.changing import replace
 from vigil.core.intents import REAP
 from vigil.core.model import ALIVE, After, Cause, Death, Hold, Kept, Mode, Session, State, Transcript, Wake
-from vigil.core.remedies import SILENT_MODEL
 from vigil.core.wake import INTERRUPTED, NEVER, PARKED, Case, Found, Life, decide
 
 HIBERNATE = "hibernate"
@@ -173,18 +172,6 @@ def strike(book: Book, session: Session, why: str, now: float) -> Session:
     moved = session.spent.turns > session.spent_before.turns
     session = book.keep(replace(session, strikes=1 if moved else session.strikes + 1))
     return quarantine(book, session, why, now) if session.strikes >= STRIKES else session
-
-
-def is_outage(book: Book, session: Session) -> bool:
-    """Say whether others of its kind wait in vain for the model too: then no conversation is to blame for that."""
-    others = (other for other in book.sessions.values() if other.id != session.id and other.spec.agent == session.spec.agent)
-    return any(other.state in ALIVE and _waits_for_model(other) for other in others)
-
-
-def _waits_for_model(session: Session) -> bool:
-    stall = session.stall
-    told = stall is not None and stall.warned_at is not None and stall.verdict in SILENT_MODEL
-    return told or session.doing.retries
 
 
 def judge_resume(book: Book, session: Session, now: float) -> Session:

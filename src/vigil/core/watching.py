@@ -24,7 +24,7 @@ from vigil.core.recovering import PEOPLE, PEOPLE_S, treat, waits_for_people
 from vigil.core.roles import Watchdog
 from vigil.core.stall import SAMPLES, SICK, VOID, WELL, Finding, Verdict, classify
 from vigil.core.trail import COMPACTION, SAID_NOTHING
-from vigil.core.waking import is_outage, quarantine
+from vigil.core.waking import quarantine
 
 WINDOW_S = 60.0  # two findings that are nearer are one
 MEASURE_S = 5.0  # rates are measured over at most so long where nothing older was read
@@ -268,7 +268,7 @@ def case_of(book: Book, session: Session, event: Diagnosed, now: float) -> Case:
         runs_to_its_end=runs_to_its_end(session),
         speaks=ought_to_speak(session),
         resumed=launch.mode is Mode.RESUME,
-        stalled_before=session.strikes > 0 and not is_outage(book, session),
+        stalled_before=session.strikes > 0 and not session.doing.retries,
     )
 
 
