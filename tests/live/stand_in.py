@@ -31,7 +31,8 @@ def hook(event, **more):
 
 def write(kind, **more):
     os.makedirs(project, exist_ok=True)
-    now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+    at = time.time()
+    now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at * 1000) % 1000:03}Z"
     entry = {"type": kind, "uuid": str(uuid.uuid4()), "sessionId": conversation, "cwd": cwd, "timestamp": now, **more}
     with open(transcript, "a") as file:
         file.write(json.dumps(entry) + "\n")
