@@ -123,6 +123,17 @@ def test_hooks_transcripts_sub_agents_output_and_deliveries_are_work_and_heartbe
     assert kinds(stage.tell(seen(stage))) == []
 
 
+def test_work_is_durable_also_behind_a_heartbeat_that_just_was() -> None:
+    """Else a daemon that is killed forgets it, and the next one puts to sleep what has just worked."""
+    stage = idle()
+    stage.tell(Hooked("s1-1", (Hook("s1-1", "heartbeat", LATER),)))
+    stage.now = LATER + 8.0
+
+    stage.tell(Hooked("s1-1", (Hook("s1-1", "Stop", stage.now, (Said(What.TURN_ENDED),)),)))
+
+    assert stage.durable["s1"].worked == {"hook": stage.now}
+
+
 def test_a_screen_that_only_spins_is_no_work_if_the_agent_says_that_it_is_idle() -> None:
     stage = idle()
 

@@ -188,6 +188,12 @@ class Book:
         over = [incident for incident in self.resolved.values() if incident.key == key]
         return max(over, key=lambda incident: incident.resolved_at or 0.0, default=None)
 
+    def is_behind(self, session: Session, by_s: float) -> bool:
+        """Say whether what is durable of a session knows nothing of activity or work that is so much newer."""
+        active_at, worked_at = session.last_activity_at or 0.0, max(session.worked.values(), default=0.0)
+        known_at, known_work_at = (known.get(session.id, 0.0) for known in (self.activity_stored, self.work_stored))
+        return active_at - known_at > by_s or worked_at - known_work_at > by_s
+
     def close(self, session: Session) -> Session:
         """Return a session of whose launch nothing is left."""
         if session.launch is None or session.launch.closed:

@@ -121,7 +121,7 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
     if news:
         well_again(book, session, now)
     else:
-        book.keep(session, durable=changed or active_at - book.activity_stored.get(session.id, 0.0) > KEPT_S)
+        book.keep(session, durable=changed or book.is_behind(session, KEPT_S))
     if worked_at is not None and book.walled:
         _get_past(book, session, worked_at, now)
     if facts or session.wall != before.wall or worked_at is not None:

@@ -42,8 +42,7 @@ def observed(book: Book, event: Observed, now: float) -> None:
     elif facts:
         weigh(book, session, now)
     else:  # nothing was read: that is no sample
-        worked_at = max(session.worked.values(), default=0.0)
-        book.keep(session, durable=worked_at - book.work_stored.get(session.id, 0.0) > hearing.KEPT_S)
+        book.keep(session, durable=book.is_behind(session, hearing.KEPT_S))
     if event.socket_lost:
         repair(book, session, book.sessions[session.id], now)
     watching.left_alone(book, before, book.sessions[session.id], now)
