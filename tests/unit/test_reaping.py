@@ -129,7 +129,7 @@ def test_work_is_durable_also_behind_a_heartbeat_that_just_was() -> None:
     stage.tell(Hooked("s1-1", (Hook("s1-1", "heartbeat", LATER),)))
     stage.now = LATER + 8.0
 
-    stage.tell(Hooked("s1-1", (Hook("s1-1", "Stop", stage.now, (Said(What.TURN_ENDED),)),)))
+    stage.tell(Hooked("s1-1", (Hook("s1-1", "Notification", stage.now),)))
 
     assert stage.durable["s1"].worked == {"hook": stage.now}
 
