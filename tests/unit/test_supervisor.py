@@ -1,21 +1,22 @@
-"""Everything the machine is told passes one place, so that a recording misses nothing."""
+"""All that the machine is told passes one place, so that a recording misses nothing; what it decides is done in that order."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any, cast
 
 import pytest
 
 from tests.unit.builders import make_spec
-from vigil.core.effects import Persist
-from vigil.core.events import Asked, Declared, Event, Gap, Resumed, Withdrawn
+from vigil.core.effects import Effect, LogEntry, Persist, SetTimer
+from vigil.core.events import Asked, Declared, Event, Gap, Noted, Resumed, Withdrawn
 from vigil.core.machine import HANDLERS, Machine
 from vigil.daemon.clock import Clock
 from vigil.daemon.feed import Feed
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import VigilError
-from vigil.store.store import Store
+from vigil.store.store import Store, StoredEvent
 
 
 class FullStore:
@@ -67,4 +68,48 @@ async def test_the_event_that_broke_the_machine_is_told_with_what_it_raised(
         await supervisor.run()
 
     assert heard == [(Asked("stop", "s1", "alice"), "KeyError: 's1'")]
+    await supervisor.close()
+
+
+class SlowStore:
+    """A store that writes once it is let."""
+
+    def __init__(self) -> None:
+        self.may_write = threading.Event()
+
+    def write(self, changes: list[Persist]) -> list[StoredEvent]:
+        assert self.may_write.wait(10)
+        return [StoredEvent(seq, entry) for change in changes for seq, entry in enumerate(change.log, 1)]
+
+
+class Decided(Machine):
+    """A machine that decided beforehand."""
+
+    def __init__(self, effects: dict[str, list[Effect]]) -> None:
+        super().__init__()
+        self._effects = effects
+
+    def handle(self, event: Event, now: float) -> list[Effect]:  # noqa: ARG002
+        assert isinstance(event, Noted)
+        return self._effects[event.kind]
+
+
+async def test_what_was_decided_first_is_done_first_also_if_what_follows_need_not_be_written() -> None:
+    store = SlowStore()
+    written: list[Effect] = [Persist(log=(LogEntry(1.0, "a"),)), SetTimer("a", "t", 0.0)]
+    feed = Feed(cast(Store, store))
+    supervisor = Supervisor(Decided({"a": written, "b": [SetTimer("b", "t", 0.0)]}), cast(Store, store), feed, Clock())
+    begun: list[tuple[str, int]] = []
+    supervisor._set_timer = lambda effect: begun.append((effect.session_id, feed.last_seq))  # type: ignore[method-assign]
+    running = asyncio.create_task(supervisor.run())
+
+    first = asyncio.create_task(supervisor.recorded(Noted("a")))
+    await asyncio.sleep(0.01)
+    second = asyncio.create_task(supervisor.recorded(Noted("b")))
+    await asyncio.sleep(0.01)
+    store.may_write.set()
+    await asyncio.wait_for(asyncio.gather(first, second), 10)
+
+    assert begun == [("a", 1), ("b", 1)]  # and both after subscribers could read it
+    running.cancel()
     await supervisor.close()
