@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
-from tests.live.instance import Instance
+from tests.live.instance import DEADLINE_S, Instance, wait_for
+from vigil.keeper.kernel import read_stat
+from vigil.keeper.records import read_exits
 
 RUNTIMES = ("tmux", "headless")
 
@@ -78,3 +81,22 @@ def test_a_zombie_is_never_alive(shared: Instance) -> None:
 
     assert (death["signal"], death["observed_by"]) == (9, "daemon")
     assert shared.get("zombie")["state"] == "failed"
+
+
+def test_agents_that_end_together_are_all_recorded_and_none_is_left_a_zombie(shared: Instance) -> None:
+    """The daemon writes their deaths first: whoever waits behind a record that was put off is reaped all the same."""
+    sessions = [shared.run(f"together-{n}", "sleep", "1000", runtime="headless") for n in range(5)]
+
+    for session in sessions:
+        os.kill(session["pid"], signal.SIGKILL)
+    beside = shared.run("beside-them", "sleep", "1000", runtime="tmux")
+
+    assert beside["state"] == "running"
+    for session in sessions:
+        shared.wait_death(session["name"])
+        folder = str(shared.client.home.launch(session["launch"]))
+        record = wait_for(partial(lambda where: read_exits(where).get("agent"), folder), DEADLINE_S, "its record")
+        assert (record["status"], record["source"]) == (signal.SIGKILL, "wait")
+        wait_for(partial(lambda pid: read_stat(pid) is None, session["pid"]), DEADLINE_S, "the agent reaped")
+    for session in (*sessions, beside):
+        shared.client.rm(session["name"])

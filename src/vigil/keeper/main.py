@@ -83,7 +83,10 @@ class Keeper:
                 self._guard(self._dispatch, fd, wake_read)
             for part in (self._watcher, self._samples, self._snapshots):
                 self._guard(part.catch_up)
+            if self._watcher.reaps_later:
+                self._guard(self._reap)
             self._note_idle()
+        self._guard(self._watcher.finish)
         self._guard(self._snapshots.finish)
 
     def _guard(self, work: Callable[..., None], *about: int) -> None:
@@ -111,8 +114,11 @@ class Keeper:
             self._accept()
         elif fd == wake_read:
             os.read(wake_read, 4096)
-            self._watcher.reap()
-            self._births.client_ended()
+            self._reap()
+
+    def _reap(self) -> None:
+        self._watcher.reap()
+        self._births.client_ended()
 
     def _done(self) -> bool:
         lingered = self._idle_since is not None and time.monotonic() - self._idle_since >= LINGER_S

@@ -65,6 +65,7 @@ class Watcher:
         self._fd_of_pid: dict[int, int] = {}
         self._lost: dict[int, tuple[int, int, float]] = {}  # pid: start ticks, status, when
         self._peaks: dict[str, int] = {}  # launch: the most memory that one process of it had, in kB
+        self.reaps_later = False  # there may be children to reap behind one whose record was put off
 
     def __len__(self) -> int:
         return len(self._by_fd) + len(self._unwritten)
@@ -96,15 +97,14 @@ class Watcher:
         # Asked again: within one batch of events the number of a closed descriptor may have become another's.
         if watch is None or not kernel.has_ended(fd):
             return
-        status, source = self._status_of_child(watch.pid)
-        if not source and fd in self._put_off:
+        if fd in self._put_off:
             return
-        if not source and self._is_heard():
+        if self._is_heard():
             # A daemon is there and commits this very death now: two syncs of ours would make its own one wait.
             self._put_off[fd] = (time.time(), time.monotonic() + YIELD_S)
             self._epoll.unregister(fd)
         else:
-            self._conclude(fd, status, source, time.time())
+            self._conclude(fd, time.time())
 
     def wait_s(self) -> float | None:
         """Return how long the next record waits that was put off, or that the disk did not take; None if there is none."""
@@ -118,10 +118,16 @@ class Watcher:
             self.write_again()
         for fd, (at, until) in list(self._put_off.items()):
             if until <= now:
-                self._conclude(fd, None, "", at)
+                self._conclude(fd, at)
 
-    def _conclude(self, fd: int, status: int | None, source: str, at: float) -> None:
+    def finish(self) -> None:
+        """Write every record now: there is no later."""
+        for fd, (at, _) in list(self._put_off.items()):
+            self._conclude(fd, at)
+
+    def _conclude(self, fd: int, at: float) -> None:
         watch = self._by_fd[fd]
+        status, source = self._status_of_child(watch.pid)
         if not source:
             status, source = kernel.read_wait_status(fd, watch.pid, watch.start_ticks)
         self._drop(fd)
@@ -144,6 +150,7 @@ class Watcher:
 
     def reap(self) -> None:
         """Reap every child that nobody watches: orphans that came to us, and clients that are done."""
+        self.reaps_later = False
         while True:
             try:
                 child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -154,6 +161,9 @@ class Watcher:
             pidfd = self._fd_of_pid.get(child.si_pid)
             if pidfd is not None:
                 self.ended(pidfd)
+                if pidfd in self._put_off:  # until its record is written the kernel names it before all others
+                    self.reaps_later = True
+                    return
                 continue
             stat = kernel.read_stat(child.si_pid)
             _, status = os.waitpid(child.si_pid, 0)
@@ -171,7 +181,7 @@ class Watcher:
         for fd in [fd for fd, watch in self._by_fd.items() if watch.launch == launch]:
             if kernel.has_ended(fd):  # its record was put off, or its event comes after this order
                 ended_at = self._put_off[fd][0] if fd in self._put_off else time.time()
-                self._conclude(fd, *self._status_of_child(self._by_fd[fd].pid), ended_at)
+                self._conclude(fd, ended_at)
             else:
                 self._drop(fd)
         self._samples.forget(launch)
