@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vigil.keeper.cgroups import Cgroups, Mount, path_within, place, read_mounts
-from vigil.keeper.host import Host, read_host, read_oom_kills
+from vigil.keeper.host import Host, OomKills, read_host, read_oom_kills
 
 MEMINFO = "MemTotal:       24682416 kB\nMemFree: 1 kB\nMemAvailable:   24139392 kB\nSwapTotal:  2048 kB\nSwapFree:   1024 kB\n"
 VMSTAT = "nr_free_pages 6014166\noom_kill 3\nnuma_hit 9\n"
@@ -198,3 +198,16 @@ def test_what_was_read_before_a_moment_says_nothing_of_what_came_after(tmp_path:
     now = 10.5
     assert host.read()["oom_kills"] == before
     assert host.read(since=10.2)["oom_kills"] == 99
+
+
+def test_a_counter_that_is_kept_open_says_what_it_is_now(tmp_path: Path) -> None:
+    proc = write(tmp_path, {"vmstat": VMSTAT})
+    kills = OomKills(proc)
+    before = kills.read()
+    write(tmp_path, {"vmstat": VMSTAT.replace("oom_kill 3", "oom_kill 14")})
+
+    assert (before, kills.read()) == (3, 14)
+
+
+def test_a_counter_that_is_not_there_is_none() -> None:
+    assert OomKills("/nowhere").read() is None

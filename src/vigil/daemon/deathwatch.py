@@ -21,6 +21,7 @@ from vigil.daemon.witness import Witness
 from vigil.home import Home
 from vigil.keeper import kernel, records
 
+REST_S = 0.005  # what follows an agent's end is read once that end has been told
 SETTLE_S = 0.3  # a server that closes its panes is gone a few milliseconds after them
 KEEPER_S = 1.0  # how long the keeper's word is waited for where the kernel told us nothing
 ORPHAN_S = 1.0  # a hangup ends an agent at once or not at all
@@ -160,11 +161,25 @@ class DeathWatch:
             self.forget(launch_id)
 
     def _readable(self, watched: Watched, role: str) -> None:
+        loop = asyncio.get_running_loop()
+        if watched.reported:
+            loop.remove_reader(watched.fds[role])
+            loop.call_later(REST_S, self._read_rest, watched, role)
+        else:
+            pidfd = self._read_end(watched, role)
+            loop.call_soon(_close, pidfd)  # whoever waits to be told comes first
+
+    def _read_rest(self, watched: Watched, role: str) -> None:
+        if role in watched.fds:  # else it was forgotten meanwhile
+            _close(self._read_end(watched, role))
+
+    def _read_end(self, watched: Watched, role: str) -> int:
+        """Take in how a process ended; return its pidfd, which nobody needs any more."""
         process = roles_of(watched.launch)[role]
         status, source = kernel.read_wait_status(watched.fds[role], process.pid, process.start_ticks)
         pidfd = watched.fds.pop(role)
         self._ended(watched, role, End(status, source, self._clock.now()))
-        asyncio.get_running_loop().call_soon(_close, pidfd)  # whoever waits to be told comes first
+        return pidfd
 
     def _ended(self, watched: Watched, role: str, end: End) -> None:
         watched.ends[role] = end
@@ -192,7 +207,7 @@ class DeathWatch:
         if end.killed and end.oom is None:
             watched.oom_kills = self._witness.oom_kills()
             if watched.oom_kills == 0:
-                watched.ends[agent_role(watched.launch)] = replace(end, oom=Oom(host_kills=0))
+                watched.ends[agent_role(watched.launch)] = End(end.status, end.source, end.at, Oom(host_kills=0))
 
     def _is_plain(self, watched: Watched) -> bool:
         """Say whether nothing needs to be waited for: a signal that no hangup sends, and the server still stood."""

@@ -16,7 +16,7 @@ from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
 from vigil.forensics.files import read_end
 from vigil.home import Home
-from vigil.keeper.host import read_oom_kills
+from vigil.keeper.host import OomKills
 from vigil.text import decode
 
 TAIL_BYTES = 256 << 10  # read in the loop: what ends an agent is a short event
@@ -38,7 +38,8 @@ class Witness:
         self._secrets = secrets
         self._agent_of_launch = agent_of_launch
         self._adapter_of = adapter_of
-        self._oom_kills = read_oom_kills()
+        self._counter = OomKills()
+        self._oom_kills = self._counter.read()
         self._grown, self._grew_at = 0, -SETTLED_S
         self._full = ""
         self._ended = threading.Event()
@@ -64,7 +65,7 @@ class Witness:
 
         A growth counts for a while: several may have ended together, and a large one ends long after it was counted.
         """
-        before, self._oom_kills = self._oom_kills, read_oom_kills()
+        before, self._oom_kills = self._oom_kills, self._counter.read()
         if before is None or self._oom_kills is None:
             return None
         now = time.monotonic()
