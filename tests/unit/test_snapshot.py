@@ -18,7 +18,7 @@ from vigil.keeper import kernel
 from vigil.keeper.cgroups import Cgroups
 from vigil.keeper.host import Host
 from vigil.keeper.kernel_log import KernelLog
-from vigil.keeper.processes import Seen, scan_processes
+from vigil.keeper.processes import USUAL_BYTES, Seen, scan_processes
 from vigil.keeper.samples import Track
 from vigil.keeper.snapshot import AFTER_S, BYTES, READING_EVERY_S, Pending, Reading, Snapshots, fit, survivors_of
 
@@ -74,6 +74,17 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
+
+
+def test_a_launch_is_found_also_at_the_end_of_a_large_environment() -> None:
+    much = {f"FILL_{n}": "x" * 1000 for n in range(USUAL_BYTES // 500)}
+    with subprocess.Popen(["/bin/sleep", "1000"], env={**much, "VIGIL_LAUNCH": "s1-1"}) as agent:
+        try:
+            seen = [seen for seen in scan_processes() if seen is not None and seen.pid == agent.pid]
+        finally:
+            agent.kill()
+
+    assert [one.launch for one in seen] == ["s1-1"]
 
 
 def stat(pid: int, sid: int, start_ticks: int) -> kernel.Stat:

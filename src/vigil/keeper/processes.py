@@ -16,6 +16,7 @@ from vigil.keeper import kernel
 TOKEN = b"VIGIL_LAUNCH="
 SPOOL = b"VIGIL_SPOOL="
 ENVIRON_BYTES = 1 << 20
+USUAL_BYTES = 32 << 10  # room for more costs as much as all the rest of a look at a process
 
 Marks = tuple[str | None, str | None]  # the launch and the spool that an environment names
 NO_MARKS: Marks = (None, None)
@@ -67,16 +68,22 @@ def _read_marks_of(name: str, stat: kernel.Stat) -> Marks:
 
 
 def _read_marks(place: str) -> Marks:
-    fd = os.open(f"/proc/{place}/environ", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        environ = os.read(fd, ENVIRON_BYTES)
-    finally:
-        os.close(fd)
+    environ = read_environ(f"/proc/{place}")
     launch = _value(environ, TOKEN)
     if launch is None:
         return NO_MARKS
     spool = _value(environ, SPOOL)
     return launch.decode("ascii", "replace"), os.fsdecode(spool) if spool else None
+
+
+def read_environ(folder: str) -> bytes:
+    """Read the environment of a process or thread by its folder in /proc; OSError if it is gone or somebody else's."""
+    fd = os.open(f"{folder}/environ", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        environ = os.read(fd, USUAL_BYTES)
+        return environ if len(environ) < USUAL_BYTES else environ + os.read(fd, ENVIRON_BYTES)
+    finally:
+        os.close(fd)
 
 
 def _value(environ: bytes, key: bytes) -> bytes | None:

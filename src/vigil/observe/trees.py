@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from vigil.core.model import Launch, ProcessId
 from vigil.keeper.kernel import TICKS_A_SECOND
+from vigil.keeper.processes import read_environ
 from vigil.observe.stats import Scan, Stat, read_children, read_one, read_scan
 
 TOKEN = b"\0VIGIL_LAUNCH="
-ENVIRON_BYTES = 1 << 20
 SETTLED_S = 2.0  # a process so old has executed its program, and keeps the environment it has
 MOST = 4096  # processes of one launch
 ENDED = "ZX"
@@ -89,11 +89,7 @@ class Tokens:
 
     def _read(self, place: str) -> str | None:
         try:
-            fd = os.open(f"{self._proc}/{place}/environ", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                environ = os.read(fd, ENVIRON_BYTES)
-            finally:
-                os.close(fd)
+            environ = read_environ(f"{self._proc}/{place}")
         except OSError:
             return None
         _, found, rest = (b"\0" + environ).partition(TOKEN)
