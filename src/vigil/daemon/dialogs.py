@@ -52,11 +52,13 @@ class Dialogs:
 
     async def run(self) -> None:
         """Look for ever."""
+        pause_s = TICK_S
         while True:
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(pause_s)
             sessions = list(self._sessions())
             kinds = {session.spec.agent for session in sessions}
             asking = {kind for kind in kinds if self._adapter_of(kind).dialogs}  # most never ask
+            pause_s = TICK_S if asking else YOUNG_S  # a newborn that asks is not looked at sooner
             due = [session for session in sessions if session.spec.agent in asking and self._is_due(session)]
             if self._looked_at or self._shown:
                 self._forget_but({session.launch.id for session in sessions if session.launch is not None})
