@@ -266,7 +266,7 @@ class Supervisor:
         self._feed.publish(stored)
         self.shown, self.incidents = batches[-1].sessions, batches[-1].incidents
         if not self._durable:
-            asyncio.get_running_loop().call_later(HEAR_S, self._act)
+            asyncio.get_running_loop().call_later(HEAR_S if stored else 0.0, self._act)
         self._durable += batches
         self._write_next()
 
