@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 
 from vigil.core.events import Event, MemoryRead
+from vigil.daemon.ticks import next_tick_s
 from vigil.observe.memory import Memory
 
 EVERY_S = 1.0
@@ -35,7 +36,7 @@ class Admission:
         """Look again and again."""
         while True:
             self.look()
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(next_tick_s(EVERY_S))
 
     def look(self) -> None:
         """Read how much there is, and say so if it makes a difference."""

@@ -16,6 +16,7 @@ from vigil.core.model import Launch, RuntimeKind, Session, State
 from vigil.core.said import Said, What
 from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
+from vigil.daemon.ticks import next_tick_s
 from vigil.runtimes import Runtime, keyboard
 from vigil.text import decode, one_line, plain
 
@@ -54,7 +55,7 @@ class Dialogs:
         """Look for ever."""
         pause_s = TICK_S
         while True:
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(next_tick_s(pause_s))
             sessions = list(self._sessions())
             kinds = {session.spec.agent for session in sessions}
             asking = {kind for kind in kinds if self._adapter_of(kind).dialogs}  # most never ask

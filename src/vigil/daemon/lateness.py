@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from vigil.daemon.gaps import BEAT_S
+from vigil.daemon.ticks import next_tick_s
 
 BEATS = 600
 
@@ -41,8 +42,9 @@ class Lateness:
         """Beat for ever, and say so, and how late it is."""
         loop = asyncio.get_running_loop()
         while True:
-            due = loop.time() + BEAT_S
-            await asyncio.sleep(BEAT_S)
+            pause_s = next_tick_s(BEAT_S)
+            due = loop.time() + pause_s
+            await asyncio.sleep(pause_s)
             late_s = loop.time() - due
             self._beats.note(late_s)
             self._on_beat(late_s)

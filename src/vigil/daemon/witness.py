@@ -14,6 +14,7 @@ from vigil.agents.last_words import SPEAKING, has_result, read_last_words, said_
 from vigil.core.model import Launch, Words
 from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
+from vigil.daemon.ticks import next_tick_s
 from vigil.forensics.files import read_end
 from vigil.home import Home
 from vigil.keeper.host import OomKills
@@ -50,7 +51,7 @@ class Witness:
         try:
             while True:
                 self.oom_kills()
-                await asyncio.sleep(KILLS_S)
+                await asyncio.sleep(next_tick_s(KILLS_S))
         finally:
             self._ended.set()
 
