@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from bench.peers.contract import System
 from bench.readings import read_cost
 
 IDLE_S = 60.0
+SETTLE_S = 0.3  # for each session: a sweep keeps the first screens of 100 new panes, and may come 30 s after the one before
 QUICK_S = 30.0  # no less: Vigil's sweep comes once in 15 s
 
 
@@ -22,6 +24,8 @@ def measure(systems: Sequence[System], count: int, quick: bool) -> list[dict[str
         if isinstance(system, Vigil) and (surroundings := system.surroundings()):
             pids = [pid for session in surroundings for pid in session]
             groups.append((f"{system.name}-servers", "its tmux servers and shims", pids))
+    if not quick and any(isinstance(system, Vigil) for system in systems):
+        time.sleep(SETTLE_S * count)  # what follows a start is no idling
     wait_for_calm()
     for_s = QUICK_S if quick else IDLE_S
     before = [read_cost(pids) for _, _, pids in groups]
