@@ -19,6 +19,7 @@ from pathlib import Path
 from vigil.core.model import Axis, Fact, Launch
 from vigil.core.reap import Guard
 from vigil.home import Home
+from vigil.keeper import kernel
 from vigil.keeper.records import record_json
 from vigil.runtimes import guarding
 from vigil.runtimes.calls import Calls
@@ -29,6 +30,7 @@ from vigil.runtimes.screen import NotSpoken, ScreenRefused, capture, capture_wor
 
 SHIM = Path(__file__).parent.parent / "keeper" / "shim.sh"
 PING_S = 1.0
+STOPPED = ("T", "t")
 CALL_S = 3.0
 FOLLOW_S = 1.0
 HISTORY_LINES = 5000
@@ -286,7 +288,8 @@ class Tmux:
         """Return what runs commands on the launch's own server."""
 
         async def call(*command: str, stdin: bytes = b"") -> bytes | None:
-            return None if self._hangs(launch) else await self._call(launch, *command, stdin=stdin)
+            hangs = self._hangs(launch) or _is_stopped(launch)  # a command would only be given up, and the fault is not ours
+            return None if hangs else await self._call(launch, *command, stdin=stdin)
 
         return call
 
@@ -305,6 +308,12 @@ class Tmux:
     async def _call_at(self, server: str, *command: str, stdin: bytes = b"") -> bytes | None:
         env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
         return await self._calls.run(server, ("tmux", "-u", "-N", "-S", server, *command), env, stdin)
+
+
+def _is_stopped(launch: Launch) -> bool:
+    """Say whether the kernel has stopped a launch's server."""
+    stat = None if launch.server is None else kernel.read_stat(launch.server.pid)
+    return stat is not None and stat.state in STOPPED
 
 
 def socket_of(home: Home, launch: Launch) -> str:
