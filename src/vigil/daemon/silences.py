@@ -19,6 +19,7 @@ from vigil.core.model import Launch, RuntimeKind, Session
 from vigil.daemon.clock import Clock
 from vigil.daemon.diagnosing import PASS_S, Diagnoser
 from vigil.daemon.listening import Listening
+from vigil.daemon.outputs import ERRORS, OUTPUT
 from vigil.home import Home
 from vigil.observe.diagnosis import Diagnosis, Owned, Reading
 from vigil.observe.trees import ENDED, Cpu
@@ -28,7 +29,6 @@ from vigil.text import one_line
 FILES_S = 2.0
 COMMAND_CHARS = 200
 SLOW_S = 1.0  # a look may take so much longer than its window
-OUTPUT, ERRORS = "stdout.jsonl", "stderr.log"
 AGENT_ROLES = ("agent", "command")
 PROC, DIAG, FILES = "procfs", "sock_diag", "files"
 
