@@ -54,6 +54,18 @@ def test_that_the_model_does_not_answer_is_heard_whoever_says_it_and_until_it_sp
     assert seen == ["working", "throttled", "throttled", "working"]
 
 
+@pytest.mark.parametrize(("first", "then", "moved"), [("hook", "transcript", False), ("transcript", "hook", True)])
+def test_a_prompt_of_which_a_worse_source_tells_later_is_not_the_next_one(first: str, then: str, moved: bool) -> None:
+    """Whoever waits for the next one to be taken would be told so, while it still stands in the composer."""
+    stage = running()
+    taken_at = say(stage, Said(What.PROMPT, at=stage.now), source=first).prompted_at
+    stage.now += 1.0
+
+    told = say(stage, Said(What.PROMPT, at=stage.now), source=then)
+
+    assert (taken_at, told.prompted_at) == (stage.now - 1.0, stage.now if moved else taken_at)
+
+
 def test_a_question_that_was_answered_needs_nobody_any_more() -> None:
     stage = running()
     say(stage, PROMPT, Said(What.ASKED, id="1", name="Bash"))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from vigil.client import http
-from vigil.client.starting import start_daemon
+from vigil.client.starting import answers, start_daemon
 from vigil.errors import BY_EXIT_CODE, Unreachable, VigilError
 from vigil.home import Home, find_home
 
@@ -206,10 +205,7 @@ class Client:
 def connect(start: bool = True) -> Client:
     """Return a client of the daemon; it is started when it does not answer."""
     home = find_home()
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.connect(str(home.api_socket))
-    except OSError:
+    if not answers(home):
         if not start:
             raise Unreachable(f"no daemon runs for {home.path}; any command that needs it starts it") from None
         start_daemon(home)

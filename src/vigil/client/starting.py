@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import signal
+import struct
 import subprocess
 import sys
 import time
@@ -15,6 +17,9 @@ from vigil.errors import Unreachable, VigilError
 from vigil.home import Home, make_home
 
 START_S = 30.0
+AGAIN_S = 1.0  # whoever was told that a daemon runs, and finds none, starts one again: that one was dying
+PF_EXITING = 0x4
+SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
 RUNS_ALREADY = (
     "the daemon runs already, and a recording begins with its start: vigil daemon stop leaves all sessions running, "
     "then ask again"
@@ -39,16 +44,29 @@ def start_daemon(home: Home, config: Path | None = None, record: Path | None = N
 
 
 def answers(home: Home) -> bool:
-    """Say whether a daemon listens on the home's socket."""
+    """Say whether a daemon listens on the home's socket; one that was killed does for a moment, and answers nobody."""
     import socket
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(5)
         try:
             sock.connect(str(home.api_socket))
+            pid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         except OSError:
             return False
-        return True
+        except AttributeError:  # no such option here
+            return True
+        return not _is_dying(pid)
+
+
+def _is_dying(pid: int) -> bool:
+    """Say whether a process is on its way out: its sockets stay open until the last of its threads is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return fields[0] in b"ZX" or bool(int(fields[6]) & PF_EXITING) or bool(int(fields[28]) & SIGKILL_BIT)
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def _wait_for(lock: int) -> None:
@@ -68,10 +86,28 @@ def _start(home: Home, config: Path, record: Path | None) -> None:
     argv = [sys.executable, "-m", "vigil.api", "--home", str(home.path), "--config", str(config)]
     if record is not None:
         argv += ["--record", os.path.abspath(record)]
-    told, tell = os.pipe()
     log_path = home.log / "daemon.err"
     if log_path.exists() and log_path.stat().st_size > 1 << 20:
         log_path.unlink()
+    deadline = time.monotonic() + START_S
+    while (words := _spawn(argv, log_path)) == "already" and time.monotonic() < deadline:
+        if not _comes_up(home):
+            continue
+        if record is not None:
+            raise VigilError(RUNS_ALREADY)
+        return
+    if words == "ready":
+        return
+    if words.startswith("refused "):
+        raise VigilError(words.removeprefix("refused "))
+    if words.startswith("error "):
+        raise Unreachable(words.removeprefix("error "))
+    raise Unreachable(f"the daemon did not start ({words or 'it ended, or took too long'}); see {log_path}")
+
+
+def _spawn(argv: list[str], log_path: Path) -> str:
+    """Start a daemon's process, and return what it says of itself once it is up, or is not."""
+    told, tell = os.pipe()
     try:
         with open(log_path, "ab") as errors:
             process = subprocess.Popen(
@@ -92,15 +128,7 @@ def _start(home: Home, config: Path, record: Path | None) -> None:
     words = _read_line(told, START_S)
     os.close(told)
     process.wait()  # it detached itself at once: what runs now is no child of ours
-    if words == "already" and record is not None:
-        raise VigilError(RUNS_ALREADY)
-    if words.startswith("refused "):
-        raise VigilError(words.removeprefix("refused "))
-    if words == "ready" or (words == "already" and _comes_up(home)):
-        return
-    if words.startswith("error "):
-        raise Unreachable(words.removeprefix("error "))
-    raise Unreachable(f"the daemon did not start ({words or 'it ended, or took too long'}); see {log_path}")
+    return words
 
 
 def clean_environment() -> dict[str, str]:
@@ -109,7 +137,8 @@ def clean_environment() -> dict[str, str]:
 
 
 def _comes_up(home: Home) -> bool:
-    deadline = time.monotonic() + START_S
+    """Wait a moment for the daemon that holds the lock."""
+    deadline = time.monotonic() + AGAIN_S
     while time.monotonic() < deadline:
         if answers(home):
             return True

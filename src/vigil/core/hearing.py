@@ -102,7 +102,7 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
             session = note_work(session, "sub-agent" if said.subagent else event.source, at)
         session = replace(session, trail=trail.take_in(session.trail, said, at))
         if said.what is What.PROMPT and not said.subagent:
-            session = replace(session, prompted_at=max(at, session.prompted_at or 0.0))
+            session = _take_prompt(session, event.source, at)
         if proves_work(session, doing, said, at):
             worked_at = at
         session = _at_wall(book, session, said, at, now)
@@ -126,6 +126,13 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
         _get_past(book, session, worked_at, now)
     if facts or session.wall != before.wall or worked_at is not None:
         incident_rules.follow(book, book.sessions[session.id], now)
+
+
+def _take_prompt(session: Session, source: str, at: float) -> Session:
+    """Take in that a prompt was taken; what a worse source tells later is the same prompt, and not the next one."""
+    if session.prompted_by and SOURCES.index(source) > SOURCES.index(session.prompted_by):
+        return session
+    return replace(session, prompted_at=max(at, session.prompted_at or 0.0), prompted_by=source)
 
 
 def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:

@@ -116,7 +116,7 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     )
     if session.launch is not None:
         book.by_launch.pop(session.launch.id, None)
-    session = replace(session, doing=UNHEARD, spent_before=session.spent, read_to={}, recent=(), tally=NOTHING)
+    session = replace(session, doing=UNHEARD, spent_before=session.spent, read_to={}, recent=(), tally=NOTHING, prompted_by="")
     session = replace(session, **watching.clear_trail(session))
     session = replace(
         session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None, pulse=None

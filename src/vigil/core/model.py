@@ -477,6 +477,7 @@ class Session:
     stall: Stall | None = None  # what was found when it fell silent
     conversation: str = ""  # the one it is in, or was last
     prompted_at: float | None = None  # its agent took a prompt last
+    prompted_by: str = ""  # the best source that told of prompts of this launch
     spent: Spent = NOTHING_SPENT
     spent_before: Spent = NOTHING_SPENT  # by launches before this one
     counted: Spent = NOTHING_SPENT  # of this conversation, by agents that say only how much it was so far
