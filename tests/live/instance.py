@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.live import warm
 from vigil.client.client import Client
-from vigil.client.starting import start_daemon
 from vigil.errors import VigilError
 from vigil.home import home_at
 from vigil.keeper import kernel
@@ -70,7 +70,7 @@ class Instance:
 
     def start(self) -> None:
         """Start the daemon."""
-        start_daemon(self.home, self.config)
+        warm.start(self.home, self.config)
 
     @property
     def config(self) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.instance import Instance, alive, kill, wait_for
+from tests.live.instance import Instance, alive, command_of, kill, wait_for
 from tests.live.watching import configure, values
 
 
@@ -28,7 +28,7 @@ def test_an_agent_that_dies_below_a_living_shell_is_dead_at_once(
     configure(vigil, tmp_path / "notices")
     vigil.run("a", "sh", "-c", f"{inner_agent} 1000; exec sleep 1001", agent="x", runtime=runtime)
     session = vigil.wait_state("a", "running")
-    assert Path(f"/proc/{session['pid']}/cmdline").read_bytes().startswith(bytes(inner_agent))
+    wait_for(lambda: command_of(session["pid"]).startswith(bytes(inner_agent)), 10, "its command line, which follows its name")
 
     kill(session["pid"], signal.SIGSEGV)
 

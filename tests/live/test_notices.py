@@ -276,7 +276,7 @@ def test_a_route_that_fails_for_ever_is_tried_with_growing_pauses_and_then_told_
         web.status = 401
         refused = vigil.run_cli("notify", "test", "good")
         log = (vigil.home.log / "daemon.log").read_text()
-        for text in (*shown, refused.stderr, log, vigil.ok("doctor")):
+        for text in (*shown, refused.stderr, log, vigil.run_cli("doctor").stdout):
             assert "t0psecretpath" not in text and "s3cr3t-of-the-hook" not in text
         assert "HTTP 401" in refused.stderr
 
