@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.live.instance import Instance, alive, kill, wait_for
@@ -52,7 +53,8 @@ def test_a_word_that_was_printed_before_anybody_followed_is_a_sign_of_life(vigil
 
     wait_for(lambda: vigil.get("quick")["last_activity_at"], 5, "its word to be noticed")
     session = vigil.get("quick")
-    assert session["last_activity_at"] >= session["started_at"]
+    said_at, started_at = (datetime.fromisoformat(session[key]) for key in ("last_activity_at", "started_at"))
+    assert said_at > started_at - timedelta(seconds=0.1)  # the kernel stamps a file by the clock of its last tick
 
 
 def ask_keeper(vigil: Instance, request: dict[str, Any]) -> dict[str, Any]:

@@ -103,21 +103,26 @@ def _after(daemon: Daemon, death: Death) -> list[StoredEvent]:
 
 
 async def _sse(daemon: Daemon, after: int, session_id: str | None) -> AsyncIterator[bytes]:
-    yield b": vigil\n\n"
-    while True:
-        batch = await daemon.feed.after(after, HEARTBEAT_S)
-        if not batch:
-            yield b": alive\n\n"
-            continue
-        after = batch[-1].seq
-        text = "".join(
-            f"id: {stored.seq}\nevent: {stored.entry.kind}\ndata: {json.dumps(event_view(stored))}\n\n"
-            for stored in batch
-            if session_id is None or stored.entry.session_id == session_id
-        )
-        if text:
-            yield text.encode()
-            await asyncio.sleep(HEAR_S)
+    daemon.feed.listeners += 1
+    try:
+        yield b": vigil\n\n"
+        while True:
+            batch = await daemon.feed.after(after, HEARTBEAT_S)
+            if not batch:
+                yield b": alive\n\n"
+                continue
+            after = batch[-1].seq
+            wanted = (stored for stored in batch if session_id is None or stored.entry.session_id == session_id)
+            if text := "".join(map(daemon.feed.text_of, wanted)):
+                yield text.encode()
+                await asyncio.sleep(HEAR_S)
+    finally:
+        daemon.feed.listeners -= 1
+
+
+def sse_text(stored: StoredEvent) -> str:
+    """Return an event as a subscriber of the stream is sent it."""
+    return f"id: {stored.seq}\nevent: {stored.entry.kind}\ndata: {json.dumps(event_view(stored))}\n\n"
 
 
 def _id_of(daemon: Daemon, name: str | None) -> str | None:

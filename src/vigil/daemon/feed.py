@@ -1,13 +1,14 @@
 """The feed of events: durable first, then told to every subscriber in order, none lost.
 
-Subscribers read from a ring in memory; one that is further behind than the ring reads from the store.
+Subscribers read from a ring in memory; one that is further behind than the ring reads from the store. What they are sent is put
+into words while the disk is waited for, once for all of them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
+from collections.abc import Callable
 from itertools import takewhile
 
 from vigil.store.store import Store, StoredEvent
@@ -22,32 +23,48 @@ class Feed:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._ring: deque[StoredEvent] = deque(maxlen=RING)
-        self._news = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []  # for the next news
+        self._texts: list[tuple[StoredEvent, str]] = []  # of the newest ones
         self.last_seq = 0
+        self.listeners = 0  # who is sent what happens
+        self.render: Callable[[StoredEvent], str]  # as they are sent it; set by whoever serves them
 
     def load(self) -> None:
         """Take up the numbering where the store has it."""
         last = self._store.read_events(limit=1, newest=True)
         self.last_seq = last[-1].seq if last else 0
 
+    def prepare(self, stored: list[StoredEvent]) -> None:
+        """Put into words what is about to become durable; nobody is told before it is."""
+        self._texts = [(event, self.render(event)) for event in stored]
+
+    def text_of(self, event: StoredEvent) -> str:
+        """Return an event as subscribers are sent it."""
+        return next((text for known, text in self._texts if known is event), None) or self.render(event)
+
     def publish(self, stored: list[StoredEvent]) -> None:
         """Tell what has become durable."""
         if stored:
             self._ring.extend(stored)
             self.last_seq = stored[-1].seq
-            self._news.set()
-            self._news = asyncio.Event()
+            waiting, self._waiting = self._waiting, []
+            for one in waiting:
+                _wake(one)
 
     async def after(self, seq: int, within_s: float) -> list[StoredEvent]:
         """Return what came after a sequence number, in order; nothing if nothing comes in time."""
-        news = self._news
-        found = await self._after(seq)
-        if not found:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(within_s):
-                    await news.wait()
-            found = await self._after(seq)
-        return found
+        if found := await self._after(seq):
+            return found
+        loop = asyncio.get_running_loop()
+        news = loop.create_future()
+        self._waiting.append(news)
+        late = loop.call_later(within_s, _wake, news)
+        try:
+            await news
+        finally:
+            late.cancel()
+            self._waiting = [one for one in self._waiting if one is not news]
+        return await self._after(seq)
 
     async def _after(self, seq: int) -> list[StoredEvent]:
         if seq >= self.last_seq:
@@ -55,3 +72,8 @@ class Feed:
         if self._ring and self._ring[0].seq <= seq + 1:
             return list(takewhile(lambda event: event.seq > seq, reversed(self._ring)))[::-1]
         return await asyncio.to_thread(self._store.read_events, seq, None, None, PAGE)
+
+
+def _wake(one: asyncio.Future[None]) -> None:
+    if not one.done():
+        one.set_result(None)

@@ -236,7 +236,6 @@ class Supervisor:
             self._written(batches, [])
             return
         loop = asyncio.get_running_loop()
-        slow = loop.call_later(SLOW_S, self._note_slow)
 
         def done(stored: list[StoredEvent], error: Exception | None) -> None:
             slow.cancel()
@@ -247,16 +246,21 @@ class Supervisor:
                 self._not_written(batches, error)
 
         self._writer.begin(partial(self._store_changes, changes, loop, done))
+        slow = loop.call_later(SLOW_S, self._note_slow)  # it wakes up meanwhile
 
     def _store_changes(self, changes: list[Persist], loop: asyncio.AbstractEventLoop, done: Done) -> None:
         """Write, in the store's own thread, and say straight to the loop what came of it: a death waits for every step less."""
         stored: list[StoredEvent] = []
         failed: Exception | None = None
         try:
-            stored = self._store.write(changes)
+            stored = self._store.write(changes, partial(self._foretell, loop))
         except Exception as error:
             failed = error
         tell(loop, done, stored, failed)
+
+    def _foretell(self, loop: asyncio.AbstractEventLoop, stored: list[StoredEvent]) -> None:
+        if stored and self._feed.listeners:
+            tell(loop, self._feed.prepare, stored)
 
     def _written(self, batches: list[Batch], stored: list[StoredEvent]) -> None:
         """It is durable: show it and tell it, and only then act."""

@@ -21,6 +21,7 @@ MEMORY = {  # our name: the kernel's in /proc/meminfo
 LOADS = ("load1", "load5", "load15")
 PRESSURES = ("memory", "io", "cpu")
 KINDS = ("some", "full")
+VMSTAT_BYTES = 16384  # it has about four thousand
 
 
 class Host:
@@ -71,7 +72,7 @@ class OomKills:
     def read(self) -> int | None:
         """Read the counter; None if that cannot be done."""
         try:
-            return _oom_kills_in(os.pread(self._fd, 65536, 0))
+            return _oom_kills_in(os.pread(self._fd, VMSTAT_BYTES, 0))
         except OSError:
             return None
 

@@ -76,8 +76,13 @@ class Store:
         self._engine.dispose()
         self._readers.dispose()
 
-    def write(self, changes: Sequence[Persist]) -> list[StoredEvent]:
-        """Make decisions durable, all or none, and return their events with their numbers."""
+    def write(
+        self, changes: Sequence[Persist], foretell: Callable[[list[StoredEvent]], None] = lambda _: None
+    ) -> list[StoredEvent]:
+        """Make decisions durable, all or none, and return their events with their numbers.
+
+        They are foretold when all is written but the disk: whoever tells of them afterwards can get ready meanwhile.
+        """
         stored: list[StoredEvent] = []
         if self.is_lost():
             self._begin_anew()
@@ -87,6 +92,7 @@ class Store:
             cursor = self._writer.cursor()
             for change in (*self._again, *changes):
                 _write_one(cursor, change, stored)
+            foretell(stored)
         self._again = ()
         if stored and stored[-1].seq % TRIMMED_EVERY < len(stored):
             self._is_long = True
