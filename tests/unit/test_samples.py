@@ -122,11 +122,13 @@ def test_an_agent_is_sampled_with_its_tree(watching: Watching, start: Start) -> 
     track = watching.samples.track("a-1")
     assert track is not None
     assert track.tree is not None
-    first, *rest = track.tree["processes"]
-    assert (first["pid"], first["ppid"]) == (parent.pid, os.getpid())
-    assert [process["ppid"] for process in rest] == [parent.pid] * 2
-    assert track.samples[-1]["rss_kb"] == first["rss_kb"] > 1000
-    assert set(first) == {"pid", "ppid", "name", "state", "rss_kb"}
+    first, *rest = track.tree.processes
+    assert (first.pid, first.ppid) == (parent.pid, os.getpid())
+    assert [process.ppid for process in rest] == [parent.pid] * 2
+    assert track.samples[-1].rss_kb == first.rss_kb > 1000
+    written = track.tree.as_json()
+    assert set(written) == {"at", "boot_s", "processes"}
+    assert set(written["processes"][0]) == {"pid", "ppid", "name", "state", "rss_kb"}
 
 
 def test_a_large_tree_is_cut(watching: Watching, start: Start) -> None:
@@ -136,7 +138,7 @@ def test_a_large_tree_is_cut(watching: Watching, start: Start) -> None:
     track = watching.samples.track("a-1")
     assert track is not None
     assert track.tree is not None
-    assert len(track.tree["processes"]) == TREE
+    assert len(track.tree.processes) == TREE
 
 
 def test_children_of_other_threads_are_seen_too(watching: Watching) -> None:
@@ -156,7 +158,7 @@ def test_children_of_other_threads_are_seen_too(watching: Watching) -> None:
         track = watching.samples.track("a-1")
         assert track is not None
         assert track.tree is not None
-        assert [process["pid"] for process in track.tree["processes"]] == [parent.pid, child]
+        assert [process.pid for process in track.tree.processes] == [parent.pid, child]
     finally:
         parent.communicate(timeout=10)
 

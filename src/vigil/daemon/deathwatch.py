@@ -43,18 +43,23 @@ class End:
         return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL
 
 
-@dataclass
+@dataclass(slots=True)
 class Watched:
     """One launch under watch."""
 
     launch: Launch
     fds: dict[str, int] = field(default_factory=dict)
     ends: dict[str, End] = field(default_factory=dict)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: list[asyncio.Event] = field(default_factory=list)  # for the next change
     gathering: bool = False
     reported: bool = False
     exec_seen: bool = True
     oom_kills: int | None = None  # how many the kernel ended for want of memory just before, as far as is known
+
+    def tell(self) -> None:
+        """Something changed: whoever waits for it looks again."""
+        for one in self.waiting:
+            one.set()
 
 
 class DeathWatch:
@@ -144,7 +149,7 @@ class DeathWatch:
             self._ended(watched, message["role"], End(message["status"], f"keeper ({message['source'] or 'unknown'})", at, oom))
         elif oom is not None:
             watched.ends[message["role"]] = replace(known, oom=oom)
-            watched.changed.set()
+            watched.tell()
 
     async def reported(self, launch_id: str, within_s: float) -> bool:
         """Wait until the end of a launch's agent was told to the machine; say whether it was."""
@@ -183,7 +188,7 @@ class DeathWatch:
 
     def _ended(self, watched: Watched, role: str, end: End) -> None:
         watched.ends[role] = end
-        watched.changed.set()
+        watched.tell()
         agent = agent_role(watched.launch)
         if watched.reported:
             if role == runtime_role(watched.launch):
@@ -245,7 +250,7 @@ class DeathWatch:
 
     def _report(self, watched: Watched) -> None:
         watched.reported = True
-        watched.changed.set()
+        watched.tell()
         self._feed(Exited(self.describe(watched.launch, watched.ends, "daemon", watched.exec_seen)))
         if "inner" in watched.ends and runtime_role(watched.launch) in watched.ends:
             self._feed(RuntimeEnded(watched.launch.id))
@@ -298,13 +303,17 @@ class DeathWatch:
         return str(self._home.launch(launch.id))
 
     async def _until(self, watched: Watched, holds: Callable[[], bool], within_s: float) -> bool:
+        changed = asyncio.Event()
+        watched.waiting.append(changed)
         try:
             async with asyncio.timeout(within_s):
                 while not holds():
-                    watched.changed.clear()
-                    await watched.changed.wait()
+                    changed.clear()
+                    await changed.wait()
         except TimeoutError:
             return holds()
+        finally:
+            watched.waiting.remove(changed)
         return True
 
     def _start(self, work: Any) -> None:

@@ -37,7 +37,7 @@ OnChanged = Callable[[Launch, float], None]  # what it shows changed, not only b
 Shown = tuple[tuple[int, int], ...]
 
 
-@dataclass
+@dataclass(slots=True)
 class Seen:
     """What is remembered of one launch; its times are the kernel's own, which stamps terminals and files with it."""
 

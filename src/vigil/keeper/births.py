@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from vigil.keeper import kernel, records
@@ -22,21 +21,21 @@ OUTPUT_BYTES = 4096
 Answer = Callable[[dict[str, Any]], None]
 
 
-@dataclass
 class Birth:
     """A launch in tmux that is under way."""
 
-    launch: str
-    folder: str
-    answer: Answer
-    client: int
-    output_fd: int
-    pid_fd: int
-    go_fd: int
-    output: bytes = b""
-    status: int | None = None
-    agent: tuple[int, int] | None = None
-    armed: Sample | None = None
+    def __init__(self, launch: str, folder: str, answer: Answer, client: int, output_fd: int, pid_fd: int, go_fd: int) -> None:
+        self.launch = launch
+        self.folder = folder
+        self.answer = answer
+        self.client = client
+        self.output_fd = output_fd
+        self.pid_fd = pid_fd
+        self.go_fd = go_fd
+        self.output = b""
+        self.status: int | None = None
+        self.agent: tuple[int, int] | None = None
+        self.armed: Sample | None = None
 
 
 class Births:

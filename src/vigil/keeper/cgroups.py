@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from vigil.keeper.host import number, read_bytes
 
@@ -31,8 +30,7 @@ V2 = {
 EVENTS = {1: "memory.oom_control", 2: "memory.events"}
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(NamedTuple):
     """A place where memory cgroups can be seen: `root` is the cgroup that stands at `point`."""
 
     version: int

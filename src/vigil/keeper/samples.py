@@ -6,11 +6,12 @@ compared with these. It reads and remembers and never concludes. Standard librar
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from vigil.keeper import kernel, records
@@ -31,18 +32,65 @@ AGENT_ROLES = ("inner", "agent")  # the first that is known is the agent itself
 Sample = dict[str, Any]
 
 
-@dataclass
-class Track:
-    """What is remembered of one launch; whoever holds it keeps it after the launch was forgotten."""
+class AgentSample(NamedTuple):
+    """An agent at one moment."""
 
-    launch: str
-    folder: str
-    armed: Sample | None = None
-    cgroup: str | None = None
-    processes: dict[str, tuple[int, int]] = field(default_factory=dict)  # role: pid, start ticks
-    living: set[str] = field(default_factory=set)
-    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=AGENT_SAMPLES))
-    tree: Sample | None = None
+    at: float
+    boot_s: float
+    pid: int
+    rss_kb: int
+    cgroup: str | None
+
+
+class Node(NamedTuple):
+    """A process of a tree."""
+
+    pid: int
+    ppid: int
+    name: str
+    state: str
+    rss_kb: int
+
+
+class Tree(NamedTuple):
+    """An agent and those below it at one moment, nearest first."""
+
+    at: float
+    boot_s: float
+    processes: tuple[Node, ...]
+
+    def as_json(self) -> Sample:
+        """Return it as it is written."""
+        return self._asdict() | {"processes": [node._asdict() for node in self.processes]}
+
+
+class Track:
+    """What is remembered of one launch; whoever holds it keeps it after the launch was forgotten.
+
+    There may be hundreds, each for days: it is kept small.
+    """
+
+    __slots__ = ("__weakref__", "_armed", "cgroup", "folder", "launch", "living", "processes", "samples", "tree")
+
+    def __init__(self, launch: str, folder: str, processes: dict[str, tuple[int, int]] | None = None) -> None:
+        self.launch = launch
+        self.folder = folder
+        self.processes = {} if processes is None else processes  # role: pid, start ticks
+        self.living: tuple[str, ...] = ()
+        self.cgroup: str | None = None
+        self.samples: tuple[AgentSample, ...] = ()  # the newest last
+        self.tree: Tree | None = None
+        self._armed: str | None = None
+
+    @property
+    def armed(self) -> Sample | None:
+        """What was read when it was born."""
+        found = None if self._armed is None else json.loads(self._armed)
+        return found if isinstance(found, dict) else None
+
+    @armed.setter
+    def armed(self, sample: Sample) -> None:
+        self._armed = json.dumps(sample)
 
 
 class Samples:
@@ -71,8 +119,8 @@ class Samples:
     def arm(self, launch: str, folder: str, pid: int) -> Sample:
         """Take the baseline of a launch that is being born."""
         track = self._begin(launch, folder, pid)
-        track.armed = self._baseline(track)
-        return track.armed
+        track.armed = armed = self._baseline(track)
+        return armed
 
     def follow(self, launch: str, folder: str, role: str, pid: int, start_ticks: int) -> None:
         """Sample a process from now on; a launch that was born under another keeper has its baseline in its folder."""
@@ -84,7 +132,7 @@ class Samples:
             recorded = (records.read_json(f"{folder}/born.json") or {}).get("armed")
             track.armed = recorded if isinstance(recorded, dict) else self._baseline(track)
         track.processes[role] = (pid, start_ticks)
-        track.living.add(role)
+        track.living = (*(other for other in track.living if other != role), role)
         if self._next_at is None:
             self._next_at = self._clock() + EVERY_S
 
@@ -96,7 +144,7 @@ class Samples:
         """Sample a process no more; a launch of which nothing lives is forgotten."""
         track = self._tracks.get(launch)
         if track is not None:
-            track.living.discard(role)
+            track.living = tuple(other for other in track.living if other != role)
             if not track.living:
                 self.forget(launch)
 
@@ -141,16 +189,11 @@ class Samples:
         tree = read_tree(pid, start_ticks, TREE)
         if not tree or tree[0][1].state in "ZX":  # its end is on its way to us: what we know is of when it lived
             return
-        at = moment()
-        track.cgroup = cgroup or track.cgroup
-        track.samples.append({**at, "pid": pid, "rss_kb": tree[0][1].rss_kb, "cgroup": track.cgroup})
-        track.tree = {
-            **at,
-            "processes": [
-                {"pid": pid, "ppid": stat.ppid, "name": stat.name, "state": stat.state, "rss_kb": stat.rss_kb}
-                for pid, stat in tree
-            ],
-        }
+        at, boot_s = moment().values()
+        track.cgroup = sys.intern(cgroup) if cgroup else track.cgroup
+        sample = AgentSample(at, boot_s, pid, tree[0][1].rss_kb, track.cgroup)
+        track.samples = (*track.samples, sample)[-AGENT_SAMPLES:]
+        track.tree = Tree(at, boot_s, tuple(_node(pid, stat) for pid, stat in tree))
 
     def _begin(self, launch: str, folder: str, pid: int) -> Track:
         track = self._tracks[launch] = self._held[launch] = Track(launch, folder)
@@ -167,6 +210,10 @@ class Samples:
 
     def _baseline(self, track: Track) -> Sample:
         return {**moment(), **self._host.read(), "cgroup": self._cgroups.read_counters(track.cgroup)}
+
+
+def _node(pid: int, stat: kernel.Stat) -> Node:
+    return Node(pid, stat.ppid, sys.intern(stat.name), sys.intern(stat.state), stat.rss_kb)
 
 
 def moment() -> dict[str, float]:

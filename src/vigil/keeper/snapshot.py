@@ -11,9 +11,8 @@ import json
 import os
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from vigil.keeper import kernel, records
 from vigil.keeper.cgroups import Cgroups
@@ -35,8 +34,7 @@ KERNEL_LINES = 50
 Json = dict[str, Any]
 
 
-@dataclass
-class Pending:
+class Pending(NamedTuple):
     """A launch whose snapshot is to be taken."""
 
     track: Track
@@ -45,17 +43,17 @@ class Pending:
     of: str = "agent"  # whose end
 
 
-@dataclass
 class Reading:
     """One reading of /proc: under way while `rest` is there."""
 
-    began_at: float
-    rest: Iterator[Seen | None] | None
-    seen: list[Seen] = field(default_factory=list)
-    by_pid: dict[int, Seen] = field(default_factory=dict)
-    by_launch: dict[str, list[Seen]] = field(default_factory=lambda: defaultdict(list))
-    by_sid: dict[int, list[Seen]] = field(default_factory=lambda: defaultdict(list))
-    top: list[Json] = field(default_factory=list)
+    def __init__(self, began_at: float, rest: Iterator[Seen | None] | None, seen: Iterable[Seen] = ()) -> None:
+        self.began_at = began_at
+        self.rest = rest
+        self.seen = list(seen)
+        self.by_pid: dict[int, Seen] = {}
+        self.by_launch: dict[str, list[Seen]] = defaultdict(list)
+        self.by_sid: dict[int, list[Seen]] = defaultdict(list)
+        self.top: list[Json] = []
 
 
 class Snapshots:
@@ -89,7 +87,7 @@ class Snapshots:
     def ask(self, track: Track, boot_s: float, of: str = "agent") -> None:
         """Take a snapshot of a launch of which something ended, unless that was done: one for its server, one for its agent."""
         if (pending := self._pending.get(track.launch)) is not None:
-            pending.of = of if pending.of == "server" else pending.of
+            self._pending[track.launch] = pending._replace(of=of) if pending.of == "server" else pending
             return
         if any(one.track.launch == track.launch for one in self._ready):
             return
@@ -199,8 +197,8 @@ class Snapshots:
             "host": host,
             "armed": track.armed,
             "samples": list(self._samples.ring),
-            "agent_samples": list(track.samples),
-            "tree": track.tree,
+            "agent_samples": [sample._asdict() for sample in track.samples],
+            "tree": None if track.tree is None else track.tree.as_json(),
             "survivors": [_describe_survivor(seen) for seen in survivors_of(pending, reading)[:SURVIVORS]],
             "top": reading.top,
             "kernel": {"readable": self._log.readable, "lines": self._lines(track)},
@@ -212,7 +210,7 @@ class Snapshots:
         """Return what the kernel said of the launch's processes, those last seen below the agent too."""
         since_s = min((ticks for _, ticks in track.processes.values()), default=0) / kernel.TICKS_A_SECOND
         pids = [pid for pid, _ in track.processes.values()]
-        pids += [process["pid"] for process in (track.tree or {}).get("processes", [])]
+        pids += [process.pid for process in track.tree.processes] if track.tree is not None else []
         found = [line for pid in dict.fromkeys(pids) for line in self._log.lines_about(pid, since_s=since_s)]
         return list(dict.fromkeys(found))[-KERNEL_LINES:]
 

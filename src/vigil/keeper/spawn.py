@@ -13,15 +13,14 @@ import resource
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # What we ignore, or were made to: a shell that runs somebody in the background has them ignore two.
 RESET_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 ELSEWHERE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES)  # another folder of the path may have it
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """What to exec, and in what surroundings."""
 
     argv: Sequence[str]

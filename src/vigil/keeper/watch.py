@@ -10,8 +10,7 @@ import os
 import select
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from vigil.keeper import kernel, records
 from vigil.keeper.kills import Kills
@@ -29,8 +28,7 @@ LOST_CHILDREN = 4096  # statuses of children nobody had asked for yet: a server 
 PEAKS = 4096  # of launches that no daemon has closed yet
 
 
-@dataclass(frozen=True)
-class Watch:
+class Watch(NamedTuple):
     """One process of one launch."""
 
     launch: str
@@ -189,7 +187,7 @@ class Watcher:
 
     def state(self) -> list[dict[str, Any]]:
         """Return what is watched, for a successor."""
-        return [asdict(watch) for watch in self._by_fd.values()]
+        return [watch._asdict() for watch in self._by_fd.values()]
 
     def _status_of_child(self, pid: int) -> tuple[int | None, str]:
         try:
