@@ -212,4 +212,5 @@ def test_the_keeper_loads_nothing_but_itself_and_the_standard_library() -> None:
     loaded = loaded_by("vigil.keeper.main")
 
     assert {part_of(name) for name in loaded if name.split(".")[0] == "vigil"} == {"vigil", "vigil.keeper"}
+    assert not {"dataclasses", "inspect"} & set(loaded)  # more than a megabyte for a few classes
     assert {name.split(".")[0] for name in loaded} & {*SLOW, "click", "uvicorn"} == set()
