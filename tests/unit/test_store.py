@@ -556,3 +556,10 @@ def test_what_is_launched_in_the_second_that_made_a_store_is_not_older_than_it(p
         assert began_at - 1.0 < opened.created_at <= time.time()
     finally:
         opened.close()
+
+
+@pytest.mark.parametrize("name", ["plain", "müde\u2028", "not\udc80text"])
+def test_whatever_an_event_names_it_is_read_as_it_was_written(store: Store, name: str) -> None:
+    store.write([Persist(log=(LogEntry(1.0, "found", data={"path": name}),))])
+
+    assert [event.entry.data for event in store.read_events()] == [{"path": name}]

@@ -72,6 +72,31 @@ async def test_the_event_that_broke_the_machine_is_told_with_what_it_raised(
     await supervisor.close()
 
 
+async def test_a_death_is_handled_at_once_and_in_its_order_and_what_it_breaks_ends_us_all_the_same(
+    heard: list[tuple[Event, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("s1")
+
+    supervisor = make_supervisor(heard)
+    supervisor.at_once(Noted("too early"))
+    running = asyncio.create_task(supervisor.run())
+    await asyncio.sleep(0.01)
+    supervisor.feed(Noted("first"))
+    supervisor.at_once(Noted("second"))
+    before = len(heard)
+    await asyncio.sleep(0.01)
+    supervisor.at_once(Noted("third"))
+
+    kinds = [event.kind for event, _ in heard if isinstance(event, Noted)]
+    assert (before, kinds) == (1, ["too early", "first", "second", "third"])
+    monkeypatch.setitem(HANDLERS, Asked, broken)
+    supervisor.at_once(Asked("stop", "s1", "alice"))
+    with pytest.raises(KeyError):
+        await asyncio.wait_for(running, 10)
+    await supervisor.close()
+
+
 class SlowStore:
     """A store that writes once it is let."""
 

@@ -93,8 +93,11 @@ RULES = (
 def follow(book: Book, session: Session, now: float) -> None:
     """Open and resolve the incidents of a session so that they say what it is."""
     for rule in RULES:
+        holds = rule.holds(session)
+        if not holds and not book.incidents:
+            continue
         key = key_of(rule.kind, subject_of(rule, session))
-        if not rule.holds(session):
+        if not holds:
             if key in book.incidents and not _holds_of_sibling(book, rule, session):
                 removed = session.after is After.REMOVE
                 words = f"{session.name} {'was removed' if removed else f'is {session.state}'}"

@@ -140,7 +140,7 @@ class Daemon:
         assert isinstance(tmux, Tmux)
         self._tmux = tmux
         self.witness = Witness(home, self.secrets, self._agent_of_launch, kinds.adapter_of)
-        self.watch = DeathWatch(home, clock, feed, self.witness)
+        self.watch = DeathWatch(home, clock, self.supervisor.at_once, self.witness)
         self.coroner = Coroner(home, self.store, clock, self.secrets, self.machine.sessions.get)
         self.outputs = Outputs(home, clock, feed)
         self.keeper = KeeperLink(home, self._heard, self.troubles.keeper_changed, self._rewatch, nofile)

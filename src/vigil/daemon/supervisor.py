@@ -95,6 +95,8 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._writer = Hands("store")
         self._slow = False
+        self._is_running = False
+        self._broken: Exception | None = None  # what the machine raised outside of `run`
         self.incidents = dict(machine.incidents)  # open ones, as far as they are durable
         self.answers: dict[str, Wake] = {}  # what was decided for whom, until they ask
         self.store_trouble: str | None = None
@@ -113,6 +115,17 @@ class Supervisor:
         """Queue an event; returns at once."""
         self._queue.append((event, None))
         self._arrived.set()
+
+    def at_once(self, event: Event) -> None:
+        """Handle an event before the loop does anything else, unless others came first: a death, which many wait for."""
+        if self._queue or not self._is_running:
+            self.feed(event)
+            return
+        try:
+            self._handle_batch([(event, None)])
+        except Exception as error:
+            self._broken = error
+            self._arrived.set()
 
     def note(self, kind: str, data: dict[str, Any], session: Session | None = None) -> None:
         """Queue a line for the event log, of a session or of none."""
@@ -156,9 +169,12 @@ class Supervisor:
 
     async def run(self) -> None:
         """Handle events for ever; what the store takes its time to write does not hold up what happens next."""
+        self._is_running = True
         while True:
             await self._arrived.wait()
             self._arrived.clear()
+            if self._broken is not None:
+                raise self._broken
             while self._queue:
                 self._handle_batch(self._take_batch())
                 if self._queue:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 from sqlalchemy import Column, Delete, Engine, Insert, Table, bindparam, delete, func, insert, select
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -366,8 +367,16 @@ def _event_row(entry: LogEntry) -> dict[str, Any]:
         "session_id": entry.session_id,
         "session": entry.session,
         "launch_id": entry.launch_id,
-        "data": json.dumps(entry.data),
+        "data": _data_json(entry.data),
     }
+
+
+def _data_json(data: Mapping[str, Any]) -> str:
+    """Return what an event says; names of files may hold what is no character, and only the slower way can write that."""
+    try:
+        return to_json(data).decode()
+    except PydanticSerializationError:
+        return json.dumps(data)
 
 
 def _json(adapter: TypeAdapter[Any], value: object) -> str:
