@@ -117,8 +117,11 @@ class Supervisor:
         self._arrived.set()
 
     def at_once(self, event: Event) -> None:
-        """Handle an event before the loop does anything else, unless others came first: a death, which many wait for."""
-        if self._queue or not self._is_running:
+        """Handle an event before the loop does anything else: a death, which many wait for.
+
+        Unless others came first, or the store is busy: those who die together are handled and written together.
+        """
+        if self._queue or self._writing is not None or not self._is_running:
             self.feed(event)
             return
         try:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, to_json
 from sqlalchemy import Column, Delete, Engine, Insert, Table, bindparam, delete, func, insert, select
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -36,6 +35,7 @@ DEATH = TypeAdapter(Death)
 INTENT = TypeAdapter(Intent)
 INCIDENT = TypeAdapter(Incident)
 ROLE = TypeAdapter(Role)
+DATA = TypeAdapter(dict[str, Any])
 
 INCIDENTS_KEPT = 5_000
 DEATHS_KEPT = 50_000
@@ -374,8 +374,8 @@ def _event_row(entry: LogEntry) -> dict[str, Any]:
 def _data_json(data: Mapping[str, Any]) -> str:
     """Return what an event says; names of files may hold what is no character, and only the slower way can write that."""
     try:
-        return to_json(data).decode()
-    except PydanticSerializationError:
+        return _json(DATA, data)
+    except ValueError:
         return json.dumps(data)
 
 
