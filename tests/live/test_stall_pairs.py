@@ -329,7 +329,7 @@ def command_of(name: str, scene: Scene, folder: Path) -> list[str]:
         return [str(program), "-p", "--output-format", "stream-json"]
     if scene.play:
         return [sys.executable, str(folder / "plays.py"), *scene.play.split()]
-    script = scene.script.replace("${python}", sys.executable).replace("${folder}", str(folder)).replace("c1", name)
+    script = scene.script.replace("c1", name).replace("${python}", sys.executable).replace("${folder}", str(folder))
     (folder / f"{name}.toml").write_text(ABOUT + script)
     return [*AGENT, str(folder / f"{name}.toml")]
 
