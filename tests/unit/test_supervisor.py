@@ -72,31 +72,6 @@ async def test_the_event_that_broke_the_machine_is_told_with_what_it_raised(
     await supervisor.close()
 
 
-async def test_a_death_is_handled_at_once_and_in_its_order_and_what_it_breaks_ends_us_all_the_same(
-    heard: list[tuple[Event, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise KeyError("s1")
-
-    supervisor = make_supervisor(heard)
-    supervisor.at_once(Noted("too early"))
-    running = asyncio.create_task(supervisor.run())
-    await asyncio.sleep(0.01)
-    supervisor.feed(Noted("first"))
-    supervisor.at_once(Noted("second"))
-    before = len(heard)
-    await asyncio.sleep(0.01)
-    supervisor.at_once(Noted("third"))
-
-    kinds = [event.kind for event, _ in heard if isinstance(event, Noted)]
-    assert (before, kinds) == (1, ["too early", "first", "second", "third"])
-    monkeypatch.setitem(HANDLERS, Asked, broken)
-    supervisor.at_once(Asked("stop", "s1", "alice"))
-    with pytest.raises(KeyError):
-        await asyncio.wait_for(running, 10)
-    await supervisor.close()
-
-
 class SlowStore:
     """A store that writes once it is let."""
 
@@ -169,4 +144,35 @@ async def test_what_subscribers_are_sent_is_put_into_words_while_the_disk_is_wai
     assert [feed.text_of(event) for event in events] == ["1 a"]
     assert worded == ["a"]
     running.cancel()
+    await supervisor.close()
+
+
+async def test_a_death_is_handled_at_once_unless_others_are_before_it_and_what_it_breaks_ends_us_all_the_same(
+    heard: list[tuple[Event, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("s1")
+
+    def kinds() -> list[str]:
+        return [event.kind for event, _ in heard if isinstance(event, Noted)]
+
+    store = SlowStore()
+    supervisor = Supervisor(Machine(), cast(Store, store), Feed(cast(Store, store)), Clock())
+    supervisor.on_handled = lambda _now, event, answer: heard.append((event, answer))
+    supervisor.at_once(Noted("before it runs"))
+    assert kinds() == []
+    running = asyncio.create_task(supervisor.run())
+    await asyncio.sleep(0.01)
+    supervisor.at_once(Noted("while the store writes"))
+    assert kinds() == ["before it runs"]
+    store.may_write.set()
+    await asyncio.wait_for(supervisor.recorded(Noted("after that")), 10)
+    supervisor.at_once(Noted("at once"))
+
+    assert kinds() == ["before it runs", "while the store writes", "after that", "at once"]
+    await supervisor.drained(10)
+    monkeypatch.setitem(HANDLERS, Asked, broken)
+    supervisor.at_once(Asked("stop", "s1", "alice"))
+    with pytest.raises(KeyError):
+        await asyncio.wait_for(running, 10)
     await supervisor.close()
