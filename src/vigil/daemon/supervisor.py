@@ -61,8 +61,8 @@ class Batch:
 
     queued: list[Queued]
     effects: list[Effect]
-    sessions: dict[str, Session]
-    incidents: dict[str, Incident]
+    sessions: dict[str, Session] = field(default_factory=dict)
+    incidents: dict[str, Incident] = field(default_factory=dict)
     waiting: list[asyncio.TimerHandle] = field(default_factory=list)
 
     @property
@@ -219,13 +219,22 @@ class Supervisor:
             effects += self._ask(Gap(missed_s))
         for event, _ in queued:
             effects += self._ask(event)
-        batch = Batch(queued, effects, dict(self.machine.sessions), dict(self.machine.incidents))
+        batch = Batch(queued, effects)
         loop = asyncio.get_running_loop()
         for incident in (effect.incident for effect in effects if isinstance(effect, Tell)):
             batch.waiting.append(loop.call_later(TELL_S, self.tell, incident))  # telling twice does no harm
+        is_written = any(isinstance(effect, Persist) for effect in effects)
+        if not is_written:
+            self._keep_in(batch)  # it may be over before we are
         self._unwritten.append(batch)
         if self._writing is None:
             self._write_next()
+        if is_written:
+            self._keep_in(batch)  # while the store's thread wakes up
+
+    def _keep_in(self, batch: Batch) -> None:
+        """Keep how things are, for whoever reads once it is durable."""
+        batch.sessions, batch.incidents = dict(self.machine.sessions), dict(self.machine.incidents)
 
     def _ask(self, event: Event) -> list[Effect]:
         """Ask the machine: the one place where that is done, so that a recording holds all it was told."""
