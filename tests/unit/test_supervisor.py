@@ -32,8 +32,8 @@ def heard() -> list[tuple[Event, Any]]:
     return []
 
 
-def make_supervisor(heard: list[tuple[Event, Any]]) -> Supervisor:
-    store = cast(Store, FullStore())
+def make_supervisor(heard: list[tuple[Event, Any]], given: object = None) -> Supervisor:
+    store = cast(Store, given or FullStore())
     supervisor = Supervisor(Machine(), store, Feed(store), Clock())
     supervisor.on_handled = lambda _now, event, answer: heard.append((event, answer))
     return supervisor
@@ -157,8 +157,7 @@ async def test_a_death_is_handled_at_once_unless_others_are_before_it_and_what_i
         return [event.kind for event, _ in heard if isinstance(event, Noted)]
 
     store = SlowStore()
-    supervisor = Supervisor(Machine(), cast(Store, store), Feed(cast(Store, store)), Clock())
-    supervisor.on_handled = lambda _now, event, answer: heard.append((event, answer))
+    supervisor = make_supervisor(heard, store)
     supervisor.at_once(Noted("before it runs"))
     assert kinds() == []
     running = asyncio.create_task(supervisor.run())

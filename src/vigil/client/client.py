@@ -207,7 +207,7 @@ def connect(start: bool = True) -> Client:
     home = find_home()
     if not answers(home):
         if not start:
-            raise Unreachable(f"no daemon runs for {home.path}; any command that needs it starts it") from None
+            raise Unreachable(f"no daemon runs for {home.path}; any command that needs it starts it")
         start_daemon(home)
     return Client(home)
 
