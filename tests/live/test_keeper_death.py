@@ -6,6 +6,7 @@ import os
 import signal
 
 from tests.live.instance import Instance, alive, command_of, is_of_session, kill, wait_for
+from vigil.keeper.records import read_shim_exit
 
 
 def test_after_a_sigkill_of_the_keeper_sessions_live_on_under_a_new_one(vigil: Instance) -> None:
@@ -51,7 +52,7 @@ def test_a_death_that_only_the_shim_saw_says_so(vigil: Instance) -> None:
     vigil.kill_keeper()
 
     (vigil.path / "go").touch()
-    wait_for(lambda: (vigil.home.launch(session["launch"]) / "shim-exit").exists(), 10, "the shim's record")
+    wait_for(lambda: read_shim_exit(str(vigil.home.launch(session["launch"]))), 10, "the shim's record")
     wait_for(lambda: not alive(session["pid"]), 10, "the agent to end")
     vigil.start()
 
@@ -65,7 +66,7 @@ def test_a_status_that_the_shim_cannot_tell_is_said_to_be_ambiguous(vigil: Insta
     vigil.kill_keeper()
 
     kill(session["pid"], signal.SIGKILL)
-    wait_for(lambda: (vigil.home.launch(session["launch"]) / "shim-exit").exists(), 10, "the shim's record")
+    wait_for(lambda: read_shim_exit(str(vigil.home.launch(session["launch"]))), 10, "the shim's record")
     vigil.start()
 
     death = vigil.wait_death("t")

@@ -62,7 +62,6 @@ def _serve(sock: socket.socket) -> None:
     import vigil.api.server
     import vigil.config.loading
     import vigil.daemon.daemon
-    import vigil.daemon.slices
     import vigil.store.store  # noqa: F401
 
     while True:

@@ -552,6 +552,15 @@ def test_the_shims_word_stands_beside_the_others(deaths: Path, launch: Path) -> 
     assert put_together(deaths, launch)["exits"]["shim"]["status"] == 137
 
 
+def test_a_shim_that_was_killed_before_it_wrote_anything_is_no_broken_record(deaths: Path, launch: Path) -> None:
+    (launch / "shim-exit").touch()
+
+    bundle = put_together(deaths, launch)
+
+    assert "shim" not in bundle["exits"]
+    assert not [line for line in bundle["unknown"] if "shim" in line]
+
+
 def test_ages_are_counted_on_the_clock_of_files_not_of_the_daemon(deaths: Path, launch: Path) -> None:
     """The daemon's clock does not follow a wall that was set; the keeper's record has the wall's time."""
     record_exit(str(launch), {"role": "agent", "status": 0, "at": AT + 3600})

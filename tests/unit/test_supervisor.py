@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -23,7 +22,7 @@ from vigil.store.store import Store, StoredEvent
 class FullStore:
     """A store on a full disk."""
 
-    def write(self, _changes: list[Persist], _foretell: object) -> None:
+    def write(self, _changes: list[Persist]) -> None:
         raise OSError("database or disk is full")
 
 
@@ -78,11 +77,9 @@ class SlowStore:
     def __init__(self) -> None:
         self.may_write = threading.Event()
 
-    def write(self, changes: list[Persist], foretell: Callable[[list[StoredEvent]], None]) -> list[StoredEvent]:
-        stored = [StoredEvent(seq, entry) for change in changes for seq, entry in enumerate(change.log, 1)]
-        foretell(stored)
+    def write(self, changes: list[Persist]) -> list[StoredEvent]:
         assert self.may_write.wait(10)
-        return stored
+        return [StoredEvent(seq, entry, "{}") for change in changes for seq, entry in enumerate(change.log, 1)]
 
 
 class Decided(Machine):
@@ -114,35 +111,6 @@ async def test_what_was_decided_first_is_done_first_also_if_what_follows_need_no
     await asyncio.wait_for(asyncio.gather(first, second), 10)
 
     assert begun == [("a", 1), ("b", 1)]  # and both after subscribers could read it
-    running.cancel()
-    await supervisor.close()
-
-
-async def test_what_subscribers_are_sent_is_put_into_words_while_the_disk_is_waited_for_and_told_after_it() -> None:
-    store = SlowStore()
-    feed = Feed(cast(Store, store))
-    worded: list[str] = []
-
-    def render(event: StoredEvent) -> str:
-        worded.append(event.entry.kind)
-        return f"{event.seq} {event.entry.kind}"
-
-    feed.render, feed.listeners = render, 1
-    supervisor = Supervisor(Decided({"a": [Persist(log=(LogEntry(1.0, "a"),))]}), cast(Store, store), feed, Clock())
-    running = asyncio.create_task(supervisor.run())
-    heard = asyncio.create_task(feed.after(0, 10))
-
-    supervisor.feed(Noted("a"))
-    async with asyncio.timeout(10):
-        while not worded:
-            await asyncio.sleep(0.01)
-    told_early = heard.done()
-    store.may_write.set()
-    events = await heard
-
-    assert not told_early
-    assert [feed.text_of(event) for event in events] == ["1 a"]
-    assert worded == ["a"]
     running.cancel()
     await supervisor.close()
 

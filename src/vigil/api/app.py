@@ -24,7 +24,6 @@ def make_app(daemon: Daemon) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},  # whatever stands around us
     )
     app.state.daemon = daemon
-    daemon.feed.render = event_routes.sse_text
     for routes in (daemon_routes, reap_routes, session_routes, event_routes, incident_routes, team_routes):
         app.include_router(routes.router)
 

@@ -13,7 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from vigil.api.access import TheDaemon
 from vigil.api.death_views import death_detail, death_view
-from vigil.api.views import event_view
+from vigil.api.views import event_json
 from vigil.core.book import SAME_S
 from vigil.core.model import Death
 from vigil.daemon.daemon import Daemon
@@ -36,7 +36,7 @@ async def events(
 ) -> Response:
     """The event log, oldest first; the newest ones if there are more than `limit`."""
     found = await asyncio.to_thread(daemon.store.read_events, after, _id_of(daemon, session), since, limit, True)
-    return Response(json.dumps([event_view(stored) for stored in found]), media_type="application/json")
+    return Response(f"[{', '.join(map(event_json, found))}]", media_type="application/json")
 
 
 @router.get("/v1/events/stream")
@@ -103,26 +103,22 @@ def _after(daemon: Daemon, death: Death) -> list[StoredEvent]:
 
 
 async def _sse(daemon: Daemon, after: int, session_id: str | None) -> AsyncIterator[bytes]:
-    daemon.feed.listeners += 1
-    try:
-        yield b": vigil\n\n"
-        while True:
-            batch = await daemon.feed.after(after, HEARTBEAT_S)
-            if not batch:
-                yield b": alive\n\n"
-                continue
-            after = batch[-1].seq
-            wanted = (stored for stored in batch if session_id is None or stored.entry.session_id == session_id)
-            if text := "".join(map(daemon.feed.text_of, wanted)):
-                yield text.encode()
-                await asyncio.sleep(HEAR_S)
-    finally:
-        daemon.feed.listeners -= 1
+    yield b": vigil\n\n"
+    while True:
+        batch = await daemon.feed.after(after, HEARTBEAT_S)
+        if not batch:
+            yield b": alive\n\n"
+            continue
+        after = batch[-1].seq
+        wanted = (stored for stored in batch if session_id is None or stored.entry.session_id == session_id)
+        if text := "".join(map(sse_text, wanted)):
+            yield text.encode()
+            await asyncio.sleep(HEAR_S)
 
 
 def sse_text(stored: StoredEvent) -> str:
     """Return an event as a subscriber of the stream is sent it."""
-    return f"id: {stored.seq}\nevent: {stored.entry.kind}\ndata: {json.dumps(event_view(stored))}\n\n"
+    return f"id: {stored.seq}\nevent: {stored.entry.kind}\ndata: {event_json(stored)}\n\n"
 
 
 def _id_of(daemon: Daemon, name: str | None) -> str | None:

@@ -53,7 +53,6 @@ def main(argv: list[str]) -> int:
 
 async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -> None:
     from vigil.daemon.log import log_to
-    from vigil.daemon.slices import shorten_slices
     from vigil.store.store import Store
 
     log_to(home.log / "daemon.log")
@@ -66,7 +65,6 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
     from vigil.config.loading import ConfigFile
     from vigil.daemon.daemon import Daemon
 
-    shorten_slices()
     recorder = None if record is None else Recorder(record, create(record))
     daemon = Daemon(home, store, nofile, ConfigFile(config), recorder)
     daemon.keeper.expect(keeper)

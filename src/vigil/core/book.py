@@ -5,6 +5,7 @@ Handlers read sessions from it and write them back; `change` becomes the effects
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -21,7 +22,6 @@ from vigil.core.roles import Role
 GRACE_S = 10.0  # between TERM and KILL
 DOUBTED = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK})  # what is anything else has no doubt left
 DOUBTFUL = frozenset({State.SUSPECT, State.STUCK})
-DEATHS_KEPT = 1000
 DEATHS_TOGETHER = 100
 SAME_S = 1.0
 RESOLVED_KEPT = 1000  # incidents that are over: for the fate of their last notices, and if they come back
@@ -45,8 +45,8 @@ class Book:
         self.incidents: dict[str, Incident] = {}  # those that are open, by key
         self.resolved: dict[str, Incident] = {}  # those that are over, by id, the newest last
         self.wedged: set[str] = set()  # sessions whose server has not answered for a while
-        self.deaths_at: deque[float] = deque(maxlen=DEATHS_KEPT)
-        self.last_deaths: deque[tuple[float, str]] = deque(maxlen=DEATHS_TOGETHER)  # when, and whose
+        self.deaths_at: list[float] = []  # the last ones that count, in order
+        self.last_deaths: list[tuple[float, str]] = []  # when, and whose, in order
         self.activity_stored: dict[str, float] = {}  # when each session was active last, as far as that is durable
         self.walled: set[str] = set()  # sessions that have met a wall nobody has got past yet
         self.work_stored: dict[str, float] = {}  # and when it worked last
@@ -143,9 +143,10 @@ class Book:
 
     def died_with(self, session: Session, at: float) -> tuple[str, ...]:
         """Take note of a death; return whose other deaths fell into the same second, as far as they are known."""
-        with_it = tuple(name for when, name in self.last_deaths if abs(when - at) < SAME_S and name != session.name)
-        self.last_deaths.append((at, session.name))
-        return with_it
+        near = self.last_deaths[bisect_left(self.last_deaths, (at - SAME_S,)) : bisect_left(self.last_deaths, (at + SAME_S,))]
+        insort(self.last_deaths, (at, session.name))
+        del self.last_deaths[:-DEATHS_TOGETHER]
+        return tuple(name for _, name in near if name != session.name)
 
     def keep(self, session: Session, durable: bool = True) -> Session:
         """Remember a session; what is not durable is only shown."""

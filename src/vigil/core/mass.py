@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from typing import TYPE_CHECKING
 
 from vigil.core.incident import Incident, IncidentKind
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 MASS = 5  # and over half: then it is the host's matter
 MASS_WINDOW_S = 1.0
+DEATHS_KEPT = 1000
 SETTLE_S = 0.5
 BREAKER_S = 60.0
 DOWN = frozenset({State.CRASHED, State.FAILED, State.PENDING})
@@ -47,8 +49,9 @@ def is_wedged(session: Session) -> bool:
 
 def count_death(book: Book, at: float) -> None:
     """Take note of a death; when most sessions die within a second, that is the host's matter."""
-    book.deaths_at.append(at)
-    died = sum(1 for other in book.deaths_at if abs(other - at) <= MASS_WINDOW_S)
+    insort(book.deaths_at, at)
+    del book.deaths_at[:-DEATHS_KEPT]
+    died = bisect_right(book.deaths_at, at + MASS_WINDOW_S) - bisect_left(book.deaths_at, at - MASS_WINDOW_S)
     if died < MASS:
         return
     living = sum(1 for s in book.sessions.values() if s.state in ALIVE and s.launch and s.launch.ended_at is None) - 1

@@ -12,11 +12,13 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from vigil.core.events import Event, Exited, Orphaned, RuntimeEnded
 from vigil.core.model import Exit, Launch, Oom, ProcessId
 from vigil.daemon.clock import Clock
+from vigil.daemon.pidfds import Pidfds
 from vigil.daemon.witness import Witness
 from vigil.home import Home
 from vigil.keeper import kernel, records
@@ -70,6 +72,7 @@ class DeathWatch:
         self._clock = clock
         self._feed = feed
         self._witness = witness
+        self._pidfds = Pidfds()
         self._watched: dict[str, Watched] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -102,14 +105,15 @@ class DeathWatch:
             self._ended(watched, role, recorded.get(role) or End(None, "", self._clock.now()))
         else:
             watched.fds[role] = pidfd
-            asyncio.get_running_loop().add_reader(pidfd, self._readable, watched, role)
+            self._pidfds.add(pidfd, partial(self._readable, watched, role))
 
     def forget(self, launch_id: str) -> None:
         """Stop watching a launch."""
         watched = self._watched.pop(launch_id, None)
         if watched is not None:
-            for role in list(watched.fds):
-                _close(watched.fds.pop(role))
+            for pidfd in watched.fds.values():
+                self._pidfds.drop(pidfd)
+            watched.fds.clear()
 
     def watching(self) -> list[Launch]:
         """Return the launches whose agents are believed to live."""
@@ -162,29 +166,24 @@ class DeathWatch:
         """Stop watching everything."""
         for task in self._tasks:
             task.cancel()
-        for launch_id in list(self._watched):
-            self.forget(launch_id)
+        self._watched.clear()
+        self._pidfds.close()
 
     def _readable(self, watched: Watched, role: str) -> None:
-        loop = asyncio.get_running_loop()
         if watched.reported:
-            loop.remove_reader(watched.fds[role])
-            loop.call_later(REST_S, self._read_rest, watched, role)
+            asyncio.get_running_loop().call_later(REST_S, self._read_rest, watched, role)
         else:
-            pidfd = self._read_end(watched, role)
-            loop.call_soon(_close, pidfd)  # whoever waits to be told comes first
+            self._read_end(watched, role)
 
     def _read_rest(self, watched: Watched, role: str) -> None:
         if role in watched.fds:  # else it was forgotten meanwhile
-            _close(self._read_end(watched, role))
+            self._read_end(watched, role)
 
-    def _read_end(self, watched: Watched, role: str) -> int:
-        """Take in how a process ended; return its pidfd, which nobody needs any more."""
+    def _read_end(self, watched: Watched, role: str) -> None:
         process = roles_of(watched.launch)[role]
         status, source = kernel.read_wait_status(watched.fds[role], process.pid, process.start_ticks)
-        pidfd = watched.fds.pop(role)
+        self._pidfds.drop(watched.fds.pop(role))
         self._ended(watched, role, End(status, source, self._clock.now()))
-        return pidfd
 
     def _ended(self, watched: Watched, role: str, end: End) -> None:
         watched.ends[role] = end
@@ -320,11 +319,6 @@ class DeathWatch:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _close(pidfd: int) -> None:
-    asyncio.get_running_loop().remove_reader(pidfd)
-    os.close(pidfd)
 
 
 def roles_of(launch: Launch) -> dict[str, ProcessId]:

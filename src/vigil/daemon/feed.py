@@ -1,14 +1,12 @@
 """The feed of events: durable first, then told to every subscriber in order, none lost.
 
-Subscribers read from a ring in memory; one that is further behind than the ring reads from the store. What they are sent is put
-into words while the disk is waited for, once for all of them.
+Subscribers read from a ring in memory; one that is further behind than the ring reads from the store.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from itertools import takewhile
 
 from vigil.store.store import Store, StoredEvent
@@ -24,23 +22,12 @@ class Feed:
         self._store = store
         self._ring: deque[StoredEvent] = deque(maxlen=RING)
         self._waiting: list[asyncio.Future[None]] = []  # for the next news
-        self._texts: list[tuple[StoredEvent, str]] = []  # of the newest ones
         self.last_seq = 0
-        self.listeners = 0  # who is sent what happens
-        self.render: Callable[[StoredEvent], str]  # as they are sent it; set by whoever serves them
 
     def load(self) -> None:
         """Take up the numbering where the store has it."""
         last = self._store.read_events(limit=1, newest=True)
         self.last_seq = last[-1].seq if last else 0
-
-    def prepare(self, stored: list[StoredEvent]) -> None:
-        """Put into words what is about to become durable; nobody is told before it is."""
-        self._texts = [(event, self.render(event)) for event in stored]
-
-    def text_of(self, event: StoredEvent) -> str:
-        """Return an event as subscribers are sent it."""
-        return next((text for known, text in self._texts if known is event), None) or self.render(event)
 
     def publish(self, stored: list[StoredEvent]) -> None:
         """Tell what has become durable."""

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 
-from vigil.daemon.slices import shorten_slices
-
 
 class Hands:
     """One thread; left alone with something that hangs, it keeps nobody from ending."""
@@ -36,7 +34,6 @@ class Hands:
             self._thread.join()
 
     def _work(self) -> None:
-        shorten_slices()
         while (job := self._jobs.get()) is not None:
             job()
 

@@ -61,8 +61,8 @@ class Batch:
 
     queued: list[Queued]
     effects: list[Effect]
-    sessions: dict[str, Session] = field(default_factory=dict)
-    incidents: dict[str, Incident] = field(default_factory=dict)
+    sessions: dict[str, Session]
+    incidents: dict[str, Incident]
     waiting: list[asyncio.TimerHandle] = field(default_factory=list)
 
     @property
@@ -219,22 +219,13 @@ class Supervisor:
             effects += self._ask(Gap(missed_s))
         for event, _ in queued:
             effects += self._ask(event)
-        batch = Batch(queued, effects)
+        batch = Batch(queued, effects, dict(self.machine.sessions), dict(self.machine.incidents))
         loop = asyncio.get_running_loop()
         for incident in (effect.incident for effect in effects if isinstance(effect, Tell)):
             batch.waiting.append(loop.call_later(TELL_S, self.tell, incident))  # telling twice does no harm
-        is_written = any(isinstance(effect, Persist) for effect in effects)
-        if not is_written:
-            self._keep_in(batch)  # it may be over before we are
         self._unwritten.append(batch)
         if self._writing is None:
-            self._write_next()
-        if is_written:
-            self._keep_in(batch)  # while the store's thread wakes up
-
-    def _keep_in(self, batch: Batch) -> None:
-        """Keep how things are, for whoever reads once it is durable."""
-        batch.sessions, batch.incidents = dict(self.machine.sessions), dict(self.machine.incidents)
+            self._write_next()  # the last thing: the store's thread finds nobody before it
 
     def _ask(self, event: Event) -> list[Effect]:
         """Ask the machine: the one place where that is done, so that a recording holds all it was told."""
@@ -273,22 +264,18 @@ class Supervisor:
             else:
                 self._not_written(batches, error)
 
+        slow = loop.call_later(SLOW_S, self._note_slow)
         self._writer.begin(partial(self._store_changes, changes, loop, done))
-        slow = loop.call_later(SLOW_S, self._note_slow)  # it wakes up meanwhile
 
     def _store_changes(self, changes: list[Persist], loop: asyncio.AbstractEventLoop, done: Done) -> None:
         """Write, in the store's own thread, and say straight to the loop what came of it: a death waits for every step less."""
         stored: list[StoredEvent] = []
         failed: Exception | None = None
         try:
-            stored = self._store.write(changes, partial(self._foretell, loop))
+            stored = self._store.write(changes)
         except Exception as error:
             failed = error
         tell(loop, done, stored, failed)
-
-    def _foretell(self, loop: asyncio.AbstractEventLoop, stored: list[StoredEvent]) -> None:
-        if stored and self._feed.listeners:
-            tell(loop, self._feed.prepare, stored)
 
     def _written(self, batches: list[Batch], stored: list[StoredEvent]) -> None:
         """It is durable: show it and tell it, and only then act."""

@@ -64,7 +64,7 @@ def _read_exits(folder: Path, unknown: list[str]) -> dict[str, Any]:
             pass  # of most launches not every role has ended, or is there at all
         except (OSError, ValueError) as error:
             unknown.append(f"{name}: {why_of(error)}")
-    if os.path.isfile(folder / "shim-exit"):
+    if _is_written(folder / "shim-exit"):
         shim = read_shim_exit(str(folder))
         if shim is None:
             unknown.append("shim-exit: it is broken")
@@ -73,6 +73,14 @@ def _read_exits(folder: Path, unknown: list[str]) -> dict[str, Any]:
     if not exits:
         unknown.append("exit: nobody recorded how it ended")
     return exits
+
+
+def _is_written(path: Path) -> bool:
+    """Say whether there is a file with anything in it; the shim's is there, and empty, from its launch on."""
+    try:
+        return os.path.isfile(path) and os.path.getsize(path) > 0
+    except OSError:
+        return False
 
 
 def _with_words(record: dict[str, Any]) -> dict[str, Any]:

@@ -127,6 +127,8 @@ class Births:
     def _begin_tmux(self, launch: str, folder: str, order: dict[str, Any], answer: Answer) -> None:
         for name in ("pid.fifo", "go.fifo"):
             os.mkfifo(os.path.join(folder, name), 0o600)
+        # For the shim to write to: to make a file takes long, and would hold up whoever tells of the death.
+        os.close(os.open(os.path.join(folder, "shim-exit"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC  # for both: opening one side alone would wait or fail
         pid_fd = os.open(os.path.join(folder, "pid.fifo"), flags)
         go_fd = os.open(os.path.join(folder, "go.fifo"), flags)

@@ -49,6 +49,7 @@ class StoredEvent:
 
     seq: int
     entry: LogEntry
+    data: str  # of the entry, as it is written
 
 
 class Store:
@@ -77,13 +78,8 @@ class Store:
         self._engine.dispose()
         self._readers.dispose()
 
-    def write(
-        self, changes: Sequence[Persist], foretell: Callable[[list[StoredEvent]], None] = lambda _: None
-    ) -> list[StoredEvent]:
-        """Make decisions durable, all or none, and return their events with their numbers.
-
-        They are foretold when all is written but the disk: whoever tells of them afterwards can get ready meanwhile.
-        """
+    def write(self, changes: Sequence[Persist]) -> list[StoredEvent]:
+        """Make decisions durable, all or none, and return their events with their numbers."""
         stored: list[StoredEvent] = []
         if self.is_lost():
             self._begin_anew()
@@ -93,7 +89,6 @@ class Store:
             cursor = self._writer.cursor()
             for change in (*self._again, *changes):
                 _write_one(cursor, change, stored)
-            foretell(stored)
         self._again = ()
         if stored and stored[-1].seq % TRIMMED_EVERY < len(stored):
             self._is_long = True
@@ -228,18 +223,26 @@ def _driver_of(engine: Engine) -> sqlite3.Connection:
 
 
 def _write_one(cursor: sqlite3.Cursor, change: Persist, stored: list[StoredEvent]) -> None:
-    for statement in REMOVE_SESSION:
-        statement.run(cursor, [{"gone": session_id} for session_id in change.removed])
-    REMOVE_ROLE.run(cursor, [{"gone": key} for key in change.removed_roles])
-    SAVE_ROLE.run(cursor, [{"key": role.key, "body": _json(ROLE, role)} for role in change.roles])
-    SAVE_SESSION.run(cursor, [_session_row(session) for session in change.sessions])
-    SAVE_LAUNCH.run(cursor, [_launch_row(launch) for launch in change.launches])
-    ADD_DEATH.run(cursor, [_death_row(death) for death in change.deaths])
-    ADD_INTENT.run(cursor, [_intent_row(intent) for intent in change.intents])
-    SAVE_INCIDENT.run(cursor, [_incident_row(incident) for incident in change.incidents])
+    for session_id in change.removed:
+        for statement in REMOVE_SESSION:
+            statement.run(cursor, {"gone": session_id})
+    for key in change.removed_roles:
+        REMOVE_ROLE.run(cursor, {"gone": key})
+    for role in change.roles:
+        SAVE_ROLE.run(cursor, {"key": role.key, "body": _json(ROLE, role)})
+    for session in change.sessions:
+        SAVE_SESSION.run(cursor, _session_row(session))
+    for launch in change.launches:
+        SAVE_LAUNCH.run(cursor, _launch_row(launch))
+    for death in change.deaths:
+        ADD_DEATH.run(cursor, _death_row(death))
+    for intent in change.intents:
+        ADD_INTENT.run(cursor, _intent_row(intent))
+    for incident in change.incidents:
+        SAVE_INCIDENT.run(cursor, _incident_row(incident))
     for entry in change.log:
-        seq = ADD_EVENT.run(cursor, [_event_row(entry)])
-        stored.append(StoredEvent(seq, entry))
+        row = _event_row(entry)
+        stored.append(StoredEvent(ADD_EVENT.run(cursor, row), entry, row["data"]))
 
 
 def _read(adapter: TypeAdapter[T], body: str) -> T:
@@ -254,7 +257,7 @@ def _read(adapter: TypeAdapter[T], body: str) -> T:
 
 def _event(row: Any) -> StoredEvent:
     entry = LogEntry(row.at, row.kind, row.session_id, row.session, row.launch_id, json.loads(row.data))
-    return StoredEvent(row.seq, entry)
+    return StoredEvent(row.seq, entry, row.data)
 
 
 def _old_incidents() -> Delete:
@@ -283,11 +286,10 @@ class _Statement:
         self._sql = str(compiled)
         self._order = compiled.positiontup or []
 
-    def run(self, cursor: sqlite3.Cursor, rows: list[dict[str, Any]]) -> int:
-        """Run it for every row and return the key of the last one."""
-        for row in rows:
-            cursor.execute(self._sql, [row[key] for key in self._order])
-        return int(cursor.lastrowid or 0)
+    def run(self, cursor: sqlite3.Cursor, row: dict[str, Any]) -> int:
+        """Run it for a row and return the key that the row got."""
+        cursor.execute(self._sql, [row[key] for key in self._order])
+        return cursor.lastrowid or 0
 
 
 def _saving(table: Table, *changing: str, by: str = "id") -> _Statement:
