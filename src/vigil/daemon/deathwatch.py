@@ -166,7 +166,8 @@ class DeathWatch:
         """Stop watching everything."""
         for task in self._tasks:
             task.cancel()
-        self._watched.clear()
+        for launch_id in list(self._watched):
+            self.forget(launch_id)
         self._pidfds.close()
 
     def _readable(self, watched: Watched, role: str) -> None:
