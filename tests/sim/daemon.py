@@ -196,7 +196,10 @@ class Daemon:
 
     def _handle(self, event: Event) -> None:
         world = self._world
+        before = dict(self.machine.sessions)
         effects = self.machine.handle(event, self.clock())
+        shown = {**before, **self.machine.changed}
+        assert {key: session for key, session in shown.items() if session is not None} == self.machine.sessions, "shown wrongly"
         world.handled(event, effects)
         self._was, self._was_role = {}, {}
         for effect in effects:

@@ -331,6 +331,7 @@ class Promises(RuleBasedStateMachine):
         effects = self.machine.handle(event, self.now)
 
         self.check_order(effects)
+        self.check_changed(before)
         if stale:
             assert launch_id not in {_launch_of(effect) for effect in effects}, "an old launch was heard"
             if not isinstance(event, Launched | LaunchFailed | Interrupted):  # those also free a place in the line
@@ -345,6 +346,11 @@ class Promises(RuleBasedStateMachine):
                 self.check_end(effect)
         self.world.ask(effects)
         return effects
+
+    def check_changed(self, before: dict[str, Session]) -> None:
+        """Whoever shows sessions takes over what is said to have changed, and has them all."""
+        shown = {**before, **self.machine.changed}
+        assert {id_: session for id_, session in shown.items() if session is not None} == self.machine.sessions
 
     def check_order(self, effects: list[Effect]) -> None:
         persists = [number for number, effect in enumerate(effects) if isinstance(effect, Persist)]

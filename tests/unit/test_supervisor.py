@@ -48,6 +48,7 @@ async def test_a_declaration_that_is_taken_back_and_a_gap_are_told_too(heard: li
         await supervisor.done(event)
 
     assert [event for event, _ in heard] == [Gap(7.0), event, Withdrawn("s1")]
+    assert supervisor.shown == {}
     assert all(isinstance(answer, list) for _, answer in heard)
     running.cancel()
     await supervisor.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vigil.core import incident_rules
-from vigil.core.book import Book, Change
+from vigil.core.book import Book
 from vigil.core.changing import replace
 from vigil.core.charging import forgive
 from vigil.core.effects import Answer
@@ -34,7 +34,6 @@ def withdrawn(book: Book, event: Withdrawn, now: float) -> None:
     """A session that never became durable is as if it had never been declared."""
     session = book.sessions[event.session_id]
     book.forget(session)
-    book.change = Change()
     if session.account:  # it may have been the last that waited for a wall they have in common
         for other in [other for other in book.sessions.values() if other.account == session.account]:
             incident_rules.follow(book, other, now)

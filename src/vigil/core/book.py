@@ -150,7 +150,7 @@ class Book:
 
     def keep(self, session: Session, durable: bool = True) -> Session:
         """Remember a session; what is not durable is only shown."""
-        self.sessions[session.id] = session
+        self.sessions[session.id] = self.change.shown[session.id] = session
         self.by_name[session.name] = session.id
         if session.role is not None:
             self.by_role.setdefault(session.role, set()).add(session.id)
@@ -206,6 +206,7 @@ class Book:
     def forget(self, session: Session) -> None:
         """Remember a session no more."""
         del self.sessions[session.id], self.by_name[session.name]
+        self.change.shown[session.id] = None
         if session.role is not None:
             self.by_role[session.role].discard(session.id)
             self.touched.add(session.role)
@@ -245,7 +246,8 @@ class Change:
     """What one event changed: collected while it is handled, returned as effects."""
 
     def __init__(self) -> None:
-        self.sessions: dict[str, Session] = {}
+        self.shown: dict[str, Session | None] = {}  # every session that is another one now; None if it is no more
+        self.sessions: dict[str, Session] = {}  # those that are to be durable
         self.launches: list[Launch] = []
         self.removed: list[str] = []
         self.deaths: list[Death] = []

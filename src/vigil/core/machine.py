@@ -167,6 +167,11 @@ class Machine:
         teams.follow(self._book, now)
         return self._book.change.effects()
 
+    @property
+    def changed(self) -> dict[str, Session | None]:
+        """The sessions that the last event made others of, by their ids; None for one that is no more."""
+        return self._book.change.shown
+
     def judge(self, launch_id: str, evidence: Evidence, now: float) -> Finding | None:
         """Return what would be found of a launch by this evidence; nothing is kept of it."""
         session = self._book.living(launch_id)

@@ -57,11 +57,11 @@ Done = Callable[[list[StoredEvent], Exception | None], None]
 
 @dataclass
 class Batch:
-    """Events that came together: what the machine answered, and how things were then."""
+    """Events that came together: what the machine answered, and what was another then."""
 
     queued: list[Queued]
     effects: list[Effect]
-    sessions: dict[str, Session]
+    changed: dict[str, Session | None]
     incidents: dict[str, Incident]
     waiting: list[asyncio.TimerHandle] = field(default_factory=list)
 
@@ -215,11 +215,14 @@ class Supervisor:
     def _handle_batch(self, queued: list[Queued]) -> None:
         """Ask the machine, and have its answer written."""
         effects: list[Effect] = []
+        changed: dict[str, Session | None] = {}
+        events: list[Event] = [event for event, _ in queued]
         if (missed_s := self.missed_s()) > 0:
-            effects += self._ask(Gap(missed_s))
-        for event, _ in queued:
+            events.insert(0, Gap(missed_s))
+        for event in events:
             effects += self._ask(event)
-        batch = Batch(queued, effects, dict(self.machine.sessions), dict(self.machine.incidents))
+            changed |= self.machine.changed
+        batch = Batch(queued, effects, changed, dict(self.machine.incidents))
         loop = asyncio.get_running_loop()
         for incident in (effect.incident for effect in effects if isinstance(effect, Tell)):
             batch.waiting.append(loop.call_later(TELL_S, self.tell, incident))  # telling twice does no harm
@@ -283,11 +286,20 @@ class Supervisor:
             self._slow = False
             self.on_slow_store(False)
         self._feed.publish(stored)
-        self.shown, self.incidents = batches[-1].sessions, batches[-1].incidents
+        for batch in batches:
+            self._show(batch.changed)
+        self.incidents = batches[-1].incidents
         if not self._durable:
             asyncio.get_running_loop().call_later(HEAR_S if stored else 0.0, self._act)
         self._durable += batches
         self._write_next()
+
+    def _show(self, changed: dict[str, Session | None]) -> None:
+        for session_id, session in changed.items():
+            if session is None:
+                self.shown.pop(session_id, None)
+            else:
+                self.shown[session_id] = session
 
     def _not_written(self, batches: list[Batch], error: BaseException) -> None:
         """A full or broken disk: what was seen is kept in memory until it can be written, a declaration is taken back."""
@@ -296,10 +308,11 @@ class Supervisor:
         if isinstance(first, Declared):
             batches[0].cancel()
             withdrawn = Withdrawn(first.session_id)
-            if effects := self._ask(withdrawn):
-                self._unwritten.appendleft(Batch([(withdrawn, None)], effects, self.shown, dict(self.machine.incidents)))
+            effects = self._ask(withdrawn)
+            changed = batches[0].changed | self.machine.changed
+            self._unwritten.appendleft(Batch([(withdrawn, None)], effects, changed, dict(self.machine.incidents)))
             for later in self._unwritten:
-                later.sessions.pop(first.session_id, None)
+                later.changed.pop(first.session_id, None)
             words = f"the store cannot be written ({why}): free some space, then try again"
             _answer(batches, VigilError(words))
             self._write_next()
