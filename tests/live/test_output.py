@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -35,6 +36,18 @@ def test_logs_hold_no_control_bytes_unless_they_are_asked_for_raw(shared: Instan
     assert "red" in shown
     assert "[31m" not in shown
     assert "\x1b[31m" in raw
+
+
+def test_a_pane_shows_what_its_agent_printed_on_both_streams_and_nothing_of_ours_when_it_is_killed(shared: Instance) -> None:
+    session = shared.run("bare", "sh", "-c", "echo one; echo two >&2; exec sleep 1000")
+    wait_for(lambda: "two" in shared.ok("logs", "bare"), 10, "the output")
+
+    open_there = [os.readlink(f"/proc/{session['pid']}/fd/{fd}") for fd in sorted(os.listdir(f"/proc/{session['pid']}/fd"))]
+    os.kill(session["pid"], signal.SIGKILL)
+    shared.wait_death("bare")
+
+    assert len(open_there) == 3 and len(set(open_there)) == 1, "its terminal, three times, and nothing else"
+    assert shared.ok("logs", "bare").split() == ["one", "two"]
 
 
 def test_a_line_of_ten_megabytes_is_shown_whole_and_clean(shared: Instance) -> None:

@@ -105,7 +105,7 @@ class DeathWatch:
             self._ended(watched, role, recorded.get(role) or End(None, "", self._clock.now()))
         else:
             watched.fds[role] = pidfd
-            self._pidfds.add(pidfd, partial(self._readable, watched, role))
+            self._pidfds.add(pidfd, partial(self._read_end, watched, role))
 
     def forget(self, launch_id: str) -> None:
         """Stop watching a launch."""
@@ -137,7 +137,7 @@ class DeathWatch:
         role = agent_role(watched.launch)
         if role in watched.fds:
             if kernel.has_ended(watched.fds[role]):
-                self._readable(watched, role)
+                self._read_end(watched, role)
         elif role not in watched.ends:
             recorded = ends_from_records(self._folder(launch), self._clock)
             self._ended(watched, role, recorded.get(role) or End(None, "", self._clock.now()))
@@ -169,16 +169,6 @@ class DeathWatch:
         for launch_id in list(self._watched):
             self.forget(launch_id)
         self._pidfds.close()
-
-    def _readable(self, watched: Watched, role: str) -> None:
-        if watched.reported:
-            asyncio.get_running_loop().call_later(REST_S, self._read_rest, watched, role)
-        else:
-            self._read_end(watched, role)
-
-    def _read_rest(self, watched: Watched, role: str) -> None:
-        if role in watched.fds:  # else it was forgotten meanwhile
-            self._read_end(watched, role)
 
     def _read_end(self, watched: Watched, role: str) -> None:
         process = roles_of(watched.launch)[role]
@@ -250,6 +240,8 @@ class DeathWatch:
 
     def _report(self, watched: Watched) -> None:
         watched.reported = True
+        for pidfd in watched.fds.values():
+            self._pidfds.put_off(pidfd, REST_S)
         watched.tell()
         self._feed(Exited(self.describe(watched.launch, watched.ends, "daemon", watched.exec_seen)))
         if "inner" in watched.ends and runtime_role(watched.launch) in watched.ends:

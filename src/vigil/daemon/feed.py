@@ -21,7 +21,7 @@ class Feed:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._ring: deque[StoredEvent] = deque(maxlen=RING)
-        self._waiting: list[asyncio.Future[None]] = []  # for the next news
+        self._waiting: list[asyncio.Future[list[StoredEvent]]] = []  # for the next news
         self.last_seq = 0
 
     def load(self) -> None:
@@ -36,31 +36,29 @@ class Feed:
             self.last_seq = stored[-1].seq
             waiting, self._waiting = self._waiting, []
             for one in waiting:
-                _wake(one)
+                _tell(one, stored)
 
     async def after(self, seq: int, within_s: float) -> list[StoredEvent]:
         """Return what came after a sequence number, in order; nothing if nothing comes in time."""
-        if found := await self._after(seq):
-            return found
+        if seq < self.last_seq:
+            return await self._after(seq)
         loop = asyncio.get_running_loop()
-        news = loop.create_future()
+        news: asyncio.Future[list[StoredEvent]] = loop.create_future()
         self._waiting.append(news)
-        late = loop.call_later(within_s, _wake, news)
+        late = loop.call_later(within_s, _tell, news, [])
         try:
-            await news
+            return await news
         finally:
             late.cancel()
-            self._waiting = [one for one in self._waiting if one is not news]
-        return await self._after(seq)
+            if news in self._waiting:
+                self._waiting.remove(news)
 
     async def _after(self, seq: int) -> list[StoredEvent]:
-        if seq >= self.last_seq:
-            return []
         if self._ring and self._ring[0].seq <= seq + 1:
             return list(takewhile(lambda event: event.seq > seq, reversed(self._ring)))[::-1]
         return await asyncio.to_thread(self._store.read_events, seq, None, None, PAGE)
 
 
-def _wake(one: asyncio.Future[None]) -> None:
+def _tell(one: asyncio.Future[list[StoredEvent]], news: list[StoredEvent]) -> None:
     if not one.done():
-        one.set_result(None)
+        one.set_result(news)

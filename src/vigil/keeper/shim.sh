@@ -6,6 +6,10 @@
 #
 # The inner sh says its pid to the keeper and waits for the keeper to hold a pidfd of it before it becomes the agent: so also
 # an agent that dies at birth has a kernel status. If the keeper dies the pipe ends, and the agent starts all the same.
+#
+# Whatever the shim does once its agent is gone, it does while others tell of the death: so the recorder says nothing on the
+# terminal (`Killed`, which tmux would have to draw), and adds to the file that the keeper made (one that is cut to nothing
+# first is written out by the file system at once).
 case $1 in
 root)
     trap : INT QUIT TERM
@@ -15,13 +19,14 @@ root)
 recorder)
     trap : HUP INT QUIT TERM
     cd "$2" || exit 126
+    exec 3>&2 2>/dev/null
     /bin/sh "$0" agent "$2"
     code=$?
-    echo $code >shim-exit
+    echo $code >>shim-exit
     exit $code
     ;;
 agent)
-    exec 4<go.fifo
+    exec 2>&3 3>&- 4<go.fifo
     echo $$ >pid
     echo $$ >pid.fifo
     read -r _ <&4
