@@ -13,6 +13,7 @@ from pathlib import Path
 from vigil.config.finding import find_config
 from vigil.daemon.keeper_link import KeeperSilent
 from vigil.daemon.keeper_start import raise_nofile, start_if_none
+from vigil.daemon.precedence import come_first
 from vigil.daemon.recorder import Recorder, RecordingRefused, create
 from vigil.errors import VigilError
 from vigil.home import Home, home_at, make_home
@@ -29,8 +30,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--ready-fd", type=int, default=-1)
     parser.add_argument("--detach", action="store_true")
     options = parser.parse_args(argv)
-    if options.detach and os.fork():
-        os._exit(0)  # whoever started us has no child to wait for
+    if options.detach:
+        if os.fork():
+            os._exit(0)  # whoever started us has no child to wait for
+        come_first()  # only here: a daemon in the foreground is in somebody else's session
     home = home_at(Path(options.home))
     try:
         make_home(home)
