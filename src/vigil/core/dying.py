@@ -107,8 +107,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     session = book.read_axes(session, facts, launch=launch, last_death=death, charges=count, doubt=None, deaths=charged)
     if _hung(session, cause):
         session = strike(book, session, "it stalled again after it was resumed", found.at)
-    book.change.launches.append(launch)
-    book.change.deaths.append(death)
+    book.change.deaths.append(death)  # the launch's own row follows with its summary
     book.log(found.at, session, "session.died", **_told_of(death))
     book.do(Examine(death, launch))
     return session, death, hold

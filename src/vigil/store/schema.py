@@ -23,7 +23,7 @@ launches = Table(
     Column("id", String, primary_key=True),
     Column("session_id", String, nullable=False, index=True),
     Column("created_at", Float, nullable=False),
-    Column("ended_at", Float),
+    Column("ended_at", Float),  # written with its summary; its death has a row of its own
     Column("body", Text, nullable=False),
 )
 

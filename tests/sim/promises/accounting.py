@@ -104,10 +104,12 @@ class Summarised(Promise):
 
     def written(self, change: Persist) -> None:
         self._died |= {death.launch_id for death in change.deaths}
+        ended = {launch.id for launch in change.launches if launch.ended_at is not None}
         for entry in change.log:
             if entry.kind == KIND:
                 launch_id = entry.launch_id or ""
                 self._told[launch_id] += 1
+                self.demand(launch_id in ended, f"{launch_id} is summed up, and its own row does not say that it ended")
                 self.demand(launch_id in self._died, f"{launch_id} is summed up, and has not died")
                 self.demand(self._told[launch_id] == 1, f"{launch_id} is summed up again")
         for launch in change.launches:
