@@ -77,6 +77,7 @@ def _serve(sock: socket.socket) -> None:
 
 def _become_daemon(wanted: dict[str, Any], ready_fd: int) -> None:
     from vigil.api.main import main
+    from vigil.daemon import precedence
 
     code = 1
     try:
@@ -90,6 +91,7 @@ def _become_daemon(wanted: dict[str, Any], ready_fd: int) -> None:
         os.close(errors)
         words = ["--home", wanted["home"], "--config", wanted["config"]]
         _be_called(sys.executable, "-m", "vigil.api", *words)
+        precedence.NICE = 0  # dozens of daemons that come first would leave the agents no processor
         code = main([*words, "--ready-fd", str(ready_fd), "--detach"])
     finally:
         os._exit(code)
