@@ -15,6 +15,7 @@ from vigil.core.events import Asked, Declared, Withdrawn
 from vigil.core.launching import launch_when_paced, relaunch
 from vigil.core.model import ALIVE, After, Mode, Session, State
 from vigil.core.reaping import release
+from vigil.core.transition import become
 from vigil.core.waking import decide_wake, log_wake
 
 TRIES = ("start", "restart", "reset")  # after these its next launch waits for no wall that was met before
@@ -56,10 +57,10 @@ def stop(book: Book, session: Session, event: Asked, now: float) -> None:
     if session.state in ALIVE:
         end(book, session, event, After.STOP, now)
     elif session.launch is not None and session.state is not State.STOPPED:  # its survivors go too
-        session = book.become(session, now, State.ENDING, "ending what its last launch left", hold=None, after=After.STOP)
+        session = become(book, session, now, State.ENDING, "ending what its last launch left", hold=None, after=After.STOP)
         book.end_all(session.launch)
     elif session.state is not State.STOPPED:
-        book.become(session, now, State.STOPPED, f"stopped by {event.actor}", hold=None, after=None)
+        become(book, session, now, State.STOPPED, f"stopped by {event.actor}", hold=None, after=None)
 
 
 def hibernate(book: Book, session: Session, event: Asked, now: float) -> None:
@@ -90,7 +91,7 @@ def wake(book: Book, session: Session, event: Asked, now: float) -> None:
     if decided.mode in (Mode.REFUSED, Mode.NOTHING):
         return
     if session.state is State.ENDING:  # it is being put to sleep: it comes back after that
-        book.become(session, now, State.ENDING, f"woken by {event.actor}", after=After.RELAUNCH, waking=decided)
+        become(book, session, now, State.ENDING, f"woken by {event.actor}", after=After.RELAUNCH, waking=decided)
     else:
         relaunch(book, book.keep(replace(session, waking=decided)), now)
 
@@ -118,7 +119,7 @@ def rm(book: Book, session: Session, event: Asked, now: float) -> None:
     elif session.launch is None:
         remove(book, session, now)
     else:  # its survivors go first; nothing is purged before that is verified
-        session = book.become(session, now, State.ENDING, "being removed", hold=None, after=After.REMOVE)
+        session = become(book, session, now, State.ENDING, "being removed", hold=None, after=After.REMOVE)
         book.end_all(session.launch)
 
 
@@ -129,7 +130,7 @@ def archive(book: Book, session: Session, event: Asked, now: float) -> None:
     elif session.launch is None:
         put_away(book, session, now)
     else:  # its survivors go first
-        session = book.become(session, now, State.ENDING, "being archived", hold=None, after=After.ARCHIVE)
+        session = become(book, session, now, State.ENDING, "being archived", hold=None, after=After.ARCHIVE)
         book.end_all(session.launch)
 
 

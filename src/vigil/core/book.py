@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from vigil.core import incident_rules, mass
 from vigil.core.changing import replace
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
 from vigil.core.incident import Incident
@@ -86,22 +85,6 @@ class Book:
         """Return the session whose current launch this is if nothing has ended that launch yet."""
         session = self.of_launch(launch_id)
         return session if session and session.launch and session.launch.ended_at is None else None
-
-    def become(self, session: Session, now: float, state: State, why: str, **changes: Any) -> Session:
-        """Move a session to a state, and say so in the log if it is another one."""
-        moved = state is not session.state
-        if state not in DOUBTED:
-            changes["doubt"] = None
-        changed = replace(session, state=state, why=why, state_since=now if moved else session.state_since, **changes)
-        if moved:
-            data: dict[str, Any] = {"from": session.state.value, "to": state.value, "why": why}
-            if changed.hold is not None:
-                data |= {"hold": changed.hold.reason, "until": changed.hold.until}
-            self.log(now, changed, "session.state", **data)
-        self.keep(changed)
-        mass.count_wedged(self, changed, state in DOUBTFUL, now)
-        incident_rules.follow(self, changed, now)
-        return changed
 
     def read_axes(self, session: Session, facts: tuple[Fact, ...], **changes: Any) -> Session:
         """Take in readings of a session's axes, and what else changed with them."""

@@ -11,6 +11,7 @@ from vigil.core.effects import SetTimer
 from vigil.core.model import ALIVE, Death, Hold, Launch, Session, State
 from vigil.core.restart import charge, jitter_of
 from vigil.core.roles import Role
+from vigil.core.transition import become
 
 DEATHS_KEPT = 5  # of which an incident tells
 EVENT_S = 1.0  # deaths of a role within this of the first are one event
@@ -52,7 +53,7 @@ def take_marker(book: Book, session: Session, now: float) -> bool:
     for other in [s for s in book.replicas(role.key) if s.state is State.CRASHED and s.id != session.id]:
         if other.index < session.index and other.hold == role.hold:  # those of one event wait for the very same
             return False
-        book.become(other, now, State.PENDING, other.why, hold=other.hold)
+        become(book, other, now, State.PENDING, other.why, hold=other.hold)
     return True
 
 
@@ -88,9 +89,3 @@ def forgive(book: Book, session: Session) -> Session:
 def forgive_role(book: Book, role: Role) -> None:
     """Let nothing stand against a role any more."""
     book.keep_role(replace(role, charges=0, event_at=None, hold=None, trial=None))
-
-
-def comes_back_by_itself(book: Book, session: Session) -> bool:
-    """Say whether a new boot may bring a session back: a fleet comes only where its manifest says so."""
-    role = book.role_of(session)
-    return role is None or role.spec.autostart

@@ -11,6 +11,7 @@ from vigil.core.dying import orphan, tell_of_server
 from vigil.core.effects import Conclude, Look, RepairSocket, SetTimer
 from vigil.core.liveness import DEAD, HANGUP_S, PATIENCE, QUIET_S, Judgement, Verdict, judge
 from vigil.core.model import Axis, Doubt, DoubtKind, Session, State
+from vigil.core.transition import become
 
 ATTEMPTS_LOGGED = 5
 REPAIRED_S = 0.2  # a server makes its socket at once
@@ -41,7 +42,7 @@ def live(book: Book, session: Session, found: Judgement, now: float) -> None:
         session = replace(session, doubt=found.doubt)
     cleared = found.doubt is None and session.state is State.SUSPECT  # a younger doubt does not clear an older one
     if cleared or session.state is State.STUCK:
-        book.become(session, now, State.RUNNING, "well again: every axis can be read")
+        become(book, session, now, State.RUNNING, "well again: every axis can be read")
     else:
         book.keep(session, durable=changed)
 
@@ -54,7 +55,7 @@ def suspect(book: Book, session: Session, found: Judgement, now: float) -> None:
     if session.state is not State.SUSPECT or changed:
         if found.doubt.attempts <= ATTEMPTS_LOGGED:
             _log_attempt(book, session, now)
-        book.become(session, now, State.SUSPECT, words_of(found.doubt))
+        become(book, session, now, State.SUSPECT, words_of(found.doubt))
     else:
         book.keep(session, durable=False)
 
@@ -66,7 +67,7 @@ def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
     if _server_is_dead(session):
         session = tell_of_server(book, session, now)
     if session.state is not State.STUCK:
-        book.become(session, now, State.STUCK, f"{words_of(found.doubt)}; needs a human")
+        become(book, session, now, State.STUCK, f"{words_of(found.doubt)}; needs a human")
     else:  # that it was looked at once more is not worth a write
         book.keep(session, durable=before is None or replace(before, sampled_at=found.doubt.sampled_at) != found.doubt)
 
@@ -159,4 +160,4 @@ def is_news(session: Session) -> bool:
 
 def well_again(book: Book, session: Session, now: float) -> None:
     """An agent that was given up on says something."""
-    book.become(replace(session, doubt=None), now, State.RUNNING, "well again: the agent was heard")
+    become(book, replace(session, doubt=None), now, State.RUNNING, "well again: the agent was heard")

@@ -8,7 +8,7 @@ from vigil.core import death as deaths
 from vigil.core import incident_rules, mass
 from vigil.core.book import DOUBTED, Book
 from vigil.core.changing import replace
-from vigil.core.charging import DEATHS_KEPT, charge_death, comes_back_by_itself, take_marker
+from vigil.core.charging import DEATHS_KEPT, charge_death, take_marker
 from vigil.core.counting import some
 from vigil.core.effects import CloseLaunch, Examine, SetTimer
 from vigil.core.events import Exited, LaunchFailed, Orphaned
@@ -33,9 +33,10 @@ from vigil.core.model import (
 )
 from vigil.core.recent import KEPT_OF_DEATH
 from vigil.core.remedies import REMEDIES
-from vigil.core.restart import COMES_BACK, COUNTED, HELD
+from vigil.core.restart import COMES_BACK, COUNTED, HELD, comes_back_by_itself
 from vigil.core.stall import Verdict
 from vigil.core.summary import await_summary
+from vigil.core.transition import become
 from vigil.core.waking import strike
 
 LOOK_S = 5.0  # an orphan is looked at so often
@@ -175,7 +176,7 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
     policy = session.spec.restart
     if session.after is not None:
         if session.state is State.STUCK:
-            book.become(session, now, State.ENDING, "it died at last; the rest of it is ended")
+            become(book, session, now, State.ENDING, "it died at last; the rest of it is ended")
             book.end_all(launch, unless_attended=spares_people(session.intent))
         else:
             incident_rules.follow(book, book.keep(session), now)
@@ -185,17 +186,17 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
     words = session.wall.text if death.cause in HELD and session.wall is not None else death.evidence[0].text
     if death.cause not in COMES_BACK[policy.when]:
         state = State.SUCCEEDED if death.cause is Cause.FINISHED else State.FAILED
-        book.become(session, now, state, f"{death.cause}: {words}; restart is {policy.when}", hold=None)
-    elif death.cause is Cause.HOST_REBOOTED and not comes_back_by_itself(book, session):
-        book.become(session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
+        become(book, session, now, state, f"{death.cause}: {words}; restart is {policy.when}", hold=None)
+    elif death.cause is Cause.HOST_REBOOTED and not comes_back_by_itself(book.role_of(session)):
+        become(book, session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
     elif hold.reason == "saturated":
         words = f"{death.cause} again after {some(policy.max_restarts, 'restart')}: {words}"
-        book.become(session, now, State.FAILED, words, hold=hold)
+        become(book, session, now, State.FAILED, words, hold=hold)
         if hold.until is not None:
             book.do(SetTimer(session.id, "hold", hold.until))
     else:
         state = State.CRASHED if death.cause in COUNTED and take_marker(book, session, now) else State.PENDING
-        book.become(session, now, state, f"{death.cause}: {words}", hold=hold)
+        become(book, session, now, state, f"{death.cause}: {words}", hold=hold)
         if hold.until is not None:
             book.do(SetTimer(session.id, "hold", hold.until))
     if death.cause is Cause.LAUNCH_FAILED:
@@ -231,12 +232,12 @@ def orphan(
     sure = runtime_sign(session.axes) is Sign.DEAD
     if not sure or Cause.SERVER_DIED not in COMES_BACK[session.spec.restart.when]:
         state = State.STUCK if session.state is State.STUCK else State.SUSPECT
-        book.become(session, now, state, f"{words}; vigil stop {session.name} ends it", hold=None)
+        become(book, session, now, state, f"{words}; vigil stop {session.name} ends it", hold=None)
         book.do(SetTimer(session.id, "look", now + LOOK_S))
         return
     assert session.launch is not None
     intent = intend(book, session, "replace", Cause.SERVER_DIED, "policy", words, now)
-    book.become(session, now, State.ENDING, f"{words} and is ended before its replacement", after=None, intent=intent)
+    become(book, session, now, State.ENDING, f"{words} and is ended before its replacement", after=None, intent=intent)
     book.end_all(session.launch)
 
 

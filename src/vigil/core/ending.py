@@ -13,6 +13,7 @@ from vigil.core.launching import launch_when_paced
 from vigil.core.limits import forgotten
 from vigil.core.model import After, Axis, Cause, Fact, Session, State
 from vigil.core.summary import summarise
+from vigil.core.transition import become
 from vigil.core.wake import Found
 from vigil.core.waking import find_conversation, judge_resume
 
@@ -27,7 +28,7 @@ def end(book: Book, session: Session, event: Asked, after: After, now: float) ->
     intent = intend(book, session, event.verb, cause, event.actor, event.reason, now)
     if launch.ended_at is not None and not ending:
         intent = session.intent or intent
-    book.become(session, now, State.ENDING, f"{event.verb} by {event.actor}", hold=None, after=after, intent=intent)
+    become(book, session, now, State.ENDING, f"{event.verb} by {event.actor}", hold=None, after=after, intent=intent)
     in_flight = launch.id in book.spawning and launch.ended_at is None
     waits = spares_people(session.intent)  # for a person to leave: who asks does not wait for that
     if (not ending or waits) and not in_flight:  # a spawn in flight is ended when it has come to life; the dead do not
@@ -57,16 +58,16 @@ def ended(book: Book, event: Ended, now: float) -> None:
     held = session.hold is not None and session.hold.reason == "survivor"
     if not event.ok:
         if session.state is State.ENDING or held:
-            book.become(session, now, State.STUCK, f"could not be ended: {event.why}", hold=None, after=session.after)
+            become(book, session, now, State.STUCK, f"could not be ended: {event.why}", hold=None, after=session.after)
     elif held and session.state in (State.CRASHED, State.PENDING):
         launch_when_paced(book, session, now)
     elif session.state is State.ENDING and session.after is After.STOP:
         words = f"stopped by {session.intent.actor if session.intent else 'operator'}"
         if session.intent is not None and session.intent.verb == REAP:
             words = f"reaped: {session.intent.reason}"
-        book.become(session, now, State.STOPPED, words, hold=None, after=None, waking=None)
+        become(book, session, now, State.STOPPED, words, hold=None, after=None, waking=None)
     elif session.state is State.ENDING and session.after is After.PARK:
-        book.become(session, now, State.PARKED, _asleep(book, session), hold=None, after=None, waking=None)
+        become(book, session, now, State.PARKED, _asleep(book, session), hold=None, after=None, waking=None)
     elif session.state is State.ENDING and session.after is After.ARCHIVE:
         archive(book, session, now)
     elif session.state is State.ENDING and session.after is After.RELAUNCH:
@@ -111,7 +112,7 @@ def archive(book: Book, session: Session, now: float) -> None:
     back = "" if adopted else f"vigil start {session.name} brings it back, "  # what was adopted is never launched
     words = f"archived by {actor}; {back}vigil rm {session.name} removes it"
     archived_at = now if session.archived_at is None else session.archived_at
-    book.become(session, now, State.STOPPED, words, hold=None, after=None, archived_at=archived_at)
+    become(book, session, now, State.STOPPED, words, hold=None, after=None, archived_at=archived_at)
 
 
 def remove(book: Book, session: Session, now: float) -> None:

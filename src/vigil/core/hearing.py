@@ -65,10 +65,10 @@ def _leave_behind(book: Book, before: Session, session: Session, event: Heard, n
         at = now if said.at is None else min(said.at, now)
         if said.what is What.RESULT and not said.failed and (session.wall is None or at > session.wall.at):
             worked_at = at
-        session = _at_wall(book, session, said, at, now)
+        session = at_wall(book, session, said, at, now)
     book.keep(_end_turns(session, event, now))
     if worked_at is not None and book.walled:
-        _get_past(book, session, worked_at, now)
+        get_past(book, session, worked_at, now)
     if session.wall != before.wall or worked_at is not None:
         incident_rules.follow(book, book.sessions[session.id], now)
 
@@ -105,13 +105,13 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
             session = _take_prompt(session, event.source, at)
         if proves_work(session, doing, said, at):
             worked_at = at
-        session = _at_wall(book, session, said, at, now)
+        session = at_wall(book, session, said, at, now)
         if _counts(session, event.source, said, at) or _opens(session, doing, event.source, said, at):
             after = take_in(doing, said, at)
             if doing.turn and not after.turn:
                 session = _end_turn(session)
             doing, changed_at = after, at if after != doing else changed_at
-    facts = _facts(session, doing, event.source, changed_at)
+    facts = activity_facts(session, doing, event.source, changed_at)
     news = is_news(session)
     session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at or None)
     session = pulses.heard(book, session, max(alive_at, book.void_before), now)
@@ -123,7 +123,7 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
     else:
         book.keep(session, durable=changed or book.is_behind(session, KEPT_S))
     if worked_at is not None and book.walled:
-        _get_past(book, session, worked_at, now)
+        get_past(book, session, worked_at, now)
     if facts or session.wall != before.wall or worked_at is not None:
         incident_rules.follow(book, book.sessions[session.id], now)
 
@@ -144,7 +144,7 @@ def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:
     return said.what is What.TOOL_STARTED
 
 
-def _at_wall(book: Book, session: Session, said: Said, at: float, now: float) -> Session:
+def at_wall(book: Book, session: Session, said: Said, at: float, now: float) -> Session:
     """Take in that an agent met a wall, or that it tries to get past one."""
     wall, launch = session.wall, session.launch
     if said.subagent or launch is None:
@@ -169,12 +169,12 @@ def wall_over(book: Book, session: Session, now: float) -> None:
     session = replace(session, wall=None if wall is None else replace(wall, over=True))
     if doing.held == What.LIMIT and reading is not None and session.launch is not None and session.launch.ended_at is None:
         doing = replace(doing, retries=False, held="", until=None)
-        session = book.read_axes(session, _facts(session, doing, reading.source, now), doing=doing)
+        session = book.read_axes(session, activity_facts(session, doing, reading.source, now), doing=doing)
     book.keep(session)
     incident_rules.follow(book, session, now)
 
 
-def _get_past(book: Book, session: Session, at: float, now: float) -> None:
+def get_past(book: Book, session: Session, at: float, now: float) -> None:
     """An agent works: whoever waited for the same wall comes back."""
     met = [book.sessions[session_id] for session_id in sorted(book.walled)]
     for other in works(book, book.sessions[session.id], at, now):
@@ -217,7 +217,8 @@ def _opens(session: Session, doing: Doing, source: str, said: Said, at: float) -
     return reading is not None and at > reading.observed_at + SAME_S  # the turn before was over, whoever said so
 
 
-def _facts(session: Session, doing: Doing, source: str, at: float | None) -> tuple[Fact, ...]:
+def activity_facts(session: Session, doing: Doing, source: str, at: float | None) -> tuple[Fact, ...]:
+    """Return the reading of the activity axis, where it is another one than before."""
     if at is None:
         return ()
     reading = session.axes.get(Axis.ACTIVITY)

@@ -102,7 +102,7 @@ def follow(book: Book, session: Session, now: float) -> None:
                 removed = session.after is After.REMOVE
                 words = f"{session.name} {'was removed' if removed else f'is {session.state}'}"
                 resolve(book, key, words, now, final=removed, hushed=removed)
-        elif key not in book.incidents and not _is_past(rule, session) and not _is_folded(book, rule, session):
+        elif key not in book.incidents and not is_past(rule, session) and not _is_folded(book, rule, session):
             if rule.folded_into is IncidentKind.MASS_DEATH and (settles_at := mass.settles_at(book, session)) > now:
                 book.do(SetTimer(session.id, "incidents", settles_at))
             else:
@@ -110,7 +110,7 @@ def follow(book: Book, session: Session, now: float) -> None:
     mass.end_incidents(book, session, now)
 
 
-def _is_past(rule: Rule, session: Session) -> bool:
+def is_past(rule: Rule, session: Session) -> bool:
     """Say whether something begins to hold only because an agent is ended, or was dead before: its last words stay."""
     return session.state is State.ENDING and rule.kind in OF_AGENTS
 

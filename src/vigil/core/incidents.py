@@ -61,7 +61,7 @@ def open_incident(
         if before.why != why:
             book.keep_incident(replace(before, count=before.count + 1, why=why))
         return
-    fresh = replace(_incident(kind, session, why, now, subject), key=key, about=about)
+    fresh = replace(incident_of(kind, session, why, now, subject), key=key, about=about)
     if session is not None:
         fresh = replace(fresh, evidence=_evidence(session))
     if kind is IncidentKind.SATURATED and session is not None:
@@ -76,7 +76,8 @@ def open_incident(
     plan_reaction(book, incident, now)
 
 
-def _incident(kind: IncidentKind, session: Session | None, why: str, at: float, subject: str | None = None) -> Incident:
+def incident_of(kind: IncidentKind, session: Session | None, why: str, at: float, subject: str | None = None) -> Incident:
+    """Return an incident as it opens."""
     whose = session.id if session else subject or "host"
     return Incident(
         id=f"i-{whose}-{kind}-{int(at * 1_000_000):x}",
@@ -124,7 +125,7 @@ def _evidence(session: Session) -> tuple[Evidence, ...]:
 
 def host_incident(kind: IncidentKind, why: str, at: float) -> Incident:
     """Return an incident of the host as it will be opened: whoever tells it before it is recorded tells the same one."""
-    return _incident(kind, None, why, at)
+    return incident_of(kind, None, why, at)
 
 
 def say_anew(book: Book, key: str, why: str) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from vigil.core import incidents, limits, pulses, recovering, watching
 from vigil.core.book import GRACE_S, Book
 from vigil.core.changing import replace
-from vigil.core.charging import comes_back_by_itself
 from vigil.core.doing import UNHEARD
 from vigil.core.effects import SetTimer, Spawn
 from vigil.core.events import Attended, Interrupted, Launched, MemoryRead
 from vigil.core.incident import IncidentKind
 from vigil.core.intents import spares_people
 from vigil.core.model import NOTHING_SPENT, Axis, Hold, Launch, Mode, Reading, Session, State
+from vigil.core.restart import comes_back_by_itself
 from vigil.core.summary import summarise
 from vigil.core.tally import NOTHING
+from vigil.core.transition import become
 from vigil.core.waking import next_wake
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
@@ -31,7 +32,7 @@ def relaunch(book: Book, session: Session, now: float, by_policy: bool = False) 
         launch_when_paced(book, book.keep(replace(session, hold=None)), now)
     else:
         state = session.state if session.state is State.CRASHED else State.PENDING
-        book.become(session, now, state, "ending what its last launch left", hold=Hold("survivor", None), after=None)
+        become(book, session, now, state, "ending what its last launch left", hold=Hold("survivor", None), after=None)
         book.end_all(session.launch, unless_attended=by_policy and leaves_its_pane(session))
 
 
@@ -57,7 +58,7 @@ def launch_when_paced(book: Book, session: Session, now: float) -> None:
         begin_launch(book, session, now)
     else:
         words = f"waits its turn: {PACE} launches start at once"
-        book.become(session, now, State.PENDING, words, hold=Hold("pace", None), after=None)
+        become(book, session, now, State.PENDING, words, hold=Hold("pace", None), after=None)
         book.waiting.append(session.id)
 
 
@@ -70,7 +71,7 @@ def _waits_for_wall(book: Book, session: Session, now: float) -> bool:
     assert other.wall is not None
     met = f"{other.wall.cause}: {other.wall.text}" + (f" (met by {other.name})" if other.id != session.id else "")
     hold = Hold(other.wall.cause.value, until)
-    book.become(session, now, State.PENDING, f"{met}; vigil start {session.name} does not wait", hold=hold, after=None)
+    become(book, session, now, State.PENDING, f"{met}; vigil start {session.name} does not wait", hold=hold, after=None)
     if until is not None:
         book.do(SetTimer(session.id, "hold", until))
     return True
@@ -78,7 +79,7 @@ def _waits_for_wall(book: Book, session: Session, now: float) -> bool:
 
 def _wait_for_memory(book: Book, session: Session, now: float) -> None:
     words = f"waits for memory: {book.memory}"
-    book.become(session, now, State.PENDING, words, hold=Hold("memory", None), after=None)
+    become(book, session, now, State.PENDING, words, hold=Hold("memory", None), after=None)
     book.do(SetTimer(session.id, "memory", now + SHORT_S))
 
 
@@ -121,7 +122,7 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     session = replace(
         session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None, pulse=None
     )
-    session = book.become(session, now, State.STARTING, "launching", hold=None, after=None, waking=None)
+    session = become(book, session, now, State.STARTING, "launching", hold=None, after=None, waking=None)
     book.change.launches.append(launch)
     book.spawning.add(launch.id)
     if book.room is not None:
@@ -174,7 +175,7 @@ def attended(book: Book, event: Attended, now: float) -> None:
         return
     until = now + ATTENDED_S
     words = f"waits with its next launch: {event.why}; vigil restart {session.name} does not wait"
-    book.become(session, now, session.state, words, hold=Hold("survivor", until))
+    become(book, session, now, session.state, words, hold=Hold("survivor", until))
     book.do(SetTimer(session.id, "hold", until))
 
 
@@ -189,7 +190,7 @@ def _spare(book: Book, session: Session, why: str, now: float) -> None:
     words = f"not ended ({session.intent.verb}): {why}"
     # It may have been interrupted already, and end of that in a moment: then that is ours and nobody's crash (P8).
     intent = replace(session.intent, void_from=now + GRACE_S) if now - session.intent.at >= GRACE_S else None
-    book.become(session, now, State.RUNNING, words, after=None, intent=intent, attached=attached)
+    become(book, session, now, State.RUNNING, words, after=None, intent=intent, attached=attached)
     if session.pulse is not None:
         book.do(SetTimer(session.id, "pulse", now + ATTENDED_S))
 
@@ -229,9 +230,9 @@ def launched(book: Book, event: Launched, now: float) -> None:
             for words in event.without:
                 book.log(now, session, "session.without", what=words)
         if launch.names and launch.found is None:
-            session = book.become(session, now, State.STARTING, f"waits for {' or '.join(launch.names)} to run in it")
+            session = become(book, session, now, State.STARTING, f"waits for {' or '.join(launch.names)} to run in it")
         else:
-            session = book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
+            session = become(book, session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
     elif event.adopted:  # it is as it was stored: only its readings are new, and those are not worth a write
         book.keep(session, durable=launch != before)
     if session.state is State.RUNNING and (session.pulse is None or before.process is None):
@@ -250,8 +251,8 @@ def interrupted(book: Book, event: Interrupted, now: float) -> None:
         return
     launch = replace(session.launch, ended_at=now)
     book.change.launches.append(launch)
-    if book.booted and not comes_back_by_itself(book, session):
-        book.become(replace(session, launch=launch), now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
+    if book.booted and not comes_back_by_itself(book.role_of(session)):
+        become(book, replace(session, launch=launch), now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
         return
-    session = book.become(replace(session, launch=launch), now, State.PENDING, "its launch was interrupted")
+    session = become(book, replace(session, launch=launch), now, State.PENDING, "its launch was interrupted")
     relaunch(book, session, now)

@@ -177,7 +177,7 @@ class Machine:
         session = self._book.living(launch_id)
         if session is None or not watching.is_watched(session):
             return None
-        return classify(watching.case_of(self._book, session, Diagnosed(launch_id, evidence), now))
+        return classify(watching.case_for(self._book, session, evidence, now))
 
     def checked_at(self, session_id: str) -> float | None:
         """Return when the silence of a session is looked at next."""

@@ -112,12 +112,13 @@ def end_incidents(book: Book, session: Session, now: float) -> None:
     """A mass death is over when none of those it hit is down or in doubt any more."""
     key = key_of(IncidentKind.MASS_DEATH)
     host = book.incidents.get(key)
-    if host is None or _is_hit(session, host) or now < host.opened_at + MASS_WINDOW_S:
+    if host is None or is_hit(session, host) or now < host.opened_at + MASS_WINDOW_S:
         return
-    if not any(_is_hit(other, host) for other in book.sessions.values()):
+    if not any(is_hit(other, host) for other in book.sessions.values()):
         resolve(book, key, "every session it hit is up, or was dealt with", now)
 
 
-def _is_hit(session: Session, host: Incident) -> bool:
+def is_hit(session: Session, host: Incident) -> bool:
+    """Say whether a session is down or in doubt because of a mass death."""
     doubted = session.doubt is not None and session.doubt.kind in (DoubtKind.CONFIRM, DoubtKind.PANE, DoubtKind.ORACLE)
     return doubted or died_in(session, host)

@@ -13,6 +13,7 @@ from vigil.core.effects import Answer
 from vigil.core.events import MessageQueued, MessageSent, MessageTyped
 from vigil.core.launching import relaunch
 from vigil.core.model import After, Message, Mode, Session, State, Wake
+from vigil.core.transition import become
 from vigil.core.wake import AWAKE, Life
 from vigil.core.waking import decide_wake, life_of, log_wake, was_ended
 
@@ -42,7 +43,7 @@ def queued(book: Book, event: MessageQueued, now: float) -> None:
         return
     log_wake(book, session, wake, now, message.actor)
     if session.state is State.ENDING:
-        book.become(session, now, State.ENDING, "woken by a message", after=After.RELAUNCH, waking=wake)
+        become(book, session, now, State.ENDING, "woken by a message", after=After.RELAUNCH, waking=wake)
     else:
         relaunch(book, book.keep(replace(session, waking=wake)), now)
 

@@ -13,6 +13,7 @@ from vigil.core.effects import CloseLaunch, LogEntry
 from vigil.core.events import Closed, Found, Gap, Noted, Observed, RuntimeEnded, Swept, Weighed
 from vigil.core.model import Axis, Fact, State
 from vigil.core.summary import summarise
+from vigil.core.transition import become
 from vigil.core.waking import judge_resume
 
 
@@ -77,7 +78,7 @@ def found(book: Book, event: Found, now: float) -> None:
     session = book.read_axes(replace(session, launch=launch), (event.fact,))
     book.log(now, session, "session.agent-found", pid=event.process.pid)
     if session.state is State.STARTING:
-        session = book.become(session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
+        session = become(book, session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
         session = pulses.begin(book, session, now)
         watching.begin(book, session, now)
     else:

@@ -15,6 +15,7 @@ from vigil.core.effects import EndLaunch, SetTimer
 from vigil.core.intents import UNHEALTHY, intend
 from vigil.core.model import Axis, Cause, Pulse, PulseState, Session, State
 from vigil.core.roles import Health
+from vigil.core.transition import become
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,10 @@ def _end(book: Book, session: Session, health: Health, words: str, now: float) -
     kept = next((row.why for row in KEEPS if row.holds(session, health, now)), None)
     if kept is not None:
         if session.state is State.RUNNING:
-            book.become(session, now, State.RUNNING, f"unhealthy: {words}; not ended: {kept}")
+            become(book, session, now, State.RUNNING, f"unhealthy: {words}; not ended: {kept}")
         return False
     intent = intend(book, session, UNHEALTHY, Cause.UNHEALTHY, "policy", words, now)
-    book.become(session, now, State.ENDING, f"unhealthy: {words}", hold=None, after=None, intent=intent)
+    become(book, session, now, State.ENDING, f"unhealthy: {words}", hold=None, after=None, intent=intent)
     book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
     return True
 

@@ -12,6 +12,7 @@ from vigil.core import incidents
 from vigil.core.activity import Activity
 from vigil.core.book import GRACE_S, Book
 from vigil.core.changing import replace
+from vigil.core.counting import some
 from vigil.core.effects import EndLaunch, EndStray, LogEntry, Release
 from vigil.core.ending import remove
 from vigil.core.events import Adopted, Asked, Recovered, Sighted, Spared
@@ -21,6 +22,7 @@ from vigil.core.launching import leaves_its_pane
 from vigil.core.model import ALIVE, After, Axis, Cause, ProcessId, RuntimeKind, Session, State
 from vigil.core.reap import Action, Class, Glimpse, Policy, Sighting, Stray, Verdict, classify, last_work, recent_s, span
 from vigil.core.roles import Role
+from vigil.core.transition import become
 
 MASS = 2  # so many, and over half of all, are more likely our own mistake than orphans (DESIGN 4.5)
 SETTLED_S = 600.0  # a store that was lost stays an incident for so long, whatever else is found
@@ -31,18 +33,22 @@ AFTER = {Class.ORPHAN: After.STOP, Class.ARCHIVED: After.ARCHIVE, Class.IDLE: Af
 
 
 def judge(
-    sessions: Iterable[Session], roles: Mapping[str, Role], event: Sighted, now: float
+    sessions: Iterable[Session],
+    roles: Mapping[str, Role],
+    glimpses: Iterable[Glimpse],
+    strays: Iterable[Stray],
+    policy: Policy,
+    now: float,
 ) -> tuple[list[Verdict], list[tuple[Verdict, Stray]], str]:
     """Return what becomes of every session and every stray, and why orphans are kept if there are too many of them."""
-    glimpses = {glimpse.launch_id: glimpse for glimpse in event.glimpses}
-    seen = [(session, _glimpse_of(session, glimpses)) for session in sorted(sessions, key=lambda session: session.name)]
-    sightings = [(session, sight(session, glimpse, event.policy, roles, now)) for session, glimpse in seen]
-    why = _why_kept(sightings, event.strays)
+    by_launch, strays = {glimpse.launch_id: glimpse for glimpse in glimpses}, tuple(strays)
+    seen = [(session, _glimpse_of(session, by_launch)) for session in sorted(sessions, key=lambda session: session.name)]
+    sightings = [(session, sight(session, glimpse, policy, roles, now)) for session, glimpse in seen]
+    why = _why_kept(sightings, strays)
     verdicts = [_classify(session, sighting, why) for session, sighting in sightings]
-    strays = [(_classify_stray(stray, event.policy, why), stray) for stray in event.strays]
-    if event.policy.pressure:
-        verdicts = _relieve(verdicts, sightings, event.policy)
-    return verdicts, strays, why
+    if policy.pressure:
+        verdicts = _relieve(verdicts, sightings, policy)
+    return verdicts, [(_classify_stray(stray, policy, why), stray) for stray in strays], why
 
 
 def _glimpse_of(session: Session, glimpses: Mapping[str, Glimpse]) -> Glimpse | None:
@@ -85,7 +91,7 @@ def _sight_dead(session: Session, glimpse: Glimpse | None, base: Sighting) -> Si
     if glimpse is None or not glimpse.survivors or session.state in (State.ENDING, State.PENDING, State.CRASHED):
         return base
     pids = ", ".join(str(process.pid) for process in glimpse.survivors[:5])
-    left = _count(len(glimpse.survivors), "process", "processes")
+    left = some(len(glimpse.survivors), "process", "processes")
     words = f"{left} that its last launch left {'lives' if len(glimpse.survivors) == 1 else 'live'} on (pid {pids})"
     death = session.last_death
     if session.state is State.SUCCEEDED or (death is not None and death.cause is Cause.FINISHED):
@@ -115,7 +121,7 @@ def says_idle(session: Session) -> bool:
 
 def _open_of(session: Session) -> str:
     if session.queue:
-        return f"{_count(len(session.queue), 'message waits', 'messages wait')} to be typed"
+        return f"{some(len(session.queue), 'message waits', 'messages wait')} to be typed"
     if session.doing.tools:
         return f"a tool runs: {session.doing.tools[-1].name or 'one'}"
     return "a turn is open" if session.doing.turn else ""
@@ -142,14 +148,10 @@ def _why_kept(sightings: list[tuple[Session, Sighting]], strays: Iterable[Stray]
     orphans = homeless + len(strays)
     all_of_them = sum(1 for _, sighting in sightings if sighting.runs) + len(strays)
     if older:
-        return f"{_count(len(older), 'launch', 'launches')} the store does not know, older than the store itself"
+        return f"{some(len(older), 'launch', 'launches')} the store does not know, older than the store itself"
     if orphans >= MASS and 2 * orphans > all_of_them:
         return f"{orphans} of {all_of_them} would be orphans"
     return ""
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"1 {one}" if number == 1 else f"{number} {many}"
 
 
 def _classify(session: Session, sighting: Sighting, why_kept: str) -> Verdict:
@@ -164,7 +166,7 @@ def _classify_stray(stray: Stray, policy: Policy, why_kept: str) -> Verdict:
     printed_at = glimpse.printed_at if glimpse is not None else None
     worked = {} if glimpse is None or printed_at is None else {"screen": printed_at}
     quiet_s, words = last_work(worked, glimpse.at if glimpse is not None else 0.0)
-    what = f"launch {stray.launch_id} belongs to no session (pid {', '.join(str(p.pid) for p in _all_of(stray)[:5])})"
+    what = f"launch {stray.launch_id} belongs to no session (pid {', '.join(str(p.pid) for p in processes_of(stray)[:5])})"
     sighting = Sighting(
         human_clients=(glimpse.clients or 0) if glimpse is not None else 0,
         cpu=glimpse.cpu if glimpse is not None else None,
@@ -186,7 +188,8 @@ def _unreadable_stray(glimpse: Glimpse | None) -> str:
     return glimpse.unreadable or ("who is attached could not be read" if glimpse.clients is None else "")
 
 
-def _all_of(stray: Stray) -> list[ProcessId]:
+def processes_of(stray: Stray) -> list[ProcessId]:
+    """Return all there is of a stray, its server first."""
     return [*([stray.server] if stray.server is not None else []), *stray.processes]
 
 
@@ -211,7 +214,7 @@ def _relieve(verdicts: list[Verdict], sightings: list[tuple[Session, Sighting]],
 
 def sighted(book: Book, event: Sighted, now: float) -> None:
     """Do what the table says, each with its intent and its class in the event log first."""
-    verdicts, strays, why_kept = judge(book.sessions.values(), book.roles, event, now)
+    verdicts, strays, why_kept = judge(book.sessions.values(), book.roles, event.glimpses, event.strays, event.policy, now)
     glimpses = {glimpse.launch_id: glimpse for glimpse in event.glimpses}
     for verdict in verdicts:
         session = book.of_launch(verdict.launch_id)
@@ -219,7 +222,7 @@ def sighted(book: Book, event: Sighted, now: float) -> None:
             reap(book, session, verdict, glimpses[verdict.launch_id], event.actor, now)
     for verdict, stray in strays:
         if verdict.action is Action.KILL:
-            pids = [process.pid for process in _all_of(stray)]
+            pids = [process.pid for process in processes_of(stray)]
             data = {"class": verdict.kind.value, "evidence": list(verdict.evidence), "pids": pids, "actor": event.actor}
             book.change.log.append(LogEntry(now, "orphan.reaping", None, stray.name or None, stray.launch_id, data))
             book.do(EndStray(stray, GRACE_S))
@@ -251,7 +254,7 @@ def reap(book: Book, session: Session, verdict: Verdict, glimpse: Glimpse, actor
         book.do(EndLaunch(launch, GRACE_S))
         return
     words = f"being reaped ({reason})"
-    book.become(session, now, State.ENDING, words, hold=None, after=AFTER[verdict.kind], intent=intent)
+    become(book, session, now, State.ENDING, words, hold=None, after=AFTER[verdict.kind], intent=intent)
     book.do(EndLaunch(launch, GRACE_S, unless_attended=True, reap=True, guard=glimpse.guard))
 
 
@@ -267,7 +270,7 @@ def spared(book: Book, event: Spared, now: float) -> None:
     book.log(now, session, "session.spared", verb=REAP, why=event.why)
     # A kill that its server did after all was ours, and nobody's crash (P8).
     intent = replace(session.intent, void_from=now + GRACE_S)
-    book.become(session, now, State.RUNNING, f"not reaped: {event.why}", after=None, intent=intent, waking=None)
+    become(book, session, now, State.RUNNING, f"not reaped: {event.why}", after=None, intent=intent, waking=None)
 
 
 def recovered(book: Book, event: Recovered, now: float) -> None:
@@ -282,9 +285,9 @@ def recovered(book: Book, event: Recovered, now: float) -> None:
         session = replace(session, worked={**session.worked, "recovery": now})
         assert session.launch is not None
         book.change.launches.append(session.launch)
-        session = book.become(session, now, State.RUNNING, "found alive, and unknown to the store")
+        session = become(book, session, now, State.RUNNING, "found alive, and unknown to the store")
         book.log(now, session, "session.recovered", why=event.why)
-    words = f"{event.why}: {_count(len(event.sessions), 'session was', 'sessions were')} adopted from launches/; {ONLY_THERE}"
+    words = f"{event.why}: {some(len(event.sessions), 'session was', 'sessions were')} adopted from launches/; {ONLY_THERE}"
     incidents.open_incident(book, IncidentKind.STORE_LOST, None, words, now)
 
 

@@ -19,6 +19,7 @@ from vigil.core.model import Cause, Intent, Session, Stall, State
 from vigil.core.patience import Limits
 from vigil.core.remedies import REMEDIES, Sight, Step, hung, kept_by, next_step
 from vigil.core.stall import Finding, Verdict
+from vigil.core.transition import become
 
 TREATED = frozenset({State.STARTING, State.RUNNING})
 PEOPLE = "people"  # the timer of a remedy that waits for a person to leave
@@ -75,7 +76,7 @@ def _end(book: Book, session: Session, stall: Stall, _child: Child | None, reaso
     cause = Cause.FINISHED if done else Cause.STALLED
     intent = intend(book, session, STALL, cause, "policy", reason, now)
     book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
-    return book.become(session, now, State.ENDING, f"ended: {reason}", hold=None, after=None, intent=intent)
+    return become(book, session, now, State.ENDING, f"ended: {reason}", hold=None, after=None, intent=intent)
 
 
 STEPS: dict[Step, Callable[[Book, Session, Stall, Child | None, str, float], Session]] = {

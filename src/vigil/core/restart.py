@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import zlib
 
-from vigil.core.model import Cause, Hold, RestartPolicy, RestartWhen
+from vigil.core.model import Cause, Hold, RestartPolicy, RestartWhen, Session
+from vigil.core.roles import Role
 
 FREE = frozenset({Cause.FINISHED, Cause.OPERATOR, Cause.POLICY, Cause.HOST_REBOOTED})
 COUNTED = frozenset(
@@ -70,3 +71,13 @@ def delay_s(count: int, policy: RestartPolicy, jitter: float) -> float:
 def jitter_of(launch_id: str) -> float:
     """Return a launch's own jitter, from -1 to 1: the same in a replay, different for sessions that die together."""
     return zlib.crc32(launch_id.encode()) / 0xFFFFFFFF * 2 - 1
+
+
+def comes_back_by_itself(role: Role | None) -> bool:
+    """Say whether a new boot may bring a session back: a fleet comes only where its manifest says so."""
+    return role is None or role.spec.autostart
+
+
+def is_saturated(session: Session) -> bool:
+    """Say whether a session was given up after its last allowed restart."""
+    return session.hold is not None and session.hold.reason == "saturated"

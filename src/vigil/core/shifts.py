@@ -21,6 +21,7 @@ from vigil.core.model import ALIVE, After, Axis, Cause, Session, State
 from vigil.core.plan import is_leaving, is_same
 from vigil.core.replicas import create, respecify
 from vigil.core.roles import Phase, Role, Shift, Shifted
+from vigil.core.transition import become
 
 TICK_S = 1.0  # a shift is looked at so often, whatever else happens
 DRAINS = 4  # old replicas that are drained at once
@@ -152,12 +153,12 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
         remove(book, session, now)
     elif session.state not in ALIVE:
         intent = intend(book, session, SHIFT, Cause.POLICY, actor, reason, now)
-        book.become(session, now, State.ENDING, f"being removed: {reason}", hold=None, after=After.REMOVE, intent=intent)
+        become(book, session, now, State.ENDING, f"being removed: {reason}", hold=None, after=After.REMOVE, intent=intent)
         book.end_all(launch, unless_attended=True)  # a person may look at what a dead agent left
     elif not session.attached and session.state in PLAIN:
         intent = intend(book, session, SHIFT, Cause.POLICY, actor, reason, now)
         words = f"asked to leave: {reason}"
-        book.become(session, now, State.ENDING, words, hold=None, after=After.REMOVE, intent=intent)
+        become(book, session, now, State.ENDING, words, hold=None, after=After.REMOVE, intent=intent)
         if launch.id in book.spawning:
             return  # it is ended when it has come to life
         activity = session.axes.get(Axis.ACTIVITY)

@@ -8,7 +8,7 @@ from math import nextafter
 from vigil.core import hearing, incident_rules, incidents, pulses, reacting, recovering, shifts, summary, watching
 from vigil.core.book import DOUBTED, Book
 from vigil.core.changing import replace
-from vigil.core.charging import comes_back_by_itself, forgive, forgive_role, steady_at
+from vigil.core.charging import forgive, forgive_role, steady_at
 from vigil.core.doubting import look_again
 from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed, TimerFired
@@ -17,7 +17,9 @@ from vigil.core.launching import COLD_START, leaves_its_pane, relaunch, still_sh
 from vigil.core.limits import LONGEST_S, REASONS
 from vigil.core.liveness import rested
 from vigil.core.model import ALIVE, Hold, Session, State
+from vigil.core.restart import comes_back_by_itself, is_saturated
 from vigil.core.roles import Role
+from vigil.core.transition import become
 
 AGAIN_S = 60.0
 UNDECIDED = ALIVE | {State.CRASHED, State.PENDING}
@@ -65,10 +67,6 @@ def _after_the_trial(book: Book, session: Session, now: float) -> float | None:
     return None
 
 
-def _is_saturated(session: Session) -> bool:
-    return session.hold is not None and session.hold.reason == "saturated"
-
-
 def stable(book: Book, session: Session, now: float) -> None:
     """Forgive the charges of a lone session whose launch has been up long enough."""
     started_at = session.launch.started_at if session.launch else None
@@ -98,7 +96,7 @@ def steady(book: Book, role: Role, now: float) -> None:
 
 def retry_as_declared(book: Book, session: Session, role: Role, now: float) -> None:
     """Let a replica that was given up wait for its trial as its role says now."""
-    if session.state is State.FAILED and _is_saturated(session):
+    if session.state is State.FAILED and is_saturated(session):
         retry_s = role.spec.retry_saturated_s
         until = (role.event_at or now) + retry_s if retry_s > 0 else None
         book.keep(replace(session, hold=Hold("saturated", until)))
@@ -109,7 +107,7 @@ def retry_as_declared(book: Book, session: Session, role: Role, now: float) -> N
 def _bring_back(book: Book, role: Role, now: float) -> None:
     """A trial went well: those of its role that were given up come back too."""
     for other in book.replicas(role.key):
-        if other.state is State.FAILED and _is_saturated(other) and other.hold is not None and other.hold.until is not None:
+        if other.state is State.FAILED and is_saturated(other) and other.hold is not None and other.hold.until is not None:
             book.log(now, other, "session.hold-over", hold="saturated")
             relaunch(book, other, now, by_policy=True)
 
@@ -132,11 +130,11 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
     for session in stored:
         incident_rules.follow(book, session, now)
         launch, hold = session.launch, session.hold
-        waits = session.state in WAITING and (session.state is not State.FAILED or _is_saturated(session))
+        waits = session.state in WAITING and (session.state is not State.FAILED or is_saturated(session))
         if session.state is State.ENDING:
             book.end_all(launch, unless_attended=spares_people(session.intent))
-        elif event.booted and waits and session.state is not State.FAILED and not comes_back_by_itself(book, session):
-            book.become(session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
+        elif event.booted and waits and session.state is not State.FAILED and not comes_back_by_itself(book.role_of(session)):
+            become(book, session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
         elif waits and (hold is None or hold.reason in ("pace", "memory", "survivor")):
             relaunch(book, session, now, by_policy=True)
         else:

@@ -15,6 +15,7 @@ from vigil.core.changing import replace
 from vigil.core.doing import IDLE, Doing
 from vigil.core.effects import Diagnose, Look, SetTimer
 from vigil.core.events import Diagnosed, Measured, WatchdogsSet
+from vigil.core.evidence import Evidence
 from vigil.core.facts import CIRCLES, COMPACTIONS, FACTS, NOT_FURTHER
 from vigil.core.incident import IncidentKind
 from vigil.core.intents import voided
@@ -112,9 +113,9 @@ def heard(book: Book, before: Session, session: Session, now: float) -> Session:
     if session.stall is not None and session.stall.verdict != Verdict.LIVELOCK:
         session = _over(book, session, "it spoke", now)
     if session.doing != before.doing and is_watched(session):
-        due_at = _due_at(book, session, now)
-        if due_at < book.checked_at.get(session.id, float("inf")):
-            _arm(book, session, due_at)
+        next_at = _due_at(book, session, now)
+        if next_at < book.checked_at.get(session.id, float("inf")):
+            _arm(book, session, next_at)
     return session
 
 
@@ -126,15 +127,14 @@ def check(book: Book, session: Session, now: float) -> None:
             ended = session.launch is None or session.launch.ended_at is not None  # how is told by its death, and that once
             book.keep(replace(session, stall=None) if ended else _over(book, session, UNWATCHED_WORDS, now))
         return
-    doing = session.doing
-    if doing.asked:
-        _remind(book, session, now)
-        return
-    due_at = _due_at(book, session, now)
-    if now < due_at:
-        _arm(book, session, due_at)
-        return
-    _diagnose(book, session, now)
+    limits = limits_for(book, session)
+    if session.doing.asked:
+        session = remind_of_questions(book, session, limits, now)
+        _arm(book, session, reminder_at(session, limits))
+    elif now < (next_at := due_at(session, limits, now)):
+        _arm(book, session, next_at)
+    else:
+        _diagnose(book, session, now)
 
 
 def _diagnose(book: Book, session: Session, now: float) -> None:
@@ -159,11 +159,11 @@ def left_alone(book: Book, before: Session, session: Session, now: float) -> Non
         _diagnose(book, session, now)
 
 
-def _due_at(book: Book, session: Session, now: float) -> float:
+def due_at(session: Session, limits: Limits, now: float) -> float:
     """Return when a session is looked at next; one that was found to be silent is looked at again on a schedule."""
-    limits, doing, since = limits_for(book, session), session.doing, silent_from(session)
+    doing, since = session.doing, silent_from(session)
     if doing.asked:
-        return _reminder_at(session, limits)
+        return reminder_at(session, limits)
     if (doing.retries or doing.waits) and now < (until := waits_until(doing, since)):
         return until
     if (tools_until := tools_wait_until(doing)) is not None and now < tools_until:
@@ -211,32 +211,36 @@ def _circles(session: Session, limits: Limits, now: float) -> bool:
     return session.doing.turn and (many or (speaks and still_s >= NOT_FURTHER * limits.subagent_timeout_s))
 
 
+def _due_at(book: Book, session: Session, now: float) -> float:
+    return due_at(session, limits_for(book, session), now)
+
+
 def _arm(book: Book, session: Session, at: float) -> None:
     book.checked_at[session.id] = at
     book.do(SetTimer(session.id, "silence", at))
 
 
-def _reminder_at(session: Session, limits: Limits) -> float:
+def reminder_at(session: Session, limits: Limits) -> float:
     """Return when a person is reminded of a question next: a while after it, then three times as rarely.
 
     From the last reminder on: an agent that speaks while it waits is not told of anew, and what was missed comes once.
     """
     every_s, trail = limits.approval_reminder_s, session.trail
-    next_at = trail.reminded_at + REMINDERS * every_s if _reminders(session) else session.doing.asked[0].since + every_s
+    next_at = trail.reminded_at + REMINDERS * every_s if reminders_of(session) else session.doing.asked[0].since + every_s
     return max(next_at, trail.floor + every_s)
 
 
-def _reminders(session: Session) -> int:
+def reminders_of(session: Session) -> int:
     """Return how often a person was reminded of the oldest question that is open."""
     return session.trail.reminders if session.trail.reminded_at >= session.doing.asked[0].since else 0
 
 
-def _remind(book: Book, session: Session, now: float) -> None:
-    """Remind a person of a question that waits."""
-    limits, asked = limits_for(book, session), session.doing.asked
+def remind_of_questions(book: Book, session: Session, limits: Limits, now: float) -> Session:
+    """Remind a person of a question that waits, if it is time; return what the session is then."""
+    asked = session.doing.asked
     names = ", ".join(dict.fromkeys(one.name or "something" for one in asked))
-    due = now >= _reminder_at(session, limits)
-    told = _reminders(session) + due
+    due = now >= reminder_at(session, limits)
+    told = reminders_of(session) + due
     words = f"asked for {names} {_since(now - asked[0].since)} ago, and nobody has answered"
     stall = Stall(Verdict.WAITING_HUMAN, Confidence.CERTAIN, (words,), now, asked[0].since, warnings=told)
     trail = replace(session.trail, reminded_at=now, reminders=told) if due else session.trail
@@ -244,32 +248,38 @@ def _remind(book: Book, session: Session, now: float) -> None:
     if due:
         book.log(now, session, "session.reminded", asked=names, waits_s=round(now - asked[0].since), count=told)
         incidents.remind(book, incidents.key_of(IncidentKind.NEEDS_INPUT, session.id), f"waits for a human: {words}")
-    _arm(book, session, _reminder_at(session, limits))
+    return session
 
 
 def _since(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def case_of(book: Book, session: Session, event: Diagnosed, now: float) -> Case:
+def case_of(session: Session, evidence: Evidence, limits: Limits, idle_cpu: float | None, now: float) -> Case:
     """Return what a session is judged by."""
     launch = session.launch
     assert launch is not None
-    idle = book.idle_cpu.get(kind_of(session))
     return Case(
         now,
-        event.evidence,
+        evidence,
         session.doing,
         session.trail,
-        limits_for(book, session),
+        limits,
         silent_from(session),
         launch.started_at or launch.created_at,
-        idle_cpu=idle.cpu if idle is not None and idle.samples >= LEARNED else None,
+        idle_cpu=idle_cpu,
         runs_to_its_end=runs_to_its_end(session),
         speaks=ought_to_speak(session),
         resumed=launch.mode is Mode.RESUME,
         stalled_before=session.strikes > 0 and not session.doing.retries,
     )
+
+
+def case_for(book: Book, session: Session, evidence: Evidence, now: float) -> Case:
+    """Return what a session is judged by, with what was learned of its kind of agent."""
+    idle = book.idle_cpu.get(kind_of(session))
+    idle_cpu = idle.cpu if idle is not None and idle.samples >= LEARNED else None
+    return case_of(session, evidence, limits_for(book, session), idle_cpu, now)
 
 
 def diagnosed(book: Book, event: Diagnosed, now: float) -> None:
@@ -280,7 +290,7 @@ def diagnosed(book: Book, event: Diagnosed, now: float) -> None:
     if event.evidence.at < max(book.void_before, session.last_activity_at or 0.0):
         _arm(book, session, max(now, _due_at(book, session, now)))  # it spoke meanwhile, or nobody looked: that is void
         return
-    case = case_of(book, session, event, now)
+    case = case_for(book, session, event.evidence, now)
     found = classify(case)
     before = session.stall
     session = replace(session, stall=_stall(before, found, case))

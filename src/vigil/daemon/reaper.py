@@ -161,7 +161,7 @@ class Reaper:
         )
         event = Sighted(rated, found, Policy(wanted.idle_ttl_s, wanted.grace_s, pressure), actor)
         machine = self._supervisor.machine
-        verdicts, judged, _ = judge(machine.sessions.values(), machine.roles, event, self._clock.now())
+        verdicts, judged, _ = judge(machine.sessions.values(), machine.roles, rated, found, event.policy, self._clock.now())
         return Looked(event, verdicts, judged)
 
     def _find_strays(
