@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness import Run, percentile, wait_for_calm, wait_until
-from vigil.core.model import Launch, ProcessId
+from vigil.core.model.launch import Launch, ProcessId
 from vigil.daemon.diagnosing import PASS_S
 from vigil.keeper import kernel
 from vigil.observe.diagnosis import diagnose, take_sample
@@ -31,7 +31,6 @@ QUICK_AGENTS = 50
 CONNECTIONS = 100  # of a neighbour, so that there is something to tell apart
 RUNS, QUICK_RUNS = 30, 10
 BORN_S = 120.0
-
 FLEET = """
 a=0
 while [ $a -lt "$2" ]; do

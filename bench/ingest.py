@@ -15,7 +15,7 @@ from typing import Any
 from tests.samples.golden import agents, reading_of, sample_files, samples
 
 from bench.harness import Run, percentile, wait_for_calm
-from vigil.core.said import Said
+from vigil.core.model.speech import Said
 from vigil.observe.lines import read_end, read_lines, resolve
 from vigil.text import decode
 
@@ -25,7 +25,6 @@ RUNS, QUICK_RUNS = 200, 50
 PICKUPS = 10
 HOOK = Path(__file__).parent.parent / "src" / "vigil" / "agents" / "hook.sh"
 SIZES = {"with a payload of 1 kB": 1_000, "with a payload of 50 kB": 50_000}
-
 Read = Callable[[dict[str, Any]], Iterable[Said]]
 
 

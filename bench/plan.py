@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.harness import Run, percentile
-from vigil.core.model import Session, State
-from vigil.core.plan import make_plan
-from vigil.core.roles import Manifest, Role
+from vigil.core.model.session import Session, State
+from vigil.core.model.team import Manifest, Role
+from vigil.core.rules.plan import make_plan
 from vigil.manifest.reading import read_manifest
 
 TEAMS = 10

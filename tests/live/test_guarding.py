@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.instance import alive, wait_for
-from vigil.core.reap import Guard
+from vigil.core.model.sighting import Guard
 from vigil.runtimes.guarding import Use, compare_and_kill, order, parse_answer, parse_use, read_use, why_spared
 
 BARE = {"PATH": os.environ["PATH"], "LC_ALL": "C"}  # as a service manager or cron has it

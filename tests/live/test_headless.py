@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.live.instance import Instance, alive, kill, wait_for
-from vigil.core.model import Launch, RuntimeKind, Session, Spec, State
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.session import Session, Spec, State
 from vigil.runtimes import Headless, Order
 
 

@@ -20,18 +20,9 @@ import pytest
 
 from tests.live.instance import DEADLINE_S, kill, resume, wait_for
 from tests.unit.builders import make_launch, make_session, make_spec
-from vigil.core.model import Launch, ProcessId, Session
-from vigil.daemon.screens import (
-    SCREEN_BYTES,
-    Screens,
-    Seen,
-    find_terminal,
-    fit,
-    has_printed,
-    is_same,
-    shown_of,
-    write_screen,
-)
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.session import Session
+from vigil.daemon.screens import SCREEN_BYTES, Screens, Seen, find_terminal, fit, has_printed, is_same, shown_of, write_screen
 from vigil.home import Home
 from vigil.keeper import kernel
 from vigil.runtimes import Headless, Tmux
@@ -147,8 +138,6 @@ async def keep_until(screens: Screens, panes: list[Pane], look: Callable[[], boo
             await screens.keep(sessions)
 
 
-# What a screen says
-
 CONTENTS = {
     "empty": b"",
     "plain": b"one\r\n\r\n  two  \r\n",
@@ -198,9 +187,6 @@ async def test_a_hundred_readings_leave_a_server_as_it_was(panes: Callable[[str]
 
 def files_of(pane: Pane) -> int:
     return len(os.listdir(f"/proc/{pane.server.pid}/fd"))
-
-
-# When it is kept
 
 
 async def test_what_was_printed_is_on_disk_when_the_server_is_killed(
@@ -349,9 +335,6 @@ def with_launch(session: Session, **changes: Any) -> Session:
     return make_session(id=session.id, name=session.name, launch=make_launch(session.id, id=launch.id, **values))
 
 
-# When it is not
-
-
 async def test_a_folder_that_is_gone_stays_gone(home: Home, tmux: Tmux, panes: Callable[[str], Pane]) -> None:
     pane = panes("a")
     pane.folder.rmdir()
@@ -423,9 +406,6 @@ async def until(look: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-# Servers that speak otherwise
-
-
 class Stranger:
     """Something that answers on a server's socket with another protocol's version."""
 
@@ -472,9 +452,6 @@ async def test_who_does_not_understand_is_asked_by_a_command_four_of_them_a_pass
 
     tmux.forget(made[0].launch)
     assert not tmux.needs_command(made[0].launch)
-
-
-# How much, and how many
 
 
 async def test_of_a_large_screen_the_last_lines_are_kept(home: Home, tmux: Tmux, panes: Callable[[str], Pane]) -> None:

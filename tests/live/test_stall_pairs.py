@@ -36,7 +36,7 @@ from tests.live.silent_agents import (
     step,
     told,
 )
-from vigil.core.stall import WELL
+from vigil.core.rules.stall.verdict import WELL
 
 CONFIG = f"""
 [watchdog]
@@ -49,7 +49,6 @@ watchdog = {{ stall_auto_kill = false }}
 command = ["true"]
 watchdog = {{ mcp_tool_timeout = 600, subagent_timeout = 600 }}
 """
-
 # Agents in Python, where a scenario cannot say what they do; the first argument says which.
 PLAYS = (
     HOOKS
@@ -168,9 +167,7 @@ GROWS = {"repeat": '"forever"', "every": 0.2}
 ALIVE = 'hook = { hook_event_name = "Notification", notification_type = "auth_success" }'
 CHILD_SOCKET = "child = { argv = ['${python}', '-m', 'vigil.fake_agent', '${folder}/"
 DENIED = hook("PermissionRequest", tool_name="Bash", tool_use_id="t1")
-
 SHELL_READS = step('child = { argv = ["sh", "-c", "cat; :"], wait = true }')
-
 PAIRS: dict[str, tuple[Scene, Scene]] = {
     "1 wedge after a tool's result; long thinking after one": (
         failure("wedged-after-tool", PROMPT + BASH + BASH_DONE + SILENT_SOCKET + FOREVER),

@@ -18,14 +18,14 @@ from click.testing import CliRunner
 
 from tests.replay.record import FOLDER, SCENES
 from vigil.cli.main import app
-from vigil.core import charging
-from vigil.core.model import Cause, RestartWhen
-from vigil.core.restart import COMES_BACK
+from vigil.core.handlers import charge
+from vigil.core.model.death import Cause
+from vigil.core.model.restart import RestartWhen
+from vigil.core.rules.restart import COMES_BACK
 from vigil.recording import Replay, open_recording
 
 FILES = sorted(FOLDER.glob("*.jsonl"))
 MOST_BYTES = 300_000
-
 # Scene: the states its sessions were in, and the causes of their deaths. A recording that shows less proves less.
 SHOWS = {
     "crash-loop": ({"crashed", "failed", "succeeded", "stopped"}, {"crash", "finished"}),
@@ -137,7 +137,7 @@ def test_all_and_json_show_every_event_that_differs(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_changed_pace_is_shown_as_another_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charging, "jitter_of", lambda _launch_id: 0.0)
+    monkeypatch.setattr(charge, "jitter_of", lambda _launch_id: 0.0)
 
     code, printed = replay("crash-loop")
 

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from vigil.agents.contract import Adapter
-from vigil.core.said import Said, Usage
+from vigil.core.model.speech import Said, Usage
 
 Read = Callable[[dict[str, Any]], Iterable[Said]]
-
 FOLDER = Path(__file__).parent
 READINGS = {"hooks": "read_hook", "stream": "read_stream", "control": "read_stream", "transcript": "read_entry"}
 SOON_S = 3600.0  # what is nearer counts from the moment of reading

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vigil.core.events import Event, Exited, Interrupted
-from vigil.core.model import ALIVE, Exit, Session, State
+from vigil.core.model.death import Exit
+from vigil.core.model.session import ALIVE, Session, State
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.sim.host import Body
 from vigil.core.events import Observed
-from vigil.core.model import RuntimeKind
+from vigil.core.model.launch import RuntimeKind
 
 if TYPE_CHECKING:
     from tests.sim.world import World

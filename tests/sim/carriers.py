@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from tests.sim.host import Body, Process
 from vigil.core.effects import CloseLaunch, Conclude, Diagnose, Effect, EndLaunch, Interrupt, Look, Purge, RepairSocket, Spawn
 from vigil.core.events import Attended, Closed, Ended, Launched, LaunchFailed, Spared
-from vigil.core.model import Axis, Fact, Kept, Launch, Session, Transcript
+from vigil.core.model.conversation import Kept, Transcript
+from vigil.core.model.launch import Launch
+from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.session import Session
 
 if TYPE_CHECKING:
     from tests.sim.world import World

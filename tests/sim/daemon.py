@@ -15,11 +15,11 @@ from tests.sim.notifier import TELLING
 from tests.sim.silences import EAGER
 from vigil.core.effects import Effect, Persist, SetTimer, Tell
 from vigil.core.events import Applied, Condition, Configured, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
-from vigil.core.incident import IncidentKind
-from vigil.core.incidents import host_incident, opened
 from vigil.core.machine import Machine
-from vigil.core.model import Session
-from vigil.core.roles import Role
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.session import Session
+from vigil.core.model.team import Role
+from vigil.core.rules.incident import host_incident, opened
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -30,7 +30,6 @@ TELL_S = 0.5
 RETRY_S = 0.5
 SLOW_S = 5.0
 GAP_S = 3.0  # the loop beats once a second; what is later by two is a gap
-
 Batch = tuple[Event, list[Effect]]
 
 

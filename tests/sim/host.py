@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.sim.engine import Engine
-from vigil.core.model import Oom, ProcessId, RuntimeKind, Words
+from vigil.core.model.death import Oom, Words
+from vigil.core.model.launch import ProcessId, RuntimeKind
 
 HANGUP_S = 0.01
 CLOSES_S = 0.005  # the shim ends right after its agent; a server right after its last pane

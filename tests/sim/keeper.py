@@ -6,7 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from tests.sim.host import Body
-from vigil.core.incident import IncidentKind
+from vigil.core.model.incident import IncidentKind
 
 if TYPE_CHECKING:
     from tests.sim.world import World

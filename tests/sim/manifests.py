@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from vigil.core.model import RestartPolicy, RestartWhen, RuntimeKind, Spec
-from vigil.core.roles import Health, Manifest, RoleSpec
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import Spec
+from vigil.core.model.team import Health, Manifest, RoleSpec
 
 WORKSPACE = "shop"
 TEAMS = ("backend", "frontend")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.sim.host import Body
-from vigil.core.model import Oom
+from vigil.core.model.death import Oom
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -15,32 +15,7 @@ from typing import Any
 
 from tests.sim.run import Outcome, live_through
 from tests.sim.scenarios import draw_plan
-from vigil.core import (
-    asked,
-    charging,
-    death,
-    doing,
-    doubting,
-    escalate,
-    folding,
-    incident_rules,
-    incidents,
-    intents,
-    limits,
-    liveness,
-    machine,
-    outbox,
-    pulses,
-    quiet,
-    reap,
-    restart,
-    shifts,
-    teams,
-    waiting,
-    wake,
-    watching,
-)
-from vigil.core.activity import Activity
+from vigil.core import machine
 from vigil.core.events import (
     Adopted,
     Applied,
@@ -67,13 +42,33 @@ from vigil.core.events import (
     Weighed,
     Withdrawn,
 )
-from vigil.core.incident import IncidentKind, Severity
-from vigil.core.liveness import Cell, Patience, Verdict
-from vigil.core.model import Cause, DoubtKind, RestartWhen, State
-from vigil.core.said import What
+from vigil.core.handlers import charge, doubt, hold, intent, operator, shift, team, watchdog
+from vigil.core.model.death import Cause
+from vigil.core.model.incident import IncidentKind, Severity
+from vigil.core.model.progress import IDLE
+from vigil.core.model.reading import DoubtKind
+from vigil.core.model.restart import RestartWhen
+from vigil.core.model.session import State
+from vigil.core.model.sighting import ReapClass
+from vigil.core.model.speech import Activity, What
+from vigil.core.rules import (
+    activity,
+    death,
+    escalation,
+    heartbeat,
+    liveness,
+    notice,
+    quiet_hours,
+    reap,
+    restart,
+    storm,
+    wake,
+    wall,
+)
+from vigil.core.rules import incident as incident_rules
+from vigil.core.rules.liveness import Cell, DoubtPatience, LifeVerdict
 
 SEEDS = 60  # a mutant that none of them notices has survived
-
 UNMET = {Cause.STALLED}  # where agents hang nobody comes at the last moment: unit/test_watching has that
 # A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; a
 # configuration without reactions, what people type to try a route, and memory; nobody loses the store there,
@@ -162,23 +157,23 @@ def _cells() -> Iterator[Mutant]:
         for instead in {Cell.LIVE, Cell.DEAD} - {cell}:
             row = f"{runtime}/{process} is {instead.name.lower()}"
             yield Mutant("liveness", row, _set(liveness.TABLE, (runtime, process), instead), "confused")
-    for verdict in Verdict:
-        if verdict is not Verdict.LIVE:
-            yield Mutant("verdicts", f"{verdict} is live", _set(doubting.VERDICTS, verdict, doubting.live), "confused")
+    for verdict in LifeVerdict:
+        if verdict is not LifeVerdict.LIVE:
+            yield Mutant("verdicts", f"{verdict} is live", _set(doubt.VERDICTS, verdict, doubt.live), "confused")
 
 
 def _patience() -> Iterator[Mutant]:
     for kind, patience in liveness.PATIENCE.items():
-        hasty = Patience(0.0, 1, 1.0, samples=min(1, patience.samples))
+        hasty = DoubtPatience(0.0, 1, 1.0, samples=min(1, patience.samples))
         yield Mutant(
             "patience", f"{kind} is hasty", _set(liveness.PATIENCE, kind, hasty), "tmux" if kind == "wedged" else "blind"
         )
         if kind in (DoubtKind.WEDGED, DoubtKind.UNREADABLE, DoubtKind.ORACLE):
             endless = replace(patience, stuck_attempts=liveness.NEVER)
             yield Mutant("patience", f"{kind} is endless", _set(liveness.PATIENCE, kind, endless), "confused")
-    for kind in sorted(doubting.UNMOVED):
-        moved = doubting.UNMOVED - {kind}
-        yield Mutant("doubts", f"a word ends {kind}", _swap(doubting, "UNMOVED", moved), "tmux")
+    for kind in sorted(doubt.UNMOVED):
+        moved = doubt.UNMOVED - {kind}
+        yield Mutant("doubts", f"a word ends {kind}", _swap(doubt, "UNMOVED", moved), "tmux")
     for cell in (Cell.BLIND, Cell.PANE, Cell.CONFIRM, Cell.ORPHANED):
         instead = DoubtKind.UNREADABLE
         yield Mutant("doubts", f"{cell.name} is {instead}", _set(liveness.DOUBT_OF, cell, instead), "confused")
@@ -215,8 +210,8 @@ def _charges() -> Iterator[Mutant]:
             yield Mutant("comes back", row, _set(restart.COMES_BACK, when, back ^ {cause}), _scenario(cause))
     for name, value in (("LIMIT_CAP_S", 3600.0), ("PASSED_S", 5.0), ("LONGEST_S", 60.0), ("TRIAL_S", 0.0)):
         if name not in NO_HARM:
-            yield Mutant("walls", f"{name} is {value:g}", _swap(limits, name, value), "walls")
-    yield Mutant("walls", "nobody waits for others'", _swap(limits, "_of_account", lambda _book, session: [session]), "walls")
+            yield Mutant("walls", f"{name} is {value:g}", _swap(wall, name, value), "walls")
+    yield Mutant("walls", "nobody waits for others'", _swap(wall, "_of_account", lambda _book, session: [session]), "walls")
 
 
 def _charge_of(cause: Cause) -> str:
@@ -245,43 +240,43 @@ def _incidents() -> Iterator[Mutant]:
         rest = incident_rules.RULES[:number] + incident_rules.RULES[number + 1 :]
         scenario = "walls" if rule.kind in (IncidentKind.LIMIT, IncidentKind.AUTH) else "tmux"
         yield Mutant("incidents", f"{rule.kind} is dropped", _swap(incident_rules, "RULES", rest), scenario)
-    for kind, severity in escalate.SEVERITY.items():
+    for kind, severity in escalation.SEVERITY.items():
         if kind not in QUIET_KINDS:
             instead = Severity.WARNING if severity is not Severity.WARNING else Severity.URGENT
             by_kind = {"late-daemon": "disk", "mass-death": "many", "limit": "walls", "auth": "walls", "low-memory": "teams"}
             scenario = by_kind.get(kind, "tmux")
-            yield Mutant("severity", f"{kind} is {instead}", _set(escalate.SEVERITY, kind, instead), scenario)
+            yield Mutant("severity", f"{kind} is {instead}", _set(escalation.SEVERITY, kind, instead), scenario)
 
 
 def _notices() -> Iterator[Mutant]:
     """P12: what was delivered is over, pauses grow, and what comes back is the same one only for a while."""
-    yield Mutant("fates", "sent is tried again", _swap(outbox, "FATES", outbox.FATES[1:]), "disk")
-    at_once = (*outbox.FATES[:-1], outbox.Row(outbox.FAILED, lambda _: True))
-    yield Mutant("fates", "what failed is given up at once", _swap(outbox, "FATES", at_once), "disk")
-    yield Mutant("pauses", "pauses shrink", _swap(outbox, "FACTOR", 0.5), "disk")
-    for_days = _both(_swap(incidents, "SAME_S", 1e5), _swap(incidents, "LONGEST_SAME_S", 1e5))
+    yield Mutant("fates", "sent is tried again", _swap(notice, "FATES", notice.FATES[1:]), "disk")
+    at_once = (*notice.FATES[:-1], notice.FateRow(notice.FAILED, lambda _: True))
+    yield Mutant("fates", "what failed is given up at once", _swap(notice, "FATES", at_once), "disk")
+    yield Mutant("pauses", "pauses shrink", _swap(notice, "FACTOR", 0.5), "disk")
+    for_days = _both(_swap(incident_rules, "SAME_S", 1e5), _swap(incident_rules, "LONGEST_SAME_S", 1e5))
     yield Mutant("flaps", "what comes back after hours is the same", for_days, "people")
     yield from _telling()
 
 
 def _telling() -> Iterator[Mutant]:
     """Who is told when: by the ladder, not in quiet hours, not who knows of it, and of a storm in one piece."""
-    never = _swap(escalate, "_repeat_at", lambda step, base, now: 0 if now >= base + step.after_s else -1)
+    never = _swap(escalation, "_repeat_at", lambda step, base, now: 0 if now >= base + step.after_s else -1)
     yield Mutant("ladder", "nobody is reminded", never, "tmux")
-    early = _swap(escalate, "_moment", lambda step, base, number: base + number * (step.repeat_s or 0.0))
+    early = _swap(escalation, "_moment", lambda step, base, number: base + number * (step.repeat_s or 0.0))
     yield Mutant("ladder", "every step is at once", early, "people")
-    yield Mutant("ladder", "nobody hears that it is over", _swap(escalate, "_all_clears", lambda _incident, _now: []), "tmux")
-    yield Mutant("reminders", "a question is told again too often", _swap(watching, "REMINDERS", 1.0), "people")
-    yield Mutant("quiet", "nothing is urgent", _swap(quiet, "ALWAYS", frozenset()), "tmux")
-    yield Mutant("quiet", "everything passes", _swap(quiet, "ALWAYS", frozenset(Severity)), "tmux")
-    yield Mutant("quiet", "it never ends", _swap(quiet, "_end", lambda _rule, at: at + 3600.0), "people")
-    yield Mutant("folding", "a storm is a hundred notices", _swap(folding, "STORM", 1000), "many")
+    yield Mutant("ladder", "nobody hears that it is over", _swap(escalation, "_all_clears", lambda _incident, _now: []), "tmux")
+    yield Mutant("reminders", "a question is told again too often", _swap(watchdog, "REMINDERS", 1.0), "people")
+    yield Mutant("quiet", "nothing is urgent", _swap(quiet_hours, "ALWAYS", frozenset()), "tmux")
+    yield Mutant("quiet", "everything passes", _swap(quiet_hours, "ALWAYS", frozenset(Severity)), "tmux")
+    yield Mutant("quiet", "it never ends", _swap(quiet_hours, "_end", lambda _rule, at: at + 3600.0), "people")
+    yield Mutant("folding", "a storm is a hundred notices", _swap(storm, "STORM", 1000), "many")
     yield Mutant("folding", "a storm never calms", _both(*_calms_never()), "many")
-    yield Mutant("folding", "a route gathers for a minute", _swap(folding, "GATHER_S", 60.0), "tmux")
+    yield Mutant("folding", "a route gathers for a minute", _swap(storm, "GATHER_S", 60.0), "tmux")
 
 
 def _calms_never() -> tuple[Callable[[], Any], Callable[[], Any]]:
-    return _swap(folding, "STORM_S", 600.0), _swap(folding, "STORM_QUIET_S", 600.0)
+    return _swap(storm, "STORM_S", 600.0), _swap(storm, "STORM_QUIET_S", 600.0)
 
 
 def _handlers() -> Iterator[Mutant]:
@@ -291,70 +286,72 @@ def _handlers() -> Iterator[Mutant]:
             yield Mutant(
                 "events", f"{event.__name__} is not heard", _set(machine.HANDLERS, event, _nothing), HEARD_IN.get(event)
             )
-    for verb in (verb for verb in asked.VERBS if verb not in UNASKED):
-        yield Mutant("verbs", f"{verb} does nothing", _set(asked.VERBS, verb, _nothing), "people")
-    for reason in asked.ENDED_BY_RESET:
-        left = tuple(other for other in asked.ENDED_BY_RESET if other != reason)
+    for verb in (verb for verb in operator.VERBS if verb not in UNASKED):
+        yield Mutant("verbs", f"{verb} does nothing", _set(operator.VERBS, verb, _nothing), "people")
+    for reason in operator.ENDED_BY_RESET:
+        left = tuple(other for other in operator.ENDED_BY_RESET if other != reason)
         scenario = {"backoff": "people", "saturated": "people", "cold-start": "teams"}.get(reason, "walls")
-        yield Mutant("reset", f"{reason} goes on", _swap(asked, "ENDED_BY_RESET", left), scenario)
-    for kind in waiting.TIMERS.keys() - {"silence"}:  # see `of_silence`
+        yield Mutant("reset", f"{reason} goes on", _swap(operator, "ENDED_BY_RESET", left), scenario)
+    for kind in machine.TIMERS.keys() - {"silence"}:  # see `of_silence`
         scenario = {"incidents": "tmux", "pulse": "signs", "memory": "teams", "drain": "shifts"}.get(kind, "everything")
-        yield Mutant("timers", f"{kind} does nothing", _set(waiting.TIMERS, kind, _nothing), scenario)
-    for kind in waiting.ROLE_TIMERS:
+        yield Mutant("timers", f"{kind} does nothing", _set(machine.TIMERS, kind, _nothing), scenario)
+    for kind in machine.ROLE_TIMERS:
         scenario = "shifts" if kind == "shift" else "teams"
-        yield Mutant("timers", f"{kind} of a role does nothing", _set(waiting.ROLE_TIMERS, kind, _nothing), scenario)
+        yield Mutant("timers", f"{kind} of a role does nothing", _set(machine.ROLE_TIMERS, kind, _nothing), scenario)
 
 
 def of_silence() -> Iterator[Mutant]:
     """Yield what only a fleet of silent agents notices: see test_silences."""
     for event in (Heard, WatchdogsSet, Diagnosed):
         yield Mutant("events", f"{event.__name__} is not heard", _set(machine.HANDLERS, event, _nothing))
-    yield Mutant("timers", "silence does nothing", _set(waiting.TIMERS, "silence", _nothing))
+    yield Mutant("timers", "silence does nothing", _set(machine.TIMERS, "silence", _nothing))
 
 
 def _teams() -> Iterator[Mutant]:
     """DESIGN 4.3, 4.4: what a manifest asks for, one charge for an event, and when silence is no reason to end anybody."""
-    for do in teams.STEPS:
-        yield Mutant("steps", f"{do} does nothing", _set(teams.STEPS, do, _nothing), "teams")
+    for do in team.STEPS:
+        yield Mutant("steps", f"{do} does nothing", _set(team.STEPS, do, _nothing), "teams")
     for seconds in (0.0, 3.0):
-        yield Mutant("charging", f"an event lasts {seconds:g} s", _swap(charging, "EVENT_S", seconds), "teams")
-    for number, row in enumerate(pulses.KEEPS):
+        yield Mutant("charging", f"an event lasts {seconds:g} s", _swap(charge, "EVENT_S", seconds), "teams")
+    for number, row in enumerate(heartbeat.KEEPS):
         if row.why in SECOND_LOCKS:
             continue
-        left = pulses.KEEPS[:number] + pulses.KEEPS[number + 1 :]
-        yield Mutant("keeps", f"{row.why} is dropped", _swap(pulses, "KEEPS", left), "signs")
-    for state in waiting.WAITING:
-        yield Mutant("waits", f"{state} waits for nothing", _swap(waiting, "WAITING", waiting.WAITING - {state}), "teams")
+        left = heartbeat.KEEPS[:number] + heartbeat.KEEPS[number + 1 :]
+        yield Mutant("keeps", f"{row.why} is dropped", _swap(heartbeat, "KEEPS", left), "signs")
+    for state in hold.WAITING:
+        yield Mutant("waits", f"{state} waits for nothing", _swap(hold, "WAITING", hold.WAITING - {state}), "teams")
 
 
 def _shifts() -> Iterator[Mutant]:
     """A shift: each of its phases, who keeps a slot, who is not disturbed, and whose intents spare people."""
-    for phase in shifts.PHASES:
-        yield Mutant("phases", f"{phase} is for ever", _set(shifts.PHASES, phase, _nothing), "shifts")
-    for state in sorted(shifts.KEPT - {State.PARKED}):
-        yield Mutant("kept", f"{state} is replaced", _swap(shifts, "KEPT", shifts.KEPT - {state}), "shifts")
-    for activity_ in sorted(shifts.QUIET):
-        yield Mutant("quiet", f"{activity_} is disturbed", _swap(shifts, "QUIET", shifts.QUIET - {activity_}), "shifts")
-    for cause in sorted(intents.BY_POLICY - UNMET):
-        left = intents.BY_POLICY - {cause}
-        yield Mutant("intents", f"{cause} spares nobody", _swap(intents, "BY_POLICY", left), _scenario(cause))
+    for phase in shift.PHASES:
+        yield Mutant("phases", f"{phase} is for ever", _set(shift.PHASES, phase, _nothing), "shifts")
+    for state in sorted(shift.KEPT - {State.PARKED}):
+        yield Mutant("kept", f"{state} is replaced", _swap(shift, "KEPT", shift.KEPT - {state}), "shifts")
+    for activity_ in sorted(shift.QUIET):
+        yield Mutant("quiet", f"{activity_} is disturbed", _swap(shift, "QUIET", shift.QUIET - {activity_}), "shifts")
+    for cause in sorted(intent.BY_POLICY - UNMET):
+        left = intent.BY_POLICY - {cause}
+        yield Mutant("intents", f"{cause} spares nobody", _swap(intent, "BY_POLICY", left), _scenario(cause))
 
 
 def _words() -> Iterator[Mutant]:
     """DESIGN 4.1: what agents' words mean."""
-    for what, rule in doing.RULES.items():
+    for what, rule in activity.RULES.items():
         if what not in UNSAID:
-            instead = doing._ends if rule is doing._signs else doing._signs
-            row = f"{what} {'ends a turn' if rule is doing._signs else 'is a sign of life'}"
-            yield Mutant("words", row, _set(doing.RULES, what, instead), "people")
-    for activity, meant in doing.PLAIN.items():
-        instead_of = doing.IDLE if meant != doing.IDLE else doing.PLAIN["working"]
-        if activity in PLAINLY_SAID:
-            yield Mutant("plain words", f"{activity} is another", _set(doing.PLAIN, activity, instead_of), "people")
+            instead = activity._ends if rule is activity._signs else activity._signs
+            row = f"{what} {'ends a turn' if rule is activity._signs else 'is a sign of life'}"
+            yield Mutant("words", row, _set(activity.RULES, what, instead), "people")
+    for said_plainly, meant in activity.PLAIN.items():
+        instead_of = IDLE if meant != IDLE else activity.PLAIN["working"]
+        if said_plainly in PLAINLY_SAID:
+            yield Mutant("plain words", f"{said_plainly} is another", _set(activity.PLAIN, said_plainly, instead_of), "people")
     for what in sorted(
-        doing.OF_SUBAGENTS & {What.ASKED}
+        activity.OF_SUBAGENTS & {What.ASKED}
     ):  # there its answers come with the end of a tool, and that answers too
-        yield Mutant("sub-agents", f"{what} is theirs", _swap(doing, "OF_SUBAGENTS", doing.OF_SUBAGENTS - {what}), "people")
+        yield Mutant(
+            "sub-agents", f"{what} is theirs", _swap(activity, "OF_SUBAGENTS", activity.OF_SUBAGENTS - {what}), "people"
+        )
 
 
 def _wakes() -> Iterator[Mutant]:
@@ -379,7 +376,7 @@ def _wakes() -> Iterator[Mutant]:
 def _reaps() -> Iterator[Mutant]:
     """DESIGN 4.5: each row that keeps, dropped; and what counts as busy."""
     for number, rule in enumerate(reap.RULES):
-        if rule.kind in (reap.Class.ATTACHED, reap.Class.BUSY, reap.Class.UNKNOWN):
+        if rule.kind in (ReapClass.ATTACHED, ReapClass.BUSY, ReapClass.UNKNOWN):
             left = reap.RULES[:number] + reap.RULES[number + 1 :]
             yield Mutant("reap", f"{rule.kind} is no reason", _swap(reap, "RULES", left), "people")
     for said in sorted(set(reap.BUSY) & SAID_WHILE_BUSY):

@@ -6,27 +6,25 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vigil.core import folding
-from vigil.core.escalate import Due, Ladder, Step, Telling, due_notices, is_wanted, next_at
 from vigil.core.events import Notified
-from vigil.core.incident import Incident, Notice, Severity
-from vigil.core.outbox import CANCELLED, SENDING, SENT, Attempt, Patience, begun, fate_of
-from vigil.core.quiet import Quiet
+from vigil.core.model.incident import Incident, Ladder, LadderStep, Notice, Quiet, Severity, Telling
+from vigil.core.rules import storm
+from vigil.core.rules.escalation import Due, due_notices, is_wanted, next_at
+from vigil.core.rules.notice import CANCELLED, SENDING, SENT, Attempt, RoutePatience, begun, fate_of
 
 if TYPE_CHECKING:
     from tests.sim.world import World
 
 LADDERS = (
-    Ladder((Step("phone", 0.0, 1800.0),), Severity.URGENT),
-    Ladder((Step("desk"), Step("phone", 900.0, 3600.0)), Severity.ACTION),
-    Ladder((Step("desk"),), Severity.WARNING),
+    Ladder((LadderStep("phone", 0.0, 1800.0),), Severity.URGENT),
+    Ladder((LadderStep("desk"), LadderStep("phone", 900.0, 3600.0)), Severity.ACTION),
+    Ladder((LadderStep("desk"),), Severity.WARNING),
 )
 TELLING = Telling(LADDERS, routes=("phone", "desk"))
-PATIENCE = Patience(attempts=5, pause_s=10.0)
+PATIENCE = RoutePatience(attempts=5, pause_s=10.0)
 DELIVERY_S = 0.2
 MOMENT_S = 1e-6
 NIGHTS = 0.4  # of all worlds have quiet hours
-
 Handed = tuple[float, Due, Notice]
 
 
@@ -133,12 +131,12 @@ class Notifier:
         waiting, world = self._waiting[route], self._world
         if not waiting or route in self._busy:
             return
-        left_s = folding.gathered_at(waiting[0][0], waiting[-1][0], len(waiting)) - world.engine.now
+        left_s = storm.gathered_at(waiting[0][0], waiting[-1][0], len(waiting)) - world.engine.now
         if left_s > MOMENT_S:
             world.daemon.later(left_s, self._gather, route)
             return
         self._busy.add(route)
-        batch = [waiting.popleft() for _ in range(folding.together(len(waiting)))]
+        batch = [waiting.popleft() for _ in range(storm.together(len(waiting)))]
         world.promises.begun(route, [due for _, due, _ in batch])
         self._begin(route, batch)
 

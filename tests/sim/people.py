@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from tests.sim.manifests import WORKSPACE
-from vigil.core.escalate import Due
 from vigil.core.events import Acked, Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
-from vigil.core.model import After, DoubtKind, RestartPolicy, RestartWhen, RuntimeKind, Session, Spec, State
-from vigil.core.roles import Manifest, Role, RoleSpec
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.reading import DoubtKind
+from vigil.core.model.restart import After, RestartPolicy, RestartWhen
+from vigil.core.model.session import Session, Spec, State
+from vigil.core.model.team import Manifest, Role, RoleSpec
+from vigil.core.rules.escalation import Due
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from tests.sim.host import Body
 from vigil.core.events import Sighted
-from vigil.core.reap import Glimpse, Guard, Policy
+from vigil.core.model.sighting import Glimpse, Guard, ReapPolicy
 
 if TYPE_CHECKING:
     from tests.sim.world import World
 
 EVERY_S = 900.0
-POLICY = Policy(idle_ttl_s=1200.0, grace_s=60.0)
+POLICY = ReapPolicy(idle_ttl_s=1200.0, grace_s=60.0)
 GUARD = Guard("$0", 0, "/")
 
 

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 from tests.sim.host import Body, Process
 from vigil.core.events import Exited, Found, Observed, Orphaned, RuntimeEnded, Swept
-from vigil.core.model import Axis, Exit, Fact, Launch, Oom, ProcessId, Session
+from vigil.core.model.death import Exit, Oom
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.session import Session
 
 if TYPE_CHECKING:
     from tests.sim.world import World

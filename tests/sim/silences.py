@@ -8,9 +8,8 @@ from zlib import crc32
 from tests.sim.host import Body
 from vigil.core.effects import Diagnose
 from vigil.core.events import Diagnosed, WatchdogsSet
-from vigil.core.evidence import Evidence, Flag, Number, Text
-from vigil.core.patience import Watchdogs
-from vigil.core.roles import Watchdog
+from vigil.core.model.evidence import Evidence, Flag, Number, Text
+from vigil.core.model.stall import Watchdog, Watchdogs
 
 if TYPE_CHECKING:
     from tests.sim.world import World

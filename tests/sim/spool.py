@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from tests.sim.host import Body
 from vigil.agents.generic import read_hook
 from vigil.core.events import Event, Hooked
-from vigil.core.said import Hook
+from vigil.core.model.speech import Hook
 
 if TYPE_CHECKING:
     from tests.sim.world import World
 
 DELAY_S = 0.05
-
 Said = tuple[Hook, str]  # a word, and what its agent really meant
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from vigil.core.effects import Persist
-from vigil.core.escalate import is_settled
-from vigil.core.incident import Incident
-from vigil.core.incidents import REMEMBERED_S
-from vigil.core.model import Death, Intent, Session
-from vigil.core.roles import Role
+from vigil.core.model.death import Death, Intent
+from vigil.core.model.incident import Incident
+from vigil.core.model.session import Session
+from vigil.core.model.team import Role
+from vigil.core.rules.escalation import is_settled
+from vigil.core.rules.incident import REMEMBERED_S
 from vigil.store.store import INCIDENT, ROLE, SESSION
 
 UNTOLD_KEPT = 200

@@ -7,8 +7,10 @@ from typing import Any
 
 from vigil.core.effects import EndLaunch, LogEntry, SetTimer, Spawn, Tell
 from vigil.core.events import Asked, Exited, Hooked, Observed, Sighted, Swept
-from vigil.core.incident import Incident
-from vigil.core.model import Fact, Launch, Session
+from vigil.core.model.incident import Incident
+from vigil.core.model.launch import Launch
+from vigil.core.model.reading import Fact
+from vigil.core.model.session import Session
 
 Line = tuple[float, str, tuple[Any, ...]]
 

@@ -32,12 +32,14 @@ from vigil.core.events import (
     TimerFired,
     WatchdogsSet,
 )
-from vigil.core.evidence import Child, Evidence, Flag, Number, Text
 from vigil.core.machine import Machine
-from vigil.core.model import ALIVE, Exit, ProcessId, RestartPolicy, RestartWhen, Session, Spec
-from vigil.core.patience import Watchdogs
-from vigil.core.roles import Watchdog
-from vigil.core.said import Said, What
+from vigil.core.model.death import Exit
+from vigil.core.model.evidence import Child, Evidence, Flag, Number, Text
+from vigil.core.model.launch import ProcessId
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import ALIVE, Session, Spec
+from vigil.core.model.speech import Said, What
+from vigil.core.model.stall import Watchdog, Watchdogs
 
 FLEETS, AGENTS, HOURS = 20, 8, 8
 EPOCH = 1_000_000.0

@@ -30,8 +30,9 @@ from tests.sim.store import Store
 from tests.sim.story import Line
 from vigil.core.effects import Effect, EndLaunch, Interrupt, Persist, Spawn
 from vigil.core.events import Event
-from vigil.core.model import Cause, State
-from vigil.core.roles import Health, Role
+from vigil.core.model.death import Cause
+from vigil.core.model.session import State
+from vigil.core.model.team import Health, Role
 
 CALM_S = 1500.0  # after the last fault: the longest backoff, the longest doubt, and a little
 YOUNG_S = 3.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from vigil.core.death import Case
 from vigil.core.effects import Amend, Effect, Examine, LogEntry, Persist, SetTimer, Spawn, Tell
 from vigil.core.events import (
     Asked,
@@ -22,31 +21,17 @@ from vigil.core.events import (
     Swept,
     TimerFired,
 )
-from vigil.core.incident import Incident
-from vigil.core.launching import PACE
+from vigil.core.handlers.admission import PACE
 from vigil.core.machine import Machine
-from vigil.core.model import (
-    Axis,
-    Cause,
-    Confidence,
-    Death,
-    Doubt,
-    DoubtKind,
-    Evidence,
-    Exit,
-    Fact,
-    Intent,
-    Launch,
-    ProcessId,
-    Reading,
-    RestartPolicy,
-    RestartWhen,
-    Session,
-    Spec,
-    State,
-)
-from vigil.core.roles import Role
-from vigil.core.said import Hook, Said, What
+from vigil.core.model.death import Cause, Confidence, Death, EvidenceLine, Exit, Intent
+from vigil.core.model.incident import Incident
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.reading import Axis, Doubt, DoubtKind, Fact, Reading
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import Session, Spec, State
+from vigil.core.model.speech import Hook, Said, What
+from vigil.core.model.team import Role
+from vigil.core.rules.death import ExitFacts
 
 BOOT = "b00t:1"
 ALWAYS = RestartPolicy(RestartWhen.ALWAYS)
@@ -103,8 +88,8 @@ def make_exit(launch_id: str = "s1-1", at: float = 1100.0, **changes: Any) -> Ex
 
 def make_case(
     intent: Intent | None = None, uptime_s: float | None = 100.0, when: RestartWhen = RestartWhen.NEVER, **exit_: Any
-) -> Case:
-    return Case(make_exit(**exit_), intent, uptime_s, when)
+) -> ExitFacts:
+    return ExitFacts(make_exit(**exit_), intent, uptime_s, when)
 
 
 def make_death(cause: Cause = Cause.CRASH, **changes: Any) -> Death:
@@ -121,7 +106,7 @@ def make_death(cause: Cause = Cause.CRASH, **changes: Any) -> Death:
         "charged": True,
         "intent": None,
         "uptime_s": 100.0,
-        "evidence": (Evidence("pidfd", "the agent exited with 1"),),
+        "evidence": (EvidenceLine("pidfd", "the agent exited with 1"),),
         "confidence": Confidence.CERTAIN,
     }
     return Death(**(values | changes))
@@ -271,9 +256,6 @@ def only_timer(effects: Iterable[Effect]) -> SetTimer:
 def only_spawn(effects: Iterable[Effect]) -> Spawn:
     (spawn,) = (effect for effect in effects if isinstance(effect, Spawn))
     return spawn
-
-
-# Situations: how a session comes into each of its states, by what happened to it.
 
 
 def starting(policy: RestartPolicy = NEVER) -> Stage:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tests.unit.builders import Stage, make_exit, make_launched
 from vigil.core.effects import Effect, Tell
 from vigil.core.events import Condition, Ended, Exited, TimerFired
-from vigil.core.incident import Incident, IncidentKind
+from vigil.core.model.incident import Incident, IncidentKind
 
 PASS_S = 10.0
 HOLDS = Condition(IncidentKind.LOW_MEMORY, True, "180 MB are left", 1100.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from vigil.config.values import AgentConfig
-from vigil.core.model import RestartPolicy
-from vigil.core.roles import Manifest
+from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.team import Manifest
 from vigil.manifest.reading import DEFAULTS, ManifestRefused, read_manifest
 
 START = 'workspace = "w"\n[[team]]\nname = "t"\n[[team.role]]\nname = "r"\n'  # the next line is the sixth

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from tests.unit.builders import make_launch
-from vigil.core.model import Launch, ProcessId
+from vigil.core.model.launch import Launch, ProcessId
 from vigil.keeper import kernel
 from vigil.observe.trees import Tokens, scan_launch, tree_of
 
 T = TypeVar("T")
-
 SOON_S = 20.0
 
 

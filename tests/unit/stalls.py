@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vigil.core.case import Case
-from vigil.core.doing import Doing, Open
-from vigil.core.evidence import Child, Evidence, Flag, Number, Text
-from vigil.core.model import ProcessId
-from vigil.core.said import What
-from vigil.core.trail import Trail
+from vigil.core.model.evidence import Child, Evidence, Flag, Number, Text
+from vigil.core.model.launch import ProcessId
+from vigil.core.model.progress import Doing, Open, Trail
+from vigil.core.model.speech import What
+from vigil.core.rules.stall.case import Silence
 
 NOW = 100_000.0
 MIN = 60.0
@@ -62,7 +61,7 @@ def evidence(children: tuple[Child, ...] = (), **more: Any) -> Evidence:
     return Evidence(NOW, pid=400, children=children, **read)
 
 
-def case(silent_s: float = 6 * MIN, **more: Any) -> Case:
+def case(silent_s: float = 6 * MIN, **more: Any) -> Silence:
     """Return an agent in the middle of a turn that has said nothing for a while."""
     given: dict[str, Any] = {
         "now": NOW,
@@ -73,7 +72,7 @@ def case(silent_s: float = 6 * MIN, **more: Any) -> Case:
         "started_at": NOW - 3600.0,
         "speaks": True,
     }
-    return Case(**(given | more))
+    return Silence(**(given | more))
 
 
 BLIND = evidence(

@@ -16,13 +16,12 @@ from tests.samples.golden import agents, golden, reading_of, sample_files, sampl
 from vigil.agents.adapters import ADAPTERS
 from vigil.agents.contract import Adapter, Beginning, Place
 from vigil.agents.kinds import KINDS
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Said, What
 from vigil.doctor.machine import AGENTS
 from vigil.manifest.contradictions import REPORTING, RESUMING
 from vigil.text import CONTROL
 
 Read = Callable[[dict[str, Any]], Iterable[Said]]
-
 NOTHING = Adapter("nothing")
 READINGS = {
     f"{adapter.name} {name}": getattr(adapter, name)
@@ -33,14 +32,12 @@ READINGS = {
 FILES = [path for agent in agents() for path in sample_files(agent)]
 EVENTS = [event for path in FILES for _, event in samples(path)]
 STARTED = [adapter for adapter in ADAPTERS.values() if adapter.programs]
-
 ID = "11111111-2222-4333-8444-555555555555"
 FOLDER = "/home/me/.vigil/launches/1 of a"
 HOOK = ("sh", "/home/me/.vigil/hook.sh")
 PLACE = Place("/work/of mine", {"HOME": "/home/me"})
 MOST_CHARS = 300
 NAMES = ("hook_event_name", "type", "event", "kind")
-
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
 tables = st.dictionaries(st.text(), values, max_size=5)
@@ -63,9 +60,6 @@ def test_an_adapter_is_all_it_takes_for_a_kind_of_agent() -> None:
     assert with_samples == {*agents()} == {*KINDS} - {"generic"}
     assert with_samples == REPORTING == RESUMING
     assert with_samples == {*AGENTS}, "the doctor looks for their programs"
-
-
-# Reading
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -156,9 +150,6 @@ def test_what_starts_a_tool_and_what_ends_it_have_the_same_id(path: Any) -> None
         }
 
 
-# Starting
-
-
 def beginning(command: Iterable[str], **more: Any) -> Beginning:
     known: dict[str, Any] = {"place": PLACE, "folder": FOLDER, "headless": False, "conversation": ID, "hook": HOOK}
     return Beginning(tuple(command), **{**known, **more})
@@ -223,9 +214,6 @@ def test_a_conversation_is_resumed_by_its_id(adapter: Adapter) -> None:
     assert adapter.resumes
     assert start.conversation == ID
     assert start.command.count(ID) == 1
-
-
-# Transcripts
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=lambda adapter: adapter.name)

@@ -9,11 +9,12 @@ import pytest
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec
 from vigil.core.effects import Spawn
 from vigil.core.events import Applied, Asked, Exited, MemoryRead, Resumed, TimerFired
-from vigil.core.incident import IncidentKind
-from vigil.core.launching import PACE
+from vigil.core.handlers.admission import PACE
 from vigil.core.machine import Machine
-from vigil.core.model import RestartPolicy, RestartWhen, State
-from vigil.core.roles import Manifest, RoleSpec
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import State
+from vigil.core.model.team import Manifest, RoleSpec
 from vigil.daemon.admission import PLENTY, room_for
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=1, base_s=10.0, jitter=0.0)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.builders import make_launch, make_session
 from vigil.core.events import Exited, Interrupted
-from vigil.core.model import State
+from vigil.core.model.session import State
 from vigil.daemon import adopt
 from vigil.daemon.adopt import Adopter
 from vigil.daemon.clock import Clock

@@ -20,8 +20,9 @@ from vigil.agents.claude_stream import read_stream
 from vigil.agents.claude_transcript import read_entry
 from vigil.agents.contract import Beginning, Place
 from vigil.agents.walls import resets_at
-from vigil.core.doing import Doing, take_in
-from vigil.core.said import Said, What
+from vigil.core.model.progress import Doing
+from vigil.core.model.speech import Said, What
+from vigil.core.rules.activity import take_in
 
 FILES = sample_files("claude")
 EVENTS_SEEN = [event for path in FILES for _, event in samples(path)]
@@ -30,16 +31,12 @@ AT = datetime.fromisoformat("2026-11-16T12:00:00+00:00").timestamp()
 ID = "11111111-2222-4333-8444-555555555555"
 OTHER_ID = "99999999-2222-4333-8444-555555555555"
 HOOK = ("sh", "/a folder/hook.sh")
-
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 json_values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
 
 
 def whats(said: Any) -> list[What]:
     return [one.what for one in said]
-
-
-# Samples
 
 
 @given(event=st.dictionaries(st.text(), json_values, max_size=5))
@@ -78,9 +75,6 @@ def test_an_event_of_the_future_is_unknown_and_has_its_name() -> None:
     assert list(read_hook({"hook_event_name": "Dream"})) == [Said(What.UNKNOWN, name="Dream")]
     assert list(read_entry({"type": "dream"})) == [Said(What.UNKNOWN, name="dream")]
     assert whats(read_hook({"hook_event_name": "Notification", "notification_type": "dream"})) == [What.UNKNOWN]
-
-
-# Stream
 
 
 def result(**more: Any) -> dict[str, Any]:
@@ -174,9 +168,6 @@ def test_tools_that_only_ask_are_questions() -> None:
     call = {"type": "tool_use", "id": "t1", "name": "AskUserQuestion"}
 
     assert whats(read_stream({"type": "assistant", "message": {"content": [call]}})) == [What.TOOL_STARTED, What.ASKED]
-
-
-# Hooks
 
 
 @pytest.mark.parametrize(
@@ -298,9 +289,6 @@ def test_a_payload_may_say_plainly_what_goes_on() -> None:
     assert (said.what, said.name, said.until) == (What.DOES, "waiting-timer", 1794900000.0)
 
 
-# Transcripts
-
-
 def test_a_message_is_counted_once_though_each_piece_repeats_its_usage() -> None:
     message = {"stop_reason": "tool_use", "usage": {"input_tokens": 2, "output_tokens": 3}, "content": [{"type": "text"}]}
     rows = [{"type": "assistant", "apiBlockIndex": index, "message": message} for index in (0, 1)]
@@ -336,9 +324,6 @@ def test_the_configuration_folder_is_honoured_and_never_a_pattern() -> None:
     assert own == f"/c[[]1]/projects/-w/{ID}.jsonl"
     assert transcripts(Place("/w", {}), ID) == ()
     assert transcripts(Place("/w", {"HOME": "/h"}), "../../etc/*") == ()
-
-
-# Beginning
 
 
 def start(*command: str, resume: bool = False, cwd: str = "/w", env: dict[str, str] | None = None, **more: Any) -> Beginning:
@@ -444,8 +429,6 @@ def test_settings_that_the_user_named_are_kept_in_a_copy_with_our_hooks(tmp_path
     assert [entry["hooks"][0]["command"] for entry in merged["hooks"]["Stop"]] == ["true", "sh '/a folder/hook.sh'"]
     assert json.loads((tmp_path / "my.json").read_text()) == theirs
 
-
-# The screen
 
 COMPOSER = "─" * 40 + "\n❯ \n" + "─" * 40 + "\n  ? for shortcuts"
 PERMISSION = (

@@ -13,8 +13,9 @@ import pytest
 
 from vigil.agents.codex import ADAPTER, FLAGS_FILE, HOOK_EVENTS, begin
 from vigil.agents.contract import Beginning, Place
-from vigil.core.doing import UNHEARD, activity_of, take_in
-from vigil.core.said import Said, What
+from vigil.core.model.progress import UNHEARD
+from vigil.core.model.speech import Said, What
+from vigil.core.rules.activity import activity_of, take_in
 
 ID = "01a1e0ab-48d3-70e3-9230-bc60ef372520"
 HOOK = ("sh", "/a folder/hook.sh")
@@ -27,9 +28,6 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, env: dict[str, str] | None = None, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/launch", "headless": True, "conversation": ID, "hook": ()}
     return begin(Beginning(command, Place("/work", env or {"HOME": "/home/me"}), **{**known, **more}))
-
-
-# Reading
 
 
 def test_a_kind_of_item_of_the_future_is_unknown() -> None:
@@ -122,9 +120,6 @@ def test_rollouts_lie_where_the_environment_says() -> None:
     assert ADAPTER.transcripts(Place("/work", {"HOME": "/h", "CODEX_HOME": "/c [1]"}), ID) == (
         f"/c [[]1]/sessions/*/*/*/rollout-*-{ID}.jsonl",
     )
-
-
-# Starting
 
 
 @pytest.mark.parametrize(
@@ -225,8 +220,6 @@ def test_a_hook_that_toml_cannot_hold_is_left_out() -> None:
         assert start.command == ("codex", "exec", "--json")
         assert "does not take" in " ".join(start.without)
 
-
-# The terminal
 
 COMPOSER = "› hello\n\n• Ran echo hi\n\n› Ask Codex to do anything\n\n  gpt-5.1-codex default · /work\n  ? for shortcuts\n"
 PICKER = "› hello\n\n• Done.\n\n  Select Model\n\n› 1. gpt-5.1-codex\n  2. gpt-5.1\n\n  Press enter to confirm\n"

@@ -12,8 +12,9 @@ import pytest
 from tests.samples.golden import sample_files, samples
 from vigil.agents.contract import Beginning, Place
 from vigil.agents.gemini import ADAPTER, HOOK_EVENTS, SETTINGS, SETTINGS_FILE, begin
-from vigil.core.doing import UNHEARD, activity_of, take_in
-from vigil.core.said import Said, What
+from vigil.core.model.progress import UNHEARD
+from vigil.core.model.speech import Said, What
+from vigil.core.rules.activity import activity_of, take_in
 
 ID = "11111111-2222-4333-8444-555555555555"
 HOOK = ("sh", "/a folder/hook.sh")
@@ -28,9 +29,6 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, env: dict[str, str] | None = None, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/launch", "headless": False, "conversation": ID, "hook": HOOK}
     return begin(Beginning(command, Place("/work", env or {"HOME": "/root"}), **{**known, **more}))
-
-
-# Reading
 
 
 @pytest.mark.parametrize(
@@ -110,9 +108,6 @@ def test_chats_lie_where_the_environment_says() -> None:
     )
 
 
-# Starting
-
-
 @pytest.mark.parametrize(
     ("command", "resume", "expected"),
     [
@@ -161,8 +156,6 @@ def test_a_stream_that_is_not_asked_for_is_said_to_be_missing() -> None:
     assert missing in started("gemini", "-p", "do it", headless=True).without
     assert missing not in started("gemini", "-o", "stream-json", "-p", "do it", headless=True).without
 
-
-# The terminal
 
 COMPOSER = " Shift+Tab to accept edits\n >   Type your message or @path/to/file\n workspace (/directory)    sandbox\n"
 TRUST = " │ Do you trust the files in this folder?  │\n │ ● 1. Trust folder (work)  │\n │   3. Don't trust  │\n"

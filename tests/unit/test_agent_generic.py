@@ -9,9 +9,9 @@ import pytest
 from tests.samples.golden import agents, sample_files, samples
 from vigil.agents.contract import Beginning, Place
 from vigil.agents.generic import ADAPTER
-from vigil.core.activity import Activity
-from vigil.core.doing import IDLE, activity_of, take_in
-from vigil.core.said import Said, What
+from vigil.core.model.progress import IDLE
+from vigil.core.model.speech import Activity, Said, What
+from vigil.core.rules.activity import activity_of, take_in
 
 SHOWN = set(Activity) - {Activity.STARTING, Activity.UNKNOWN}  # these two change nothing
 

@@ -14,8 +14,9 @@ import pytest
 
 from vigil.agents.contract import Beginning, Place
 from vigil.agents.opencode import ADAPTER, CONFIG, PLUGIN_FILE, begin
-from vigil.core.doing import UNHEARD, activity_of, take_in
-from vigil.core.said import Said, What
+from vigil.core.model.progress import UNHEARD
+from vigil.core.model.speech import Said, What
+from vigil.core.rules.activity import activity_of, take_in
 
 ID = "ses_e1beabe60ffeeSGWJMkQrwJGTe"
 HOOK = ("sh", "/a folder/hook.sh")
@@ -28,9 +29,6 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, env: dict[str, str] | None = None, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/the launch", "headless": False, "conversation": ID, "hook": HOOK}
     return begin(Beginning(command, Place("/work", env or {"HOME": "/home/me"}), **{**known, **more}))
-
-
-# Reading
 
 
 @pytest.mark.parametrize(
@@ -93,9 +91,6 @@ def test_a_session_is_throttled_while_it_tries_again() -> None:
     assert shown == [("working", None), ("throttled", 1794828129.177), ("working", None), ("idle", None)]
 
 
-# Starting
-
-
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
@@ -146,8 +141,6 @@ def test_a_stream_that_is_not_asked_for_is_said_to_be_missing() -> None:
     assert "stream: it is not asked for with run --format json" in started("opencode", "run", "x", headless=True).without
     assert started("opencode", "run", "--format", "json", "x", headless=True).without == ()
 
-
-# The plugin
 
 EVENTS = (
     {"type": "session.created", "properties": {"info": {"id": "ses_1", "title": "SECRET"}}},
@@ -223,8 +216,6 @@ def test_our_plugin_tells_each_thing_once_and_no_secret(tmp_path: Path) -> None:
     )
     assert {one.subagent for one in said if one.what is What.TOOL_STARTED} == {"ses_2"}
 
-
-# The terminal
 
 HOME = '  ┃  Ask anything… "Fix a TODO in the codebase"\n  ┃  Build · M Fake\n          tab agents  ctrl+p commands\n'
 SESSION = "     Done.\n     ▣  Build · M · 10.7s\n  ┃\n  ┃  Build · M Fake\n   /work                132  ctrl+p commands\n"

@@ -15,8 +15,9 @@ import pytest
 
 from vigil.agents.contract import Beginning, Place
 from vigil.agents.pi import ADAPTER, EXTENSION_FILE, begin
-from vigil.core.doing import UNHEARD, activity_of, take_in
-from vigil.core.said import Said, What
+from vigil.core.model.progress import UNHEARD
+from vigil.core.model.speech import Said, What
+from vigil.core.rules.activity import activity_of, take_in
 
 ID = "01a1e0ba-7a7a-772c-b698-c8e8c2d00884"
 HOOK = ("sh", "/a folder/hook.sh")
@@ -30,9 +31,6 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/launch", "headless": False, "conversation": ID, "hook": HOOK}
     return begin(Beginning(command, Place("/work", {"HOME": "/home/me"}), **{**known, **more}))
-
-
-# Reading
 
 
 def ended(reason: str, error: str = "") -> dict[str, Any]:
@@ -121,9 +119,6 @@ def test_session_files_lie_where_the_environment_says(env: dict[str, str], expec
     assert ADAPTER.transcripts(Place("/work", env), ID) == (expected,)
 
 
-# Starting
-
-
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
@@ -152,8 +147,6 @@ def test_a_stream_that_is_not_asked_for_is_said_to_be_missing() -> None:
     assert "stream: it is not asked for with --mode json" in started("pi", "-p", "x", headless=True).without
     assert started("pi", "--mode", "json", "x", headless=True).without == ()
 
-
-# The extension
 
 RUN = """
 import extension from "./extension.mjs"
@@ -199,8 +192,6 @@ def test_our_extension_tells_each_thing_once_and_no_secret(tmp_path: Path) -> No
         ]
     )
 
-
-# The terminal
 
 LINE = "─" * 40
 

@@ -23,14 +23,13 @@ from vigil.agents.qwen import (
     read_stream,
     transcripts,
 )
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Said, What
 
 FILES = sample_files("qwen")
 EVENTS_SEEN = [event for path in FILES for _, event in samples(path)]
 READERS = (read_hook, read_stream, read_entry)
 ID = "11111111-2222-4333-8444-555555555555"
 HOOK = ("sh", "/a folder/hook.sh")
-
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 json_values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
 

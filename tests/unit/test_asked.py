@@ -17,12 +17,15 @@ from tests.unit.builders import (
     situations,
     stopped,
 )
-from vigil.core.asked import VERBS
+from vigil.core.book import GRACE_S
 from vigil.core.effects import EndLaunch, Persist, Purge
 from vigil.core.events import Asked, Ended
-from vigil.core.intents import INTENT_LASTS_S
-from vigil.core.machine import GRACE_S, Machine
-from vigil.core.model import ALIVE, After, Cause, State
+from vigil.core.handlers.intent import INTENT_LASTS_S
+from vigil.core.handlers.operator import VERBS
+from vigil.core.machine import Machine
+from vigil.core.model.death import Cause
+from vigil.core.model.restart import After
+from vigil.core.model.session import ALIVE, State
 
 END = "ending EndLaunch"
 BACK = "pending (survivor) EndLaunch"

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.builders import make_death, make_intent
-from vigil.core.model import Death, Evidence
+from vigil.core.model.death import Death, EvidenceLine
 from vigil.forensics.bundle import assemble, read_bundle
 from vigil.forensics.disks import is_full, read_disks
 from vigil.forensics.facts import read_facts
@@ -66,13 +66,11 @@ SOURCES = (
     "screen",
     "stderr.log",
 )
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=12,
 )
-
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
@@ -268,7 +266,7 @@ def test_secrets_are_in_no_file_of_a_bundle(deaths: Path, launch: Path) -> None:
     for name in ("screen", "stderr.log", "stdout.jsonl"):
         (launch / name).write_text(f"{SECRET}\n" * 20_000)
     death = make_death(
-        at=AT, intent=make_intent(reason=SECRET), evidence=(Evidence("x", SECRET), Evidence("y", "x" * 990 + SECRET))
+        at=AT, intent=make_intent(reason=SECRET), evidence=(EvidenceLine("x", SECRET), EvidenceLine("y", "x" * 990 + SECRET))
     )
 
     put_together(deaths, launch, death, [{"data": {"why": [SECRET]}}], SECRET, [Path(f"/{SECRET}")], hide)
@@ -397,7 +395,7 @@ def test_nothing_makes_a_bundle_too_large(deaths: Path, launch: Path, filling: s
     write(launch, snapshot=sections | {"launch": None}, exit={str(number): long for number in range(40)})
     for name in ("screen", "stderr.log", "stdout.jsonl"):
         (launch / name).write_text(long * 30, errors="replace")
-    evidence = tuple(Evidence(long, long) for _ in range(100))
+    evidence = tuple(EvidenceLine(long, long) for _ in range(100))
     death = make_death(at=AT, session=long, intent=make_intent(actor=long, reason=long), evidence=evidence)
 
     report = put_together(deaths, launch, death, rows * 10, long, [Path(f"/{number}/{'x' * 300}") for number in range(100)])

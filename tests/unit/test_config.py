@@ -20,13 +20,10 @@ from vigil.config.loading import LARGEST_BYTES, ConfigFile, ConfigRefused
 from vigil.config.models import File, LaunchTable, ReaperTable, Table, WatchdogTable
 from vigil.config.values import AgentConfig, Config, LaunchConfig, RouteConfig
 from vigil.config.wording import key
-from vigil.core.asked import VERBS
-from vigil.core.escalate import Ladder, Step
-from vigil.core.incident import IncidentKind, Severity
-from vigil.core.model import RestartPolicy, RestartWhen
-from vigil.core.quiet import Quiet
-from vigil.core.reactions import HIBERNATE
-from vigil.core.roles import Watchdog
+from vigil.core.handlers.operator import VERBS
+from vigil.core.model.incident import HIBERNATE, IncidentKind, Ladder, LadderStep, Quiet, Severity
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.stall import Watchdog
 from vigil.errors import UsageError
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "configuration.md"
@@ -77,13 +74,10 @@ def problems(file: ConfigFile) -> list[str]:
     return list(refused.value.problems)
 
 
-# What it says
-
-
 def test_the_example_of_the_interface_is_understood(write: Write) -> None:
     assert write(INTERFACE).read() == Config(
         routes={"ops": RouteConfig(url="file:/etc/vigil/ops.url"), "script": RouteConfig(exec=("/usr/local/bin/on-incident",))},
-        ladders=(Ladder((Step("ops", 0.0), Step("script", 1800.0, 7200.0)), severity=Severity.URGENT),),
+        ladders=(Ladder((LadderStep("ops", 0.0), LadderStep("script", 1800.0, 7200.0)), severity=Severity.URGENT),),
         watchdog=Watchdog(300.0, 600.0, 900.0, 900.0, 600.0, 180.0, 600.0, False),
     )
 
@@ -98,7 +92,7 @@ def test_the_example_of_the_reference_page_is_understood(write: Write) -> None:
             "mail": RouteConfig(("/usr/local/bin/mail-incident",)),
         },
         ladders=(
-            Ladder((Step("script"), Step("mail", 1800.0, 7200.0)), severity=Severity.URGENT),
+            Ladder((LadderStep("script"), LadderStep("mail", 1800.0, 7200.0)), severity=Severity.URGENT),
             Ladder((), kind=IncidentKind.LATE_DAEMON),
         ),
         restart=RestartPolicy(RestartWhen.ON_FAILURE, max_restarts=5, base_s=5.0, cap_s=300.0, reset_after_s=600.0),
@@ -120,7 +114,7 @@ def test_the_reference_page_names_every_key_and_every_word() -> None:
 def test_a_severity_and_a_kind_can_both_be_asked_for(write: Write) -> None:
     text = '[routes.r]\nexec = ["x"]\n[[ladder]]\nseverity = "action"\nkind = "needs-input"\nsteps = [{ route = "r" }]\n'
 
-    assert write(text).read().ladders == (Ladder((Step("r"),), Severity.ACTION, IncidentKind.NEEDS_INPUT),)
+    assert write(text).read().ladders == (Ladder((LadderStep("r"),), Severity.ACTION, IncidentKind.NEEDS_INPUT),)
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "[restart]\n[launch]\n[agents]\n[routes]\n"])
@@ -148,9 +142,6 @@ def test_the_defaults_of_the_tables_are_within_their_own_ranges() -> None:
 def test_a_configuration_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         Config().ladders = ()  # type: ignore[misc]
-
-
-# What is wrong with it
 
 
 @pytest.mark.parametrize(
@@ -330,9 +321,6 @@ def test_whatever_a_document_holds_it_is_a_configuration_or_problems_in_our_word
             assert "what belongs here" not in line, (line, KINDS)
 
 
-# Reading it
-
-
 def test_a_file_that_does_not_exist_is_the_default(tmp_path: Path) -> None:
     file = ConfigFile(tmp_path / "config.toml")
 
@@ -427,9 +415,6 @@ def test_a_link_to_a_file_is_followed(write: Write, tmp_path: Path) -> None:
     (tmp_path / "link.toml").symlink_to(file.path)
 
     assert ConfigFile(tmp_path / "link.toml").read() == file.read()
-
-
-# Incidents
 
 
 def test_the_examples_of_the_page_about_incidents_are_understood(write: Write) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from tests.unit.builders import make_session, make_spec
 from vigil.agents.adapters import ADAPTERS
-from vigil.core.model import Kept, Session, Transcript
+from vigil.core.model.conversation import Kept, Transcript
+from vigil.core.model.session import Session
 from vigil.daemon.clock import Clock
 from vigil.daemon.conversations import MOST_HUNG, Conversations
 

@@ -11,11 +11,20 @@ from typing import Any
 import pytest
 
 from tests.unit.builders import make_case, make_exit, make_intent
-from vigil.core.death import CRASH_SIGNALS, EARLY_S, RULES, Case, classify, confidence_of, describe_status, evidence_of
-from vigil.core.model import Cause, Confidence, Intent, Oom, RestartWhen, Words
+from vigil.core.model.death import Cause, Confidence, Intent, Oom, Words
+from vigil.core.model.restart import RestartWhen
+from vigil.core.rules.death import (
+    CRASH_SIGNALS,
+    EARLY_S,
+    RULES,
+    ExitFacts,
+    classify,
+    confidence_of,
+    describe_status,
+    evidence_of,
+)
 
 ALWAYS, NEVER = RestartWhen.ALWAYS, RestartWhen.NEVER
-
 # One line a rule, in the order of the table: a case that this rule decides, and no earlier one.
 DECIDED = (
     (Cause.HOST_REBOOTED, make_case(rebooted=True, exit_code=0, started=False, server_ended=True)),
@@ -31,13 +40,12 @@ DECIDED = (
     (Cause.CRASH, make_case(exit_code=1)),
     (Cause.UNOBSERVED, make_case()),
 )
-
 INTENTS = (None, *(make_intent(cause, reason=reason) for cause in Cause for reason in ("", "it was time")))
 CODES = (None, 0, 1, 2, 126, 127, 128, 129, 130, 137, 139, 143, 255)
 SIGNALS = (None, 1, 2, 6, 9, 11, 15, 19, 34, 40, 64, 99)
 
 
-def every_case() -> list[Case]:
+def every_case() -> list[ExitFacts]:
     flags = (False, True)
     return [
         make_case(
@@ -281,7 +289,7 @@ def test_a_sigkill_by_hand_says_what_speaks_against_memory() -> None:
     ],
     ids=lambda value: str(value) if isinstance(value, Confidence) else "",
 )
-def test_a_cause_says_how_sure_it_is(case: Case, confidence: Confidence) -> None:
+def test_a_cause_says_how_sure_it_is(case: ExitFacts, confidence: Confidence) -> None:
     assert confidence_of(case, classify(case)) is confidence
 
 

@@ -10,7 +10,8 @@ from tests.unit.builders import make_session
 from tests.unit.processes import started
 from vigil.core.events import Event, Weighed
 from vigil.core.machine import Machine
-from vigil.core.model import Launch, Session, State
+from vigil.core.model.launch import Launch
+from vigil.core.model.session import Session, State
 from vigil.daemon.clock import Clock
 from vigil.daemon.diagnosing import HUNG, Diagnoser
 

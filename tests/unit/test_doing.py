@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.core.activity import Activity
-from vigil.core.doing import OF_SUBAGENTS, OPEN_KEPT, RULES, Doing, activity_of, take_in
-from vigil.core.said import Said, What
+from vigil.core.model.progress import Doing
+from vigil.core.model.speech import Activity, Said, What
+from vigil.core.rules.activity import OF_SUBAGENTS, OPEN_KEPT, RULES, activity_of, take_in
 
 START, PROMPT, STOP = Said(What.STARTED), Said(What.PROMPT), Said(What.TURN_ENDED)
 

@@ -20,7 +20,7 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import Effect
 from vigil.core.events import Exited, Gap, Notified, Observed, TimerFired
-from vigil.core.incident import Notice
+from vigil.core.model.incident import Notice
 
 
 def see_often(stage: Stage, times: int, sessions: Iterable[str] = ("s1",), step_s: float = 10.0, **axes: str) -> list[Effect]:

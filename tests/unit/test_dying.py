@@ -25,10 +25,11 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import EndLaunch
 from vigil.core.events import Exited, LaunchFailed, Orphaned, TimerFired
-from vigil.core.model import ALIVE, Axis, Cause, Hold, RestartPolicy, RestartWhen, State
-from vigil.core.restart import delay_s, jitter_of
-
-# Deaths
+from vigil.core.model.death import Cause
+from vigil.core.model.reading import Axis
+from vigil.core.model.restart import Hold, RestartPolicy, RestartWhen
+from vigil.core.model.session import ALIVE, State
+from vigil.core.rules.restart import delay_s, jitter_of
 
 
 @pytest.mark.parametrize(
@@ -215,9 +216,6 @@ def test_a_launch_that_was_stable_is_forgiven_when_it_dies() -> None:
     stage.exit(exit_code=1)
 
     assert stage.session().charges == 1
-
-
-# Orphans
 
 
 @pytest.mark.parametrize("what", ["pane", "server"])

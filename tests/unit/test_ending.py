@@ -26,9 +26,10 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import Persist, Purge
 from vigil.core.events import Ended, Exited
-from vigil.core.model import Axis, Cause, RestartPolicy, State
-
-# What came of ending
+from vigil.core.model.death import Cause
+from vigil.core.model.reading import Axis
+from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.session import State
 
 
 @pytest.mark.parametrize(
@@ -110,9 +111,6 @@ def test_an_intent_of_one_launch_does_not_speak_for_the_next() -> None:
     stage.exit(signal=15)
 
     assert [death.cause for death in stage.deaths] == [Cause.OPERATOR, Cause.KILLED_BY_UNKNOWN]
-
-
-# Ends that are verified before the exit is told, and exits of what could not be ended
 
 
 WHENS = pytest.mark.parametrize("policy", [ALWAYS, ON_FAILURE, NEVER], ids=lambda policy: policy.when)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.core.escalate import SEVERITY, Due, Ladder, Step, Telling, due_notices, next_at, steps_of
-from vigil.core.incident import Incident, IncidentKind, Notice, Severity
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.rules.escalation import SEVERITY, Due, due_notices, next_at, steps_of
 
 OPENED_AT = 1_700_000_000.0  # as large as real times are: sums are rounded as they will be
-OPS = Step("ops")
-NAGGING = Step("script", after_s=1800, repeat_s=7200)
+OPS = LadderStep("ops")
+NAGGING = LadderStep("script", after_s=1800, repeat_s=7200)
 
 
 def make_incident(**changes: Any) -> Incident:
@@ -31,7 +31,7 @@ def make_incident(**changes: Any) -> Incident:
     return Incident(**(values | changes))
 
 
-def make_ladders(*steps: Step) -> Telling:
+def make_ladders(*steps: LadderStep) -> Telling:
     return Telling((Ladder(steps),))
 
 
@@ -44,9 +44,6 @@ def shown(due: list[Due]) -> list[tuple[str, str, str]]:
     return [(notice.notice_id, notice.route, notice.event) for notice in due]
 
 
-# Severity and ladder
-
-
 def test_every_kind_has_its_severity() -> None:
     kinds = {severity: {kind.value for kind in IncidentKind if SEVERITY[kind] is severity} for severity in Severity}
 
@@ -57,11 +54,11 @@ def test_every_kind_has_its_severity() -> None:
     }
 
 
-URGENT = Ladder((Step("urgent"),), severity=Severity.URGENT)
-STUCK = Ladder((Step("stuck"),), kind=IncidentKind.STUCK)
-BOTH = Ladder((Step("both"),), severity=Severity.URGENT, kind=IncidentKind.STUCK)
-ANY = Ladder((Step("any"),))
-OTHERS = (Ladder((Step("x"),), kind=IncidentKind.AUTH), Ladder((Step("x"),), severity=Severity.WARNING))
+URGENT = Ladder((LadderStep("urgent"),), severity=Severity.URGENT)
+STUCK = Ladder((LadderStep("stuck"),), kind=IncidentKind.STUCK)
+BOTH = Ladder((LadderStep("both"),), severity=Severity.URGENT, kind=IncidentKind.STUCK)
+ANY = Ladder((LadderStep("any"),))
+OTHERS = (Ladder((LadderStep("x"),), kind=IncidentKind.AUTH), Ladder((LadderStep("x"),), severity=Severity.WARNING))
 
 
 @pytest.mark.parametrize(
@@ -74,8 +71,8 @@ OTHERS = (Ladder((Step("x"),), kind=IncidentKind.AUTH), Ladder((Step("x"),), sev
         ((STUCK, BOTH), "stuck"),
         ((BOTH, STUCK), "both"),
         ((*OTHERS, ANY), "any"),
-        ((Ladder((Step("x"),), severity=Severity.WARNING, kind=IncidentKind.STUCK), URGENT), "urgent"),
-        ((Ladder((Step("x"),), severity=Severity.URGENT, kind=IncidentKind.AUTH), URGENT), "urgent"),
+        ((Ladder((LadderStep("x"),), severity=Severity.WARNING, kind=IncidentKind.STUCK), URGENT), "urgent"),
+        ((Ladder((LadderStep("x"),), severity=Severity.URGENT, kind=IncidentKind.AUTH), URGENT), "urgent"),
     ],
 )
 def test_the_first_ladder_that_matches_decides_and_a_kind_goes_before_a_severity(
@@ -89,9 +86,6 @@ def test_an_incident_without_a_ladder_is_told_to_nobody(ladders: tuple[Ladder, .
     assert steps_of(make_incident(), Telling(ladders)) == ()
     assert due_notices(make_incident(), Telling(ladders), OPENED_AT + 1e6) == []
     assert next_at(make_incident(), Telling(ladders), OPENED_AT + 1e6) is None
-
-
-# While it is open
 
 
 def test_the_first_step_is_due_when_the_incident_opens() -> None:
@@ -140,13 +134,13 @@ def test_of_repeats_that_were_missed_only_the_newest_is_due(recorded: int) -> No
 
 
 def test_a_route_named_twice_hears_once_that_it_opened() -> None:
-    due = due_notices(make_incident(), make_ladders(OPS, Step("ops", after_s=60), Step("script")), OPENED_AT + 60)
+    due = due_notices(make_incident(), make_ladders(OPS, LadderStep("ops", after_s=60), LadderStep("script")), OPENED_AT + 60)
 
     assert shown(due) == [("i1/0/0", "ops", "opened"), ("i1/1/0", "ops", "reminder"), ("i1/2/0", "script", "opened")]
 
 
 def test_a_route_that_was_never_reached_hears_in_the_next_notice_that_it_opened() -> None:
-    ladders = make_ladders(Step("ops", repeat_s=60))
+    ladders = make_ladders(LadderStep("ops", repeat_s=60))
     incident = record(make_incident(), due_notices(make_incident(), ladders, OPENED_AT), state="failed")
 
     assert due_notices(incident, ladders, OPENED_AT) == []
@@ -154,7 +148,7 @@ def test_a_route_that_was_never_reached_hears_in_the_next_notice_that_it_opened(
 
 
 def test_a_clock_that_was_set_back_brings_no_older_repeat() -> None:
-    ladders = make_ladders(Step("ops", repeat_s=60))
+    ladders = make_ladders(LadderStep("ops", repeat_s=60))
     incident = record(make_incident(), due_notices(make_incident(), ladders, OPENED_AT + 600))
 
     assert due_notices(incident, ladders, OPENED_AT + 300) == []
@@ -162,7 +156,7 @@ def test_a_clock_that_was_set_back_brings_no_older_repeat() -> None:
 
 
 def test_a_repeat_whose_moment_was_rounded_down_is_not_due_early() -> None:
-    step = Step("ops", after_s=0.10817231448405973, repeat_s=0.7)  # now // 0.7 says 2, the moment of 2 is one bit later
+    step = LadderStep("ops", after_s=0.10817231448405973, repeat_s=0.7)  # now // 0.7 says 2, the moment of 2 is one bit later
     incident, now = make_incident(opened_at=0.0), 1.5081723144840595
 
     assert [notice.notice_id for notice in due_notices(incident, make_ladders(step), now)] == ["i1/0/1"]
@@ -180,12 +174,9 @@ def test_an_acknowledged_incident_is_not_mentioned_again() -> None:
     assert next_at(incident, ladders, OPENED_AT + 1e6) is None
 
 
-# When it is over
-
-
 @pytest.mark.parametrize("acked_at", [None, OPENED_AT + 1])
 def test_a_resolved_incident_is_over_for_each_route_that_was_told_and_for_no_other(acked_at: float | None) -> None:
-    ladders = make_ladders(OPS, Step("dead"), Step("script", after_s=3600))
+    ladders = make_ladders(OPS, LadderStep("dead"), LadderStep("script", after_s=3600))
     told, failed = due_notices(make_incident(), ladders, OPENED_AT)
     incident = record(record(make_incident(), [told]), [failed], state="failed")
     incident = replace(incident, acked_at=acked_at, resolved_at=OPENED_AT + 10)
@@ -213,10 +204,8 @@ def test_the_all_clear_goes_out_also_when_the_ladder_is_gone() -> None:
     ]
 
 
-# Whatever happens
-
 STEPS = st.builds(
-    Step,
+    LadderStep,
     route=st.sampled_from(["ops", "script", "mail"]),
     after_s=st.one_of(st.just(0.0), st.floats(0, 10_000)),
     repeat_s=st.one_of(st.none(), st.floats(0.1, 10_000)),

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from vigil.core.escalate import Due, Ladder, Step, Telling, usual_ladders
-from vigil.core.incident import Incident, IncidentKind, Notice, Severity
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.rules.escalation import Due, usual_ladders
 from vigil.daemon.clock import Clock
 from vigil.daemon.escalator import OVER, RETRY_S, Escalator
 from vigil.daemon.heartbeat import Heartbeat
 
 WAIT_S = 20.0
-AT_ONCE = Telling((Ladder((Step("ops"),)),))
+AT_ONCE = Telling((Ladder((LadderStep("ops"),)),))
 
 
 class Stage:
@@ -96,7 +96,7 @@ def make_notice(notice_id: str, route: str, state: str = "sent") -> Notice:
 def make_stage() -> Iterator[Callable[..., Stage]]:
     stages: list[Stage] = []
 
-    def make(*steps: Step) -> Stage:
+    def make(*steps: LadderStep) -> Stage:
         stages.append(Stage(Telling((Ladder(steps),))))
         return stages[-1]
 
@@ -109,7 +109,7 @@ MakeStage = Callable[..., Stage]
 
 
 def test_each_step_goes_out_at_its_moment(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"), Step("script", after_s=0.3), Step("mail", after_s=0.8))
+    stage = make_stage(LadderStep("ops"), LadderStep("script", after_s=0.3), LadderStep("mail", after_s=0.8))
     incident = stage.open()
 
     stage.escalator.tell(incident)
@@ -137,7 +137,7 @@ def test_nobody_reacts_for_three_hours_and_exactly_the_ladders_notices_come_at_t
 
 
 def test_a_reminder_comes_on_its_schedule(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops", repeat_s=0.4))
+    stage = make_stage(LadderStep("ops", repeat_s=0.4))
     incident = stage.open()
 
     stage.escalator.tell(incident)
@@ -151,7 +151,7 @@ def test_a_reminder_comes_on_its_schedule(make_stage: MakeStage) -> None:
 
 
 def test_an_incident_told_twice_is_handed_out_once(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"), Step("script", after_s=0.2))
+    stage = make_stage(LadderStep("ops"), LadderStep("script", after_s=0.2))
     incident = stage.open()
 
     for count in range(1, 50):
@@ -164,7 +164,7 @@ def test_an_incident_told_twice_is_handed_out_once(make_stage: MakeStage) -> Non
 
 
 def test_a_route_gets_the_newest_version_as_it_was_told(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"), Step("ops", after_s=30))
+    stage = make_stage(LadderStep("ops"), LadderStep("ops", after_s=30))
     incident = stage.open()
     stage.escalator.tell(incident)
     stage.wait_for("i1/0/0")
@@ -177,7 +177,7 @@ def test_a_route_gets_the_newest_version_as_it_was_told(make_stage: MakeStage) -
 
 
 def test_an_acknowledged_incident_is_not_mentioned_again(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"), Step("script", after_s=30))
+    stage = make_stage(LadderStep("ops"), LadderStep("script", after_s=30))
     incident = stage.open()
     stage.escalator.tell(incident)
     stage.wait_for("i1/0/0")
@@ -192,7 +192,7 @@ def test_an_acknowledged_incident_is_not_mentioned_again(make_stage: MakeStage) 
 
 
 def test_ladders_that_are_replaced_count_at_once(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops", after_s=3600))
+    stage = make_stage(LadderStep("ops", after_s=3600))
     stage.escalator.tell(stage.open())
 
     stage.escalator.use(AT_ONCE)
@@ -201,7 +201,7 @@ def test_ladders_that_are_replaced_count_at_once(make_stage: MakeStage) -> None:
 
 
 def test_what_was_forgotten_is_not_handed_out(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops", after_s=30))
+    stage = make_stage(LadderStep("ops", after_s=30))
     stage.escalator.tell(stage.open())
     stage.escalator.tell(stage.open(id="i2"))
 
@@ -214,11 +214,8 @@ def test_what_was_forgotten_is_not_handed_out(make_stage: MakeStage) -> None:
     assert stage.ids == ["i2/0/0"]
 
 
-# The all-clear
-
-
 def test_a_resolved_incident_gets_its_all_clear_also_when_no_record_has_come_back(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"), Step("script", after_s=3600))
+    stage = make_stage(LadderStep("ops"), LadderStep("script", after_s=3600))
     incident = stage.open()
     stage.escalator.tell(incident)
     stage.wait_for("i1/0/0")
@@ -229,7 +226,7 @@ def test_a_resolved_incident_gets_its_all_clear_also_when_no_record_has_come_bac
 
 
 def test_records_that_come_back_after_the_all_clear_bring_no_second_one(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"))
+    stage = make_stage(LadderStep("ops"))
     incident = stage.open()
     stage.escalator.tell(incident)
     stage.wait_for("i1/0/0")
@@ -244,7 +241,7 @@ def test_records_that_come_back_after_the_all_clear_bring_no_second_one(make_sta
 
 
 def test_a_version_that_was_overtaken_by_the_resolution_opens_nothing_again(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops", after_s=30))
+    stage = make_stage(LadderStep("ops", after_s=30))
     incident = stage.open()
     stage.escalator.tell(incident)
     stage.escalator.tell(replace(incident, resolved_at=stage.now()))
@@ -258,7 +255,7 @@ def test_a_version_that_was_overtaken_by_the_resolution_opens_nothing_again(make
 
 
 def test_a_route_that_could_not_be_reached_gets_no_all_clear(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"), Step("script"))
+    stage = make_stage(LadderStep("ops"), LadderStep("script"))
     incident = stage.open()
     stage.escalator.tell(incident)
     stage.wait_for("i1/0/0", "i1/1/0")
@@ -272,7 +269,7 @@ def test_a_route_that_could_not_be_reached_gets_no_all_clear(make_stage: MakeSta
 
 
 def test_an_incident_that_was_over_before_anybody_heard_of_it_stays_silent(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops", after_s=3600))
+    stage = make_stage(LadderStep("ops", after_s=3600))
     incident = stage.open()
     stage.escalator.tell(incident)
 
@@ -284,7 +281,7 @@ def test_an_incident_that_was_over_before_anybody_heard_of_it_stays_silent(make_
 
 
 def test_what_is_remembered_of_incidents_that_are_over_is_bounded(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"))
+    stage = make_stage(LadderStep("ops"))
 
     for number in range(OVER + 10):
         stage.escalator.tell(stage.open(id=f"i{number}", resolved_at=stage.now()))
@@ -294,11 +291,13 @@ def test_what_is_remembered_of_incidents_that_are_over_is_bounded(make_stage: Ma
     assert stage.escalator._known == {}
 
 
-# A new life
-
-
 def test_a_restart_hands_out_only_what_is_missing_once(make_stage: MakeStage) -> None:
-    steps = (Step("ops"), Step("script", after_s=1800), Step("mail", after_s=60, repeat_s=600), Step("boss", after_s=7200))
+    steps = (
+        LadderStep("ops"),
+        LadderStep("script", after_s=1800),
+        LadderStep("mail", after_s=60, repeat_s=600),
+        LadderStep("boss", after_s=7200),
+    )
     stage = make_stage(*steps)
     incident = stage.open(opened_at=stage.now() - 3630, notices=(make_notice("i1/0/0", "ops"),))
 
@@ -311,7 +310,7 @@ def test_a_restart_hands_out_only_what_is_missing_once(make_stage: MakeStage) ->
 
 
 def test_a_restart_gives_the_all_clear_that_is_missing_to_those_who_were_told(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"), Step("script"))
+    stage = make_stage(LadderStep("ops"), LadderStep("script"))
     notices = (make_notice("i1/0/0", "ops"), make_notice("i1/1/0", "script"), make_notice("i1/resolved/ops", "ops"))
     incident = stage.open(opened_at=stage.now() - 3600, resolved_at=stage.now() - 60, notices=notices)
 
@@ -324,7 +323,7 @@ def test_a_restart_gives_the_all_clear_that_is_missing_to_those_who_were_told(ma
 
 
 def test_a_life_that_ends_between_two_notices_costs_neither_of_them(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"), Step("script", after_s=30))
+    stage = make_stage(LadderStep("ops"), LadderStep("script", after_s=30))
     incident = stage.open()
     stage.escalator.tell(incident)
     stage.wait_for("i1/0/0")
@@ -336,11 +335,8 @@ def test_a_life_that_ends_between_two_notices_costs_neither_of_them(make_stage: 
     stage.wait_for("i1/0/0", "i1/1/0")
 
 
-# Whatever happens
-
-
 async def test_a_notice_goes_out_in_time_while_the_loop_is_blocked(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops", after_s=0.3))
+    stage = make_stage(LadderStep("ops", after_s=0.3))
     incident = stage.open()
     stage.escalator.tell(incident)
     await asyncio.sleep(0)
@@ -352,7 +348,7 @@ async def test_a_notice_goes_out_in_time_while_the_loop_is_blocked(make_stage: M
 
 
 def test_a_notice_that_came_due_while_the_host_slept_goes_out_when_it_wakes(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops", after_s=3600))
+    stage = make_stage(LadderStep("ops", after_s=3600))
     stage.escalator.tell(stage.open())
     stage.settle()
 
@@ -364,7 +360,7 @@ def test_a_notice_that_came_due_while_the_host_slept_goes_out_when_it_wakes(make
 
 
 def test_a_route_that_refuses_costs_the_others_nothing_and_is_tried_again(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("bad"), Step("ops"), Step("script", after_s=0.1))
+    stage = make_stage(LadderStep("bad"), LadderStep("ops"), LadderStep("script", after_s=0.1))
     refused: list[str] = []
 
     def refuses(due: Due) -> bool:
@@ -388,7 +384,7 @@ def test_a_route_that_refuses_costs_the_others_nothing_and_is_tried_again(make_s
 
 
 def test_an_incident_that_resolves_before_its_refused_notice_is_tried_again_ends_without_a_word(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("bad"))
+    stage = make_stage(LadderStep("bad"))
     tried: list[str] = []
 
     def refuses(due: Due) -> bool:
@@ -408,7 +404,7 @@ def test_an_incident_that_resolves_before_its_refused_notice_is_tried_again_ends
 
 
 def test_a_route_that_hangs_keeps_nobody_from_telling(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"))
+    stage = make_stage(LadderStep("ops"))
     hanging, go_on = threading.Event(), threading.Event()
 
     def hang(due: Due) -> bool:
@@ -431,7 +427,7 @@ def test_a_route_that_hangs_keeps_nobody_from_telling(make_stage: MakeStage) -> 
 
 
 def test_an_incident_forgotten_while_its_notice_is_handed_out_disturbs_no_other(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops", after_s=30))
+    stage = make_stage(LadderStep("ops", after_s=30))
     hanging, go_on = threading.Event(), threading.Event()
 
     def hang(due: Due) -> bool:
@@ -453,7 +449,7 @@ def test_an_incident_forgotten_while_its_notice_is_handed_out_disturbs_no_other(
 
 
 def test_an_incident_told_again_and_again_is_planned_once(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops", after_s=3600))
+    stage = make_stage(LadderStep("ops", after_s=3600))
     incident = stage.open()
 
     for count in range(1, 100):
@@ -463,7 +459,7 @@ def test_an_incident_told_again_and_again_is_planned_once(make_stage: MakeStage)
 
 
 def test_a_thousand_incidents_at_once_are_all_in_time(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops", after_s=1.0), Step("script", after_s=1.5))
+    stage = make_stage(LadderStep("ops", after_s=1.0), LadderStep("script", after_s=1.5))
     incidents = [stage.open(id=f"i{number}") for number in range(1000)]
 
     for incident in incidents:
@@ -478,14 +474,14 @@ def test_a_thousand_incidents_at_once_are_all_in_time(make_stage: MakeStage) -> 
 
 
 def test_many_threads_may_tell_and_each_notice_still_goes_out_once(make_stage: MakeStage) -> None:
-    stage = make_stage(Step("ops"), Step("script", after_s=0.1))
+    stage = make_stage(LadderStep("ops"), LadderStep("script", after_s=0.1))
     incidents = [stage.open(id=f"i{number}") for number in range(50)]
 
     def tell_all() -> None:
         for incident in incidents:
             stage.escalator.tell(incident)
         for incident in incidents:
-            stage.escalator.use(Telling((Ladder((Step("ops"), Step("script", after_s=0.1))),)))
+            stage.escalator.use(Telling((Ladder((LadderStep("ops"), LadderStep("script", after_s=0.1))),)))
             stage.escalator.tell(replace(incident, count=2))
 
     threads = [threading.Thread(target=tell_all, daemon=True) for _ in range(4)]

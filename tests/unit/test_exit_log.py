@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.builders import make_death, make_intent
-from vigil.core.model import Cause, Death, Evidence
+from vigil.core.model.death import Cause, Death, EvidenceLine
 from vigil.forensics.exit_log import ROTATED, VALUE_CHARS, ExitLog, line_of, parse
 
 FIELDS = (
@@ -47,7 +47,6 @@ NASTY_TEXT = st.lists(
     max_size=40,
 ).map("".join)
 WORDS = st.one_of(ANY_TEXT, NASTY_TEXT)
-
 WRITER = """
 import sys
 from pathlib import Path
@@ -110,7 +109,7 @@ def path(tmp_path: Path) -> Path:
 @given(WORDS, WORDS, WORDS, WORDS)
 def test_whatever_the_words_the_line_is_one_and_reads_back(session: str, actor: str, reason: str, why: str) -> None:
     intent = make_intent(actor=actor, reason=reason)
-    death = make_death(session=session, intent=intent, evidence=(Evidence("x", why), Evidence("y", "more")))
+    death = make_death(session=session, intent=intent, evidence=(EvidenceLine("x", why), EvidenceLine("y", "more")))
 
     line = line_of(death)
 
@@ -165,7 +164,7 @@ def test_a_moment_in_no_calendar_costs_the_moment_only(at: float) -> None:
 def test_words_without_end_are_cut_and_secrets_are_gone_before_that() -> None:
     secret = "hunter2-hunter2"
     why = "x" * (VALUE_CHARS - 5) + secret + "y" * 10**6
-    death = make_death(evidence=(Evidence("x", why),), intent=make_intent(reason=secret))
+    death = make_death(evidence=(EvidenceLine("x", why),), intent=make_intent(reason=secret))
 
     line = line_of(death, redact=lambda text: text.replace(secret, "[redacted]"))
 

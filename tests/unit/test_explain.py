@@ -17,8 +17,11 @@ from tests.unit.builders import (
     make_session,
     make_spec,
 )
-from vigil.core.explain import explain
-from vigil.core.model import ALIVE, Axis, Cause, Confidence, Evidence, Hold, Reading, RestartPolicy, State
+from vigil.core.model.death import Cause, Confidence, EvidenceLine
+from vigil.core.model.reading import Axis, Reading
+from vigil.core.model.restart import Hold, RestartPolicy
+from vigil.core.model.session import ALIVE, State
+from vigil.core.rules.explain import explain
 
 HOLDS = (
     None,
@@ -66,7 +69,7 @@ def test_the_verdict_of_what_is_over_is_its_cause_and_of_what_lives_its_state() 
 
 
 def test_the_reasons_are_the_evidence_each_once() -> None:
-    line = Evidence("pidfd", "the agent exited with 1")
+    line = EvidenceLine("pidfd", "the agent exited with 1")
     session = make_session(State.FAILED, why="crash", last_death=make_death(evidence=(line, line)))
 
     assert explain(session).reasons == ("crash", "the agent exited with 1 (pidfd)")

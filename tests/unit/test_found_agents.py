@@ -8,8 +8,10 @@ from tests.unit.builders import ALWAYS, NEVER, Stage, kinds, make_fact, make_lau
 from tests.unit.doubts import AGENT
 from vigil.core.effects import CloseLaunch, Conclude, SetTimer
 from vigil.core.events import Closed, Found, Observed, RuntimeEnded
-from vigil.core.model import Axis, Cause, RestartPolicy
-from vigil.core.summary import LATEST_S
+from vigil.core.handlers.summary import LATEST_S
+from vigil.core.model.death import Cause
+from vigil.core.model.reading import Axis
+from vigil.core.model.restart import RestartPolicy
 
 
 def found_agent(policy: RestartPolicy = NEVER) -> Stage:

@@ -7,8 +7,9 @@ from itertools import product
 import pytest
 
 from tests.unit.builders import make_reading, make_session
-from vigil.core.health import HEALTH, health_of
-from vigil.core.model import Axis, State
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import State
+from vigil.core.rules.health import HEALTH, health_of
 
 WORDS = {"ok", "suspect", "stalled", "needs-input", "throttled", "unhealthy", "dead", "unknown"}  # INTERFACE
 VALUES = (None, "alive", "dead", "stopped", "wedged", "unknown", "failed")

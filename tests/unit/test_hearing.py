@@ -8,9 +8,11 @@ import pytest
 
 from tests.unit.builders import Stage, make_exit, running
 from vigil.core.events import Exited, Heard
-from vigil.core.incident import IncidentKind
-from vigil.core.model import Axis, Session, Spent
-from vigil.core.said import Said, Usage, What
+from vigil.core.model.conversation import Spent
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import Session
+from vigil.core.model.speech import Said, Usage, What
 
 PROMPT, ENDED = Said(What.PROMPT), Said(What.TURN_ENDED)
 

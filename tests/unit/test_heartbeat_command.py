@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vigil.core.said import Hook
+from vigil.core.model.speech import Hook
 from vigil.observe.spool import Spool
 
 VIGIL = [sys.executable, "-m", "vigil.cli"]

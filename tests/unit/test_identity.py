@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
+from vigil.core.model.identity import stem_of, why_not_a_name, why_not_an_identity
 
 GOOD = ("a", "0", "coder-1", "a_b", "7-", "x" * 64)
 BAD = (

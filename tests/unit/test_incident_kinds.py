@@ -13,8 +13,8 @@ from tests.unit import test_watching as watching
 from tests.unit.builders import ALWAYS, Stage, fleet, running, saturated
 from tests.unit.incidents import die, hang, relaunched, told, waits
 from vigil.core.events import Closed, Condition, Configured, Notified, Reached, TimerFired
-from vigil.core.incident import IncidentKind, Notice, Severity
-from vigil.core.said import What
+from vigil.core.model.incident import IncidentKind, Notice, Severity
+from vigil.core.model.speech import What
 
 URGENT, ACTION, WARNING = Severity.URGENT, Severity.ACTION, Severity.WARNING
 

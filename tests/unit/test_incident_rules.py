@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.builders import ALWAYS, SITUATIONS, fleet, running, saturated
 from tests.unit.incidents import come_back, die, only_incident, open_keys, relaunched, told
-from vigil.core.incident import IncidentKind, Severity
-from vigil.core.model import Cause
+from vigil.core.model.death import Cause
+from vigil.core.model.incident import IncidentKind, Severity
 
 
 def test_stops_are_no_incident_however_many() -> None:

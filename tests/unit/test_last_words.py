@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from vigil.agents.last_words import CAUSES, SPEAKERS, read_last_words
-from vigil.core.model import Cause, Words
+from vigil.core.model.death import Cause, Words
 
 LIMIT = "API Error: Request rejected (429) · too many"
 

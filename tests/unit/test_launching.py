@@ -24,10 +24,10 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import EndLaunch, Persist
 from vigil.core.events import Declared, Exited, LaunchFailed, Withdrawn
-from vigil.core.launching import PACE
-from vigil.core.model import Axis, Cause, State
-
-# Declarations and their pace
+from vigil.core.handlers.admission import PACE
+from vigil.core.model.death import Cause
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import State
 
 
 def test_a_declared_session_is_launched_at_once() -> None:
@@ -114,9 +114,6 @@ def test_a_session_that_comes_back_waits_its_turn_too(situation: str) -> None:
     assert kinds(stage.end()) == []
     assert stage.state() == "pending (pace)"
     assert only_spawn(stage.tell(make_launched("s2-1"))).launch.id == "s1-2"
-
-
-# Launches
 
 
 def test_a_launch_that_came_to_life_is_running() -> None:

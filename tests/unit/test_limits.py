@@ -7,24 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.unit.builders import (
-    ALWAYS,
-    NEVER,
-    ON_FAILURE,
-    Stage,
-    kinds,
-    make_exit,
-    make_launched,
-    make_spec,
-    running,
-)
+from tests.unit.builders import ALWAYS, NEVER, ON_FAILURE, Stage, kinds, make_exit, make_launched, make_spec, running
 from vigil.core.effects import SetTimer, Tell
 from vigil.core.events import Declared, Ended, Exited, Heard, TimerFired
-from vigil.core.incident import IncidentKind
-from vigil.core.limits import ASIDE_S, LIMIT_CAP_S, LONGEST_S, PASSED_S, TRIAL_S, bounded, read_wall, stands
-from vigil.core.model import Axis, Cause, Hold, RestartPolicy, State, Words
-from vigil.core.restart import LIMIT_S
-from vigil.core.said import Said, What
+from vigil.core.handlers.account import ASIDE_S, TRIAL_S
+from vigil.core.model.death import Cause, Words
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.reading import Axis
+from vigil.core.model.restart import Hold, RestartPolicy
+from vigil.core.model.session import State
+from vigil.core.model.speech import Said, What
+from vigil.core.rules.restart import LIMIT_S
+from vigil.core.rules.wall import LIMIT_CAP_S, LONGEST_S, PASSED_S, bounded, read_wall, stands
 
 AT = 1000.0
 LIMIT, AUTH = Cause.LIMIT, Cause.AUTH
@@ -68,9 +62,6 @@ def told(stage: Stage) -> list[str]:
     return sorted(stage.machine.incidents)
 
 
-# How long
-
-
 @pytest.mark.parametrize(
     ("until", "tries", "expected"),
     [
@@ -112,9 +103,6 @@ def test_many_words_about_one_wall_are_one_try_and_the_one_that_names_a_moment_c
     assert read_wall(again, "s1-1", LIMIT, "429", None, AT + 51).tries == 2  # it was over
     assert read_wall(again, "s1-2", LIMIT, "429", None, AT + 3).tries == 2  # another launch met it
     assert read_wall(again, "s1-2", AUTH, "401", None, AT + 3).tries == 1
-
-
-# One session, in a terminal
 
 
 def test_an_agent_in_a_terminal_that_meets_its_limit_is_throttled_until_then_and_a_human_is_told_once() -> None:
@@ -231,9 +219,6 @@ def test_a_sub_agents_limit_is_not_its_parents() -> None:
     say(stage, "s1", limit(5000.0, subagent="a1"))
 
     assert stage.session().wall is None
-
-
-# A fleet
 
 
 def test_a_fleet_meets_a_limit_once() -> None:

@@ -15,8 +15,8 @@ import pytest
 from tests.unit.builders import make_launch, make_session, make_spec
 from vigil.agents.adapters import adapter_of
 from vigil.core.events import Event, Heard, Observed
-from vigil.core.model import RuntimeKind
-from vigil.core.said import What
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.speech import What
 from vigil.daemon.listening import Listening
 from vigil.home import Home
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.builders import make_doubt, make_reading
-from vigil.core.liveness import (
+from vigil.core.model.reading import Axis, Doubt, DoubtKind, Reading
+from vigil.core.rules.liveness import (
     DOUBT_OF,
     EPISODE_S,
     HANGUP_S,
@@ -21,15 +22,14 @@ from vigil.core.liveness import (
     SAMPLE_S,
     TABLE,
     WELL,
+    AxisSign,
     Cell,
     Judgement,
-    Sign,
-    Verdict,
+    LifeVerdict,
     judge,
     runtime_sign,
     sign_of,
 )
-from vigil.core.model import Axis, Doubt, DoubtKind, Reading
 
 # DESIGN 4.2, word for word.
 DESIGN = """
@@ -41,12 +41,12 @@ DESIGN = """
 | ! | live² | **dead** | confirm | live¹² | unreadable | unreadable |
 """
 SIGNS = {
-    "alive": Sign.ALIVE,
-    "D": Sign.DEAD,
-    "d": Sign.GONE,
-    "stopped": Sign.STOPPED,
-    "?": Sign.UNCLEAR,
-    "!": Sign.FAILED,
+    "alive": AxisSign.ALIVE,
+    "D": AxisSign.DEAD,
+    "d": AxisSign.GONE,
+    "stopped": AxisSign.STOPPED,
+    "?": AxisSign.UNCLEAR,
+    "!": AxisSign.FAILED,
 }
 CELLS = {
     "live": Cell.LIVE,
@@ -60,7 +60,6 @@ CELLS = {
     "oracle": Cell.ORACLE,
     "unreadable": Cell.UNREADABLE,
 }
-
 NOW = 10_000.0
 # What each axis can read, by a short word; None is an axis that was never read.
 READ: dict[str, Reading | None] = {
@@ -97,9 +96,6 @@ def make_axes(server: str = "alive", runtime: str = "alive", process: str = "ali
     return {axis: reading for axis, word in words.items() if (reading := READ[word]) is not None}
 
 
-# The table
-
-
 def test_the_table_is_the_one_of_the_design() -> None:
     head, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in DESIGN.strip().splitlines())
 
@@ -122,21 +118,18 @@ def test_every_doubtful_cell_is_a_doubt_and_every_doubt_has_its_patience() -> No
 
 @pytest.mark.parametrize("runtime", OTHERS)
 def test_a_server_that_the_kernel_saw_end_took_its_panes_with_it(runtime: str) -> None:
-    assert runtime_sign(make_axes("D", runtime)) is Sign.DEAD
+    assert runtime_sign(make_axes("D", runtime)) is AxisSign.DEAD
 
 
 @pytest.mark.parametrize("server", ["missing", "alive", "wedged", "d", "?", "!"])
 def test_any_other_server_leaves_the_pane_what_it_reads(server: str) -> None:
     assert [runtime_sign(make_axes(server, word)) for word in ("alive", "D", "d", "?", "!")] == [
-        Sign.ALIVE,
-        Sign.DEAD,
-        Sign.GONE,
-        Sign.UNCLEAR,
-        Sign.FAILED,
+        AxisSign.ALIVE,
+        AxisSign.DEAD,
+        AxisSign.GONE,
+        AxisSign.UNCLEAR,
+        AxisSign.FAILED,
     ]
-
-
-# Every combination
 
 
 @dataclass(frozen=True)
@@ -197,33 +190,33 @@ def is_well(axes: Mapping[Axis, Reading], axis: Axis) -> bool:
 
 def test_whatever_was_read_and_doubted_there_is_an_answer_that_says_what_it_rests_on() -> None:
     for case, found in walk():
-        assert isinstance(found.verdict, Verdict), case
-        if found.verdict in (Verdict.SUSPECT, Verdict.STUCK, Verdict.ORPHANED):
+        assert isinstance(found.verdict, LifeVerdict), case
+        if found.verdict in (LifeVerdict.SUSPECT, LifeVerdict.STUCK, LifeVerdict.ORPHANED):
             assert found.doubt is not None, case
             assert case.stuck or bool(found.doubt.evidence) == bool(case.axes), case
-        if found.doubt is not None and found.verdict not in (Verdict.STUCK, Verdict.DEAD):
+        if found.doubt is not None and found.verdict not in (LifeVerdict.STUCK, LifeVerdict.DEAD):
             assert found.look_at is not None, case
 
 
 def test_what_cannot_be_read_is_never_dead() -> None:
     for case, found in walk(processes=("missing", "wedged", "?", "!")):
-        assert found.verdict is not Verdict.DEAD, case
+        assert found.verdict is not LifeVerdict.DEAD, case
 
 
 def test_what_lives_is_never_dead() -> None:
     for case, found in walk(processes=("alive", "stopped")):
-        assert found.verdict is not Verdict.DEAD, case
+        assert found.verdict is not LifeVerdict.DEAD, case
 
 
 def test_a_process_that_the_kernel_saw_end_is_dead_at_once_whatever_else_is_true() -> None:
     for case, found in walk(processes=("D",)):
-        assert found == Judgement(Verdict.DEAD), case
+        assert found == Judgement(LifeVerdict.DEAD), case
 
 
 def test_what_looks_dead_without_its_pane_is_dead_at_once_and_remembered_as_a_doubt() -> None:
     for case, found in walk(processes=("d",), ages_s=(YOUNG_S,), stucks=(False,)):
         if case.cell is Cell.DEAD:
-            assert found.verdict is Verdict.DEAD, case
+            assert found.verdict is LifeVerdict.DEAD, case
             assert found.doubt is not None, case
 
 
@@ -231,8 +224,8 @@ def test_what_looks_dead_without_its_pane_and_is_not_gets_a_human_after_five_min
     axes = make_axes("missing", "D", "d")
     doubt = make_doubt(since=1000.0, sampled_at=1290.0, evidence="runtime dead, process gone", attempts=58)
 
-    assert judge(axes, doubt, 1299.0).verdict is Verdict.DEAD
-    assert judge(axes, doubt, 1300.0).verdict is Verdict.STUCK
+    assert judge(axes, doubt, 1299.0).verdict is LifeVerdict.DEAD
+    assert judge(axes, doubt, 1300.0).verdict is LifeVerdict.STUCK
 
 
 def test_dead_by_inference_needs_a_second_equal_sample_and_quiet_and_no_breaker() -> None:
@@ -243,7 +236,7 @@ def test_dead_by_inference_needs_a_second_equal_sample_and_quiet_and_no_breaker(
         before = case.doubt
         again = before is not None and found.doubt is not None and before.evidence == found.doubt.evidence
         expected = again and not (case.stuck or case.breaker or case.active)
-        assert (found.verdict is Verdict.DEAD) == expected, case
+        assert (found.verdict is LifeVerdict.DEAD) == expected, case
         died += expected
     assert died, "the walk met none that dies"
 
@@ -256,9 +249,9 @@ def test_what_is_stuck_stays_so_while_the_axis_that_caused_it_is_not_well() -> N
         if case.doubt.axis is Axis.SERVER and case.server == "missing":
             continue  # what has no server is never stuck because of it
         if case.doubt.axis is Axis.SERVER and case.server == "D" and case.cell is Cell.ORPHANED:
-            assert found.verdict is Verdict.ORPHANED, case  # a server that ended never answers
+            assert found.verdict is LifeVerdict.ORPHANED, case  # a server that ended never answers
             continue
-        assert found.verdict is Verdict.STUCK, case
+        assert found.verdict is LifeVerdict.STUCK, case
         assert found.look_at is None, case
         held += 1
     assert held, "the walk met none that is held"
@@ -275,7 +268,7 @@ def test_a_doubt_about_another_axis_begins_anew_once_the_axis_of_the_old_one_is_
 
     found = judge(make_axes("alive", "?", "?"), wedged, NOW, stuck=True)
 
-    assert found.verdict is Verdict.SUSPECT
+    assert found.verdict is LifeVerdict.SUSPECT
     assert found.doubt is not None
     assert (found.doubt.kind, found.doubt.since, found.doubt.attempts) == (DoubtKind.UNREADABLE, NOW, 1)
 
@@ -283,12 +276,9 @@ def test_a_doubt_about_another_axis_begins_anew_once_the_axis_of_the_old_one_is_
 def test_nothing_is_suspect_after_five_minutes() -> None:
     for case, found in walk(ages_s=(EPISODE_S,), stucks=(False,)):
         if case.doubt is not None:
-            assert found.verdict is not Verdict.SUSPECT, case
+            assert found.verdict is not LifeVerdict.SUSPECT, case
             if case.cell in (Cell.ORPHANED, Cell.ORACLE, Cell.UNREADABLE, Cell.BLIND):
-                assert found.verdict is Verdict.STUCK, case
-
-
-# Episodes: readings one after the other
+                assert found.verdict is LifeVerdict.STUCK, case
 
 
 class Episode:
@@ -300,9 +290,9 @@ class Episode:
         self.breaker_until = breaker_until
         self.found = WELL
 
-    def read(self, server: str = "alive", runtime: str = "alive", process: str = "alive", after_s: float = 0.0) -> Verdict:
+    def read(self, server: str = "alive", runtime: str = "alive", process: str = "alive", after_s: float = 0.0) -> LifeVerdict:
         self.now += after_s
-        stuck = self.found.verdict is Verdict.STUCK
+        stuck = self.found.verdict is LifeVerdict.STUCK
         axes = make_axes(server, runtime, process)
         self.found = judge(axes, self.found.doubt, self.now, self.active_at, self.breaker_until, stuck)
         return self.found.verdict
@@ -318,7 +308,7 @@ def test_a_wedged_server_is_suspect_after_ten_seconds() -> None:
 
     verdicts = [episode.read("wedged", after_s=step) for step in (0.0, 5.0, 4.9, 0.1)]
 
-    assert verdicts == [Verdict.LIVE, Verdict.LIVE, Verdict.LIVE, Verdict.SUSPECT]
+    assert verdicts == [LifeVerdict.LIVE, LifeVerdict.LIVE, LifeVerdict.LIVE, LifeVerdict.SUSPECT]
     assert episode.found.doubt is not None and episode.found.doubt.axis is Axis.SERVER
 
 
@@ -327,7 +317,7 @@ def test_a_wedged_server_is_stuck_after_three_attempts_and_sixty_seconds() -> No
 
     verdicts = [episode.read("wedged", after_s=step) for step in (0.0, 20.0, 39.9, 0.1)]
 
-    assert verdicts == [Verdict.LIVE, Verdict.SUSPECT, Verdict.SUSPECT, Verdict.STUCK]
+    assert verdicts == [LifeVerdict.LIVE, LifeVerdict.SUSPECT, LifeVerdict.SUSPECT, LifeVerdict.STUCK]
 
 
 def test_a_wedged_server_is_not_stuck_before_its_third_attempt() -> None:
@@ -335,7 +325,7 @@ def test_a_wedged_server_is_not_stuck_before_its_third_attempt() -> None:
 
     verdicts = [episode.read("wedged", after_s=step) for step in (0.0, 100.0, 100.0)]
 
-    assert verdicts == [Verdict.LIVE, Verdict.SUSPECT, Verdict.STUCK]
+    assert verdicts == [LifeVerdict.LIVE, LifeVerdict.SUSPECT, LifeVerdict.STUCK]
 
 
 @pytest.mark.parametrize(("runtime", "process"), [("?", "alive"), ("!", "alive"), ("alive", "?"), ("alive", "!")])
@@ -365,7 +355,7 @@ def test_one_axis_that_cannot_be_read_is_suspect_after_a_minute(server: str, run
 
     verdicts = [episode.read(server, runtime, process, after_s=step) for step in (0.0, 10.0, 49.9, 0.1, 239.9, 0.1)]
 
-    assert verdicts == [*[Verdict.LIVE] * 3, Verdict.SUSPECT, Verdict.SUSPECT, Verdict.STUCK]
+    assert verdicts == [*[LifeVerdict.LIVE] * 3, LifeVerdict.SUSPECT, LifeVerdict.SUSPECT, LifeVerdict.STUCK]
     assert episode.found.doubt is not None
     assert (episode.found.doubt.kind, episode.found.doubt.axis) == (DoubtKind.BLIND, axis)
 
@@ -376,7 +366,7 @@ def test_what_cannot_be_read_is_suspect_at_once_and_stuck_after_three_attempts_a
 
     verdicts = [episode.read("alive", runtime, process, after_s=step) for step in (0.0, 20.0, 39.9, 0.1)]
 
-    assert verdicts == [Verdict.SUSPECT, Verdict.SUSPECT, Verdict.SUSPECT, Verdict.STUCK]
+    assert verdicts == [LifeVerdict.SUSPECT, LifeVerdict.SUSPECT, LifeVerdict.SUSPECT, LifeVerdict.STUCK]
 
 
 @pytest.mark.parametrize("process", ["?", "!"])
@@ -385,8 +375,8 @@ def test_a_minute_without_three_attempts_makes_nobody_stuck(process: str) -> Non
 
     verdicts = [episode.read("alive", "?", process, after_s=step) for step in (0.0, 100.0, 1.0, 3.9)]
 
-    assert verdicts == [Verdict.SUSPECT] * 4
-    assert episode.read("alive", "?", process, after_s=0.1) is Verdict.STUCK
+    assert verdicts == [LifeVerdict.SUSPECT] * 4
+    assert episode.read("alive", "?", process, after_s=0.1) is LifeVerdict.STUCK
 
 
 @pytest.mark.parametrize("runtime", ["alive", "d", "?", "!"])
@@ -395,14 +385,14 @@ def test_what_looks_dead_is_dead_when_it_looks_so_again_five_seconds_later(runti
 
     verdicts = [episode.read("alive", runtime, "d", after_s=step) for step in (0.0, 4.9, 0.1)]
 
-    assert verdicts == [Verdict.SUSPECT, Verdict.SUSPECT, Verdict.DEAD]
+    assert verdicts == [LifeVerdict.SUSPECT, LifeVerdict.SUSPECT, LifeVerdict.DEAD]
 
 
 def test_readings_within_five_seconds_are_one_sample() -> None:
     episode = Episode()
 
     for _ in range(49):
-        assert episode.read(process="d", after_s=0.1) is Verdict.SUSPECT
+        assert episode.read(process="d", after_s=0.1) is LifeVerdict.SUSPECT
 
     assert episode.attempts == 1
 
@@ -412,7 +402,7 @@ def test_what_was_active_within_a_minute_is_not_called_dead_by_its_looks() -> No
 
     verdicts = [episode.read(process="d", after_s=10.0) for _ in range(6)]
 
-    assert verdicts == [*[Verdict.SUSPECT] * 5, Verdict.DEAD]
+    assert verdicts == [*[LifeVerdict.SUSPECT] * 5, LifeVerdict.DEAD]
 
 
 def test_while_the_breaker_holds_nothing_is_concluded_from_samples() -> None:
@@ -420,8 +410,8 @@ def test_while_the_breaker_holds_nothing_is_concluded_from_samples() -> None:
 
     verdicts = [episode.read(process="d", after_s=10.0) for _ in range(6)]
 
-    assert verdicts == [*[Verdict.SUSPECT] * 5, Verdict.DEAD]
-    assert Episode(breaker_until=NOW + 60.0).read(process="D") is Verdict.DEAD
+    assert verdicts == [*[LifeVerdict.SUSPECT] * 5, LifeVerdict.DEAD]
+    assert Episode(breaker_until=NOW + 60.0).read(process="D") is LifeVerdict.DEAD
 
 
 def test_what_stays_active_and_looks_dead_is_stuck_after_five_minutes_and_not_dead() -> None:
@@ -433,7 +423,7 @@ def test_what_stays_active_and_looks_dead_is_stuck_after_five_minutes_and_not_de
         episode.now += 10.0
         episode.active_at = episode.now
 
-    assert verdicts == [*[Verdict.SUSPECT] * 30, Verdict.STUCK]
+    assert verdicts == [*[LifeVerdict.SUSPECT] * 30, LifeVerdict.STUCK]
 
 
 @pytest.mark.parametrize("process", ["alive", "stopped"])
@@ -442,7 +432,7 @@ def test_an_agent_whose_pane_looks_gone_is_orphaned_only_when_it_looks_so_again(
 
     verdicts = [episode.read("alive", "d", process, after_s=step) for step in (0.0, 4.9, 0.1)]
 
-    assert verdicts == [Verdict.SUSPECT, Verdict.SUSPECT, Verdict.ORPHANED]
+    assert verdicts == [LifeVerdict.SUSPECT, LifeVerdict.SUSPECT, LifeVerdict.ORPHANED]
 
 
 @pytest.mark.parametrize(("server", "runtime"), [("alive", "D"), ("D", "D"), ("D", "missing"), ("missing", "D")])
@@ -453,13 +443,13 @@ def test_an_agent_whose_pane_has_just_closed_is_given_a_moment_to_follow(server:
     just_closed = judge(axes, None, closed_at + HANGUP_S / 2)
     later = judge(axes, just_closed.doubt, closed_at + HANGUP_S)
 
-    assert (just_closed.verdict, just_closed.look_at) == (Verdict.LIVE, closed_at + HANGUP_S)
-    assert later.verdict is Verdict.ORPHANED
+    assert (just_closed.verdict, just_closed.look_at) == (LifeVerdict.LIVE, closed_at + HANGUP_S)
+    assert later.verdict is LifeVerdict.ORPHANED
 
 
 @pytest.mark.parametrize(("runtime", "process"), [*product(("alive", "?", "!"), ("alive", "stopped"))])
 def test_a_stopped_agent_lives_as_one_that_runs_does(runtime: str, process: str) -> None:
-    assert Episode().read("alive", runtime, process) is Verdict.LIVE
+    assert Episode().read("alive", runtime, process) is LifeVerdict.LIVE
 
 
 def test_changed_evidence_begins_the_attempts_anew_and_keeps_the_clock() -> None:
@@ -479,7 +469,7 @@ def test_evidence_that_changes_all_the_time_is_stuck_after_five_minutes_all_the_
 
     verdicts = [episode.read("alive", "?", "?!"[number % 2], after_s=10.0) for number in range(31)]
 
-    assert verdicts == [*[Verdict.SUSPECT] * 30, Verdict.STUCK]
+    assert verdicts == [*[LifeVerdict.SUSPECT] * 30, LifeVerdict.STUCK]
 
 
 def test_times_and_words_are_no_evidence() -> None:
@@ -499,12 +489,9 @@ def test_a_clock_that_goes_back_concludes_nothing(server: str, runtime: str, pro
 
     again = episode.read(server, runtime, process, after_s=-3600.0)
 
-    assert (again is Verdict.DEAD) == (first is Verdict.DEAD)
-    assert again is not Verdict.STUCK
+    assert (again is LifeVerdict.DEAD) == (first is LifeVerdict.DEAD)
+    assert again is not LifeVerdict.STUCK
     assert episode.found.doubt == before, "no sample, no attempt"
-
-
-# Any sequence of readings
 
 
 @dataclass(frozen=True)
@@ -534,7 +521,7 @@ def steps(time: st.SearchStrategy[float], *axes: st.SearchStrategy[str], min_siz
 def test_dead_is_only_what_last_read_dead(story: list[Step], active: bool) -> None:
     episode = Episode(active_at=NOW if active else None)
     for step in story:
-        if episode.read(*step.words, after_s=step.after_s) is Verdict.DEAD:
+        if episode.read(*step.words, after_s=step.after_s) is LifeVerdict.DEAD:
             assert step.process in ("D", "d"), step
 
 
@@ -546,7 +533,7 @@ def test_dead_by_its_looks_is_only_what_has_looked_the_same_for_five_seconds(sto
         verdict = episode.read(*step.words, after_s=step.after_s)
         if step.words != last:
             same_since, last = episode.now, step.words
-        if verdict is Verdict.DEAD:
+        if verdict is LifeVerdict.DEAD:
             assert step.process == "d" and episode.now - same_since >= SAMPLE_S, step
 
 
@@ -557,8 +544,8 @@ def test_what_can_never_be_read_is_never_dead_and_stuck_at_last(story: list[Step
     verdicts = {episode.read(*step.words, after_s=step.after_s) for step in story}
     at_last = episode.read(*story[-1].words, after_s=EPISODE_S)
 
-    assert verdicts <= {Verdict.SUSPECT, Verdict.STUCK}
-    assert at_last is Verdict.STUCK
+    assert verdicts <= {LifeVerdict.SUSPECT, LifeVerdict.STUCK}
+    assert at_last is LifeVerdict.STUCK
 
 
 @given(

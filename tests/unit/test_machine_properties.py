@@ -49,7 +49,10 @@ from vigil.core.events import (
     TimerFired,
 )
 from vigil.core.machine import Machine
-from vigil.core.model import ALIVE, Axis, Exit, Fact, RestartPolicy, RestartWhen, Session, State
+from vigil.core.model.death import Exit
+from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import ALIVE, Session, State
 from vigil.store.store import DEATH, INTENT, LAUNCH, SESSION
 
 T = TypeVar("T")

@@ -11,9 +11,12 @@ import pytest
 from tests.unit.manifests import GENERIC, START, problems, read
 from vigil.agents import KINDS
 from vigil.config.loading import LARGEST_BYTES
-from vigil.core.identity import why_not_an_identity
-from vigil.core.model import RestartPolicy, RestartWhen, RuntimeKind, Spec
-from vigil.core.roles import Health, Manifest, RoleSpec, Watchdog
+from vigil.core.model.identity import why_not_an_identity
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import Spec
+from vigil.core.model.stall import Watchdog
+from vigil.core.model.team import Health, Manifest, RoleSpec
 from vigil.manifest.contradictions import REPORTING
 from vigil.manifest.reading import DEFAULTS, read_declared
 
@@ -48,9 +51,6 @@ ON_FAILURE = RestartPolicy(RestartWhen.ON_FAILURE)
 def role_of(text: str, defaults: RestartPolicy = DEFAULTS) -> RoleSpec:
     (role,) = read(text, defaults).roles
     return role
-
-
-# What it declares
 
 
 def test_the_example_of_the_interface_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,9 +181,6 @@ def test_the_longest_names_make_identities() -> None:
     text = GENERIC.replace('"w"', f'"{"w" * 64}"').replace('"t"', f'"{"t" * 64}"').replace('"r"', f'"{"r" * 64}"')
 
     assert why_not_an_identity(role_of(text + "replicas = 1000").slot(999)) is None
-
-
-# What is too much
 
 
 def roles(count: int, replicas: int = 1) -> str:

@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.manifests import AGENTS, GENERIC, read
-from vigil.core.identity import why_not_an_identity
-from vigil.core.model import RestartPolicy, RestartWhen, RuntimeKind, Spec
-from vigil.core.roles import Health, Manifest, RoleSpec, Watchdog
+from vigil.core.model.identity import why_not_an_identity
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import Spec
+from vigil.core.model.stall import Watchdog
+from vigil.core.model.team import Health, Manifest, RoleSpec
 from vigil.manifest.checking import check
 from vigil.manifest.models import File, ManifestTable
 from vigil.manifest.reading import ManifestRefused, read_declared

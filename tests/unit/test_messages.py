@@ -7,10 +7,11 @@ import pytest
 from tests.unit.builders import SITUATIONS, Stage, make_launched, parked, running
 from vigil.core.effects import Answer, Persist
 from vigil.core.events import Ended, Heard, MessageQueued, MessageSent, MessageTyped
-from vigil.core.incident import IncidentKind
-from vigil.core.messages import MOST_CHARS, MOST_MESSAGES
-from vigil.core.model import Message, Mode, Wake
-from vigil.core.said import Said, What
+from vigil.core.handlers.message import MOST_CHARS, MOST_MESSAGES
+from vigil.core.model.conversation import Message, Wake
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.launch import Mode
+from vigil.core.model.speech import Said, What
 
 
 def queue(stage: Stage, name: str = "m1", characters: int = 5) -> Wake:

@@ -10,11 +10,11 @@ import pytest
 from tests.unit.builders import Stage, running
 from tests.unit.incidents import HOLDS, OVER, last_told, only_incident, open_keys, told, waits
 from vigil.core.effects import Effect
-from vigil.core.escalate import Ladder, Step, Telling, due_notices, steps_of
 from vigil.core.events import Acked, Configured, Notified, Reached
-from vigil.core.incident import Incident, IncidentKind, Notice, Severity
-from vigil.core.incidents import host_incident
-from vigil.core.notices import NOTICES_KEPT
+from vigil.core.handlers.notice import NOTICES_KEPT
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.rules.escalation import due_notices, steps_of
+from vigil.core.rules.incident import host_incident
 
 
 def make_notice(notice_id: str = "n1", state: str = "sent", at: float = 1100.0) -> Notice:
@@ -90,9 +90,6 @@ def test_a_notice_of_an_incident_that_nobody_knows_changes_nothing() -> None:
     assert (stage.incidents, stage.log) == ({}, [])
 
 
-# Routes that do not deliver
-
-
 def fail(stage: Stage, incident: Incident, route: str, state: str = "failed") -> list[Effect]:
     notice = Notice(f"{incident.id}/0/0", route, state, stage.now, "exit 1", attempts=3)
     return stage.tell(Notified(incident.id, notice))
@@ -117,7 +114,7 @@ def test_a_route_that_gave_up_is_an_incident_of_its_own_until_it_delivers(state:
     assert open_keys(stage) == ["s1/needs-input"]
 
 
-TELLING = Telling((Ladder((Step("ops"), Step("ops", 1800.0))),), routes=("ops",))
+TELLING = Telling((Ladder((LadderStep("ops"), LadderStep("ops", 1800.0))),), routes=("ops",))
 
 
 def given_up(state: str = "failed", attempts: int = 3) -> tuple[Stage, Incident]:
@@ -186,10 +183,10 @@ def test_what_nobody_needs_any_more_or_may_have_heard_is_not_told_after_all(what
 
 def test_that_a_route_does_not_deliver_is_told_by_the_others() -> None:
     about = replace(host_incident(IncidentKind.UNDELIVERED, "ops does not deliver", 1000.0), about=("ops",))
-    ladder = Ladder((Step("ops"), Step("mail", 60.0)), severity=Severity.ACTION)
+    ladder = Ladder((LadderStep("ops"), LadderStep("mail", 60.0)), severity=Severity.ACTION)
 
-    assert steps_of(about, Telling((ladder,), routes=("ops", "mail"))) == (Step("mail", 0.0),)
-    assert steps_of(about, Telling((), routes=("ops", "mail", "phone"))) == (Step("mail"), Step("phone"))
+    assert steps_of(about, Telling((ladder,), routes=("ops", "mail"))) == (LadderStep("mail", 0.0),)
+    assert steps_of(about, Telling((), routes=("ops", "mail", "phone"))) == (LadderStep("mail"), LadderStep("phone"))
     assert steps_of(about, Telling((Ladder((), kind=IncidentKind.UNDELIVERED),), routes=("ops", "mail"))) == ()
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.core.escalate import Ladder, Step, Telling, due_notices, next_at
-from vigil.core.incident import Incident, IncidentKind, Notice, Severity
-from vigil.core.outbox import (
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.rules.escalation import due_notices, next_at
+from vigil.core.rules.notice import (
     CANCELLED,
     FAILED,
     RETRYING,
@@ -18,7 +18,7 @@ from vigil.core.outbox import (
     SENT,
     UNKNOWN,
     Attempt,
-    Patience,
+    RoutePatience,
     begun,
     cancelled,
     fate_of,
@@ -27,7 +27,7 @@ from vigil.core.outbox import (
 )
 
 NOW = 1_700_000_000.0
-PATIENCE = Patience(attempts=4, pause_s=5.0)
+PATIENCE = RoutePatience(attempts=4, pause_s=5.0)
 GONE = Attempt(False, "no route to host")
 
 
@@ -95,15 +95,13 @@ def test_whatever_happens_nobody_is_told_the_same_more_than_twice(happens: list[
             notice = interrupted(notice, NOW)
         else:
             attempt = Attempt(what == "arrives", unsure=what == "no answer")
-            notice = fate_of(notice, attempt, Patience(attempts=100), NOW, 0.0)
+            notice = fate_of(notice, attempt, RoutePatience(attempts=100), NOW, 0.0)
 
     assert arrived <= 2
     assert notice.state != SENT or arrived >= 1
 
 
-# As the ladder sees it
-
-TELLING = Telling((Ladder((Step("ops", repeat_s=60.0),)),))
+TELLING = Telling((Ladder((LadderStep("ops", repeat_s=60.0),)),))
 
 
 def make_incident(*notices: Notice) -> Incident:

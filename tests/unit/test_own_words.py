@@ -7,8 +7,9 @@ import pytest
 from tests.unit.builders import SITUATIONS, make_hook, running
 from tests.unit.doubts import concluded, in_doubt, told
 from vigil.core.events import Hooked
-from vigil.core.liveness import SAMPLE_S
-from vigil.core.model import Axis, DoubtKind, State
+from vigil.core.model.reading import Axis, DoubtKind
+from vigil.core.model.session import State
+from vigil.core.rules.liveness import SAMPLE_S
 
 
 def test_what_an_agent_says_of_itself_is_taken_in_and_its_newest_word_counts() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.builders import make_launch, make_session
-from vigil.core.model import ProcessId, State
+from vigil.core.model.launch import ProcessId
+from vigil.core.model.session import State
 from vigil.daemon.past import Past, estranged, is_copy, place_of
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit.builders import make_session
 from vigil.core.effects import LogEntry, Persist
-from vigil.core.model import State
+from vigil.core.model.session import State
 from vigil.store.store import Store
 
 

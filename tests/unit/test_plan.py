@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.builders import make_session, make_spec
-from vigil.core.model import ALIVE, Hold, Session, State
-from vigil.core.plan import RESTING, Do, Held, Plan, Step, make_plan
-from vigil.core.roles import Manifest, Role, RoleSpec
+from vigil.core.model.restart import Hold
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.team import Manifest, Role, RoleSpec
+from vigil.core.rules.plan import RESTING, Held, Plan, PlanStep, PlanVerb, make_plan
 
 OLD, NEW = ("sleep", "60"), ("sleep", "61")
 
@@ -101,8 +102,8 @@ def test_a_changed_command_is_held_unless_it_is_to_be_replaced_at_once() -> None
 
     held, at_once = make_plan(wanted, roles, sessions), make_plan(wanted, roles, sessions, at_once=True)
 
-    assert ([step.do for step in held.steps], [found.reason for found in held.held]) == ([Do.DECLARE], ["changed"])
-    assert [step.do for step in at_once.steps] == [Do.DECLARE, Do.REPLACE]
+    assert ([step.do for step in held.steps], [found.reason for found in held.held]) == ([PlanVerb.DECLARE], ["changed"])
+    assert [step.do for step in at_once.steps] == [PlanVerb.DECLARE, PlanVerb.REPLACE]
 
 
 def test_a_changed_policy_touches_no_replica() -> None:
@@ -112,7 +113,7 @@ def test_a_changed_policy_touches_no_replica() -> None:
 
     plan = make_plan(Manifest("shop", (replace(role, spec=spec),)), roles, sessions)
 
-    assert [(step.do, step.why) for step in plan.steps] == [(Do.DECLARE, "it changed: restart")]
+    assert [(step.do, step.why) for step in plan.steps] == [(PlanVerb.DECLARE, "it changed: restart")]
     assert plan.held == ()
 
 
@@ -176,16 +177,16 @@ def carried_out(
     return roles, list(by_name.values())
 
 
-def _carry_out(step: Step, wanted: dict[str, RoleSpec], roles: dict[str, Role], by_name: dict[str, Session]) -> None:
+def _carry_out(step: PlanStep, wanted: dict[str, RoleSpec], roles: dict[str, Role], by_name: dict[str, Session]) -> None:
     slot = step.slot or ""
-    if step.do is Do.DECLARE:
+    if step.do is PlanVerb.DECLARE:
         roles[step.role] = known(wanted[step.role])
-    elif step.do is Do.CREATE:
+    elif step.do is PlanVerb.CREATE:
         assert slot not in by_name
         by_name[slot] = replica(wanted[step.role], int(slot.rpartition("/")[2]))
-    elif step.do is Do.REPLACE:
+    elif step.do is PlanVerb.REPLACE:
         by_name[slot] = replace(by_name[slot], spec=wanted[step.role].spec)
-    elif step.do is Do.DRAIN:
+    elif step.do is PlanVerb.DRAIN:
         del by_name[slot]
     else:
         del roles[step.role]

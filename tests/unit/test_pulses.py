@@ -9,11 +9,14 @@ import pytest
 from tests.unit.builders import Stage, kinds, make_exit, make_launched, make_observed, make_spec
 from vigil.core.effects import EndLaunch, SetTimer
 from vigil.core.events import Applied, Attended, Ended, Exited, Gap, Heard, Observed, TimerFired
-from vigil.core.health import health_of
-from vigil.core.model import Cause, PulseState, RestartPolicy, RestartWhen, State
-from vigil.core.pulses import KEEPS
-from vigil.core.roles import Health, Manifest, RoleSpec
-from vigil.core.said import Said, What
+from vigil.core.model.death import Cause
+from vigil.core.model.heartbeat import PulseState
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import State
+from vigil.core.model.speech import Said, What
+from vigil.core.model.team import Health, Manifest, RoleSpec
+from vigil.core.rules.health import health_of
+from vigil.core.rules.heartbeat import KEEPS
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=5, base_s=10.0, jitter=0.0)
 HEALTH = Health(heartbeat_s=60.0, failures=3, grace_s=30.0)

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from vigil.config.hours import Zone
-from vigil.core.escalate import Ladder, Step, Telling, due_notices, next_at, steps_of
-from vigil.core.incident import Incident, IncidentKind, Severity
-from vigil.core.quiet import Quiet, quiet_until
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Quiet, Severity, Telling
+from vigil.core.rules.escalation import due_notices, next_at, steps_of
+from vigil.core.rules.quiet_hours import quiet_until
 
 BERLIN = Zone("Europe/Berlin")
 NIGHT = Quiet(22 * 3600.0, 7 * 3600.0, offset_s=BERLIN)
@@ -70,7 +70,7 @@ def test_a_team_has_its_own_hours_instead_of_everybodys() -> None:
 
 
 def test_what_was_due_at_night_is_told_in_the_morning_once() -> None:
-    telling = Telling((Ladder((Step("ops", 7200.0, 1800.0),)),), (NIGHT,))
+    telling = Telling((Ladder((LadderStep("ops", 7200.0, 1800.0),)),), (NIGHT,))
     incident = make_incident()
 
     assert next_at(incident, telling, incident.opened_at) == at("2026-07-02 07:00")
@@ -81,8 +81,8 @@ def test_what_was_due_at_night_is_told_in_the_morning_once() -> None:
 
 @pytest.mark.parametrize("team", ["backend", "shop/backend"])
 def test_a_teams_own_ladder_goes_before_all_others(team: str) -> None:
-    kind = Ladder((Step("kind"),), kind=IncidentKind.NEEDS_INPUT)
-    own = Ladder((Step("own"),), team=team)
+    kind = Ladder((LadderStep("kind"),), kind=IncidentKind.NEEDS_INPUT)
+    own = Ladder((LadderStep("own"),), team=team)
     telling = Telling((kind, own))
 
     assert [step.route for step in steps_of(make_incident(), telling)] == ["own"]

@@ -8,13 +8,28 @@ from itertools import product
 import pytest
 
 from tests.unit.builders import Stage, fleet, make_reading, make_session, running, saturated
-from vigil.core import incidents
 from vigil.core.effects import Effect, EndLaunch, React, SetTimer
-from vigil.core.escalate import Ladder, Step, Telling, due_notices
 from vigil.core.events import Acked, Configured, Ended, ReactionEnded, TimerFired
-from vigil.core.incident import IncidentKind, Severity
-from vigil.core.model import Axis, Confidence, Hold, Stall, State
-from vigil.core.reactions import FOR, HIBERNATE, PROMPT, RESTART, RUN, Reaction, why_not
+from vigil.core.handlers.incident import open_incident, resolve
+from vigil.core.model.death import Confidence
+from vigil.core.model.incident import (
+    HIBERNATE,
+    PROMPT,
+    RESTART,
+    RUN,
+    IncidentKind,
+    Ladder,
+    LadderStep,
+    Reaction,
+    Severity,
+    Telling,
+)
+from vigil.core.model.reading import Axis
+from vigil.core.model.restart import Hold
+from vigil.core.model.session import State
+from vigil.core.model.stall import Stall
+from vigil.core.rules.escalation import due_notices
+from vigil.core.rules.reaction import FOR, why_not
 
 NOW = 5000.0
 PROMPTS = Reaction(IncidentKind.STALLED, PROMPT, budget=2, every_s=60.0, text="go on")
@@ -36,8 +51,6 @@ def fire(stage: Stage, effects: list[Effect]) -> list[Effect]:
     stage.now = max(stage.now, timer.at)
     return stage.tell(TimerFired(timer.session_id, "react"))
 
-
-# Who is left alone
 
 QUIET = {Axis.PROCESS: make_reading(), Axis.SERVER: make_reading()}
 IDLE = make_session(axes=QUIET | {Axis.ACTIVITY: make_reading("idle", observed_at=NOW - 600)})
@@ -118,19 +131,16 @@ def test_nothing_is_done_about_idleness_and_what_is_stuck_is_not_ended() -> None
     assert IncidentKind.NEEDS_INPUT not in FOR[PROMPT]
 
 
-# Budgets
-
-
 def stalled(stage: Stage) -> list[Effect]:
     """Somebody found that the agent does not get on."""
     book = stage.machine._book
     book.change = type(book.change)()
-    incidents.open_incident(book, IncidentKind.STALLED, stage.session(), "nothing for 5 min", stage.now)
+    open_incident(book, IncidentKind.STALLED, stage.session(), "nothing for 5 min", stage.now)
     return book.change.effects()
 
 
 def resolved(stage: Stage) -> None:
-    incidents.resolve(stage.machine._book, "s1/stalled", "it goes on", stage.now)
+    resolve(stage.machine._book, "s1/stalled", "it goes on", stage.now)
 
 
 def test_prompt_active_idle_prompt_ends_at_its_budget_and_somebody_is_called() -> None:
@@ -192,7 +202,7 @@ def test_a_budget_that_is_used_up_makes_it_urgent_and_tells_at_once() -> None:
     incident = stage.machine.incidents["s1/needs-input"]
     assert (incident.severity, incident.escalated_at, len(incident.reactions)) == (Severity.URGENT, stage.now, 2)
     assert due_timers(asked) == []
-    telling = Telling((Ladder((Step("ops"),), Severity.ACTION), Ladder((Step("phone"),), Severity.URGENT)))
+    telling = Telling((Ladder((LadderStep("ops"),), Severity.ACTION), Ladder((LadderStep("phone"),), Severity.URGENT)))
     assert [(due.route, due.event) for due in due_notices(incident, telling, stage.now)] == [("phone", "escalated")]
     assert "incident.escalated" in stage.log
 

@@ -8,7 +8,7 @@ from tests.unit.builders import SITUATIONS, crashed, failed, kinds, running
 from vigil.core.effects import Persist
 from vigil.core.events import Closed, Noted, Observed
 from vigil.core.machine import Machine
-from vigil.core.model import Axis, Fact
+from vigil.core.model.reading import Axis, Fact
 
 
 def test_a_reading_says_since_when_it_shows_what_it_shows() -> None:

@@ -7,11 +7,22 @@ from itertools import product
 
 import pytest
 
-from vigil.core.activity import Activity
-from vigil.core.reap import BUSY, BUSY_CPU, RULES, Action, Class, Sighting, classify, last_work, recent_s, span
+from vigil.core.model.sighting import ReapAction, ReapClass, Sighting
+from vigil.core.model.speech import Activity
+from vigil.core.rules.reap import BUSY, BUSY_CPU, RULES, classify, recent_s
+from vigil.core.rules.sighting import last_work
+from vigil.core.rules.words import span
 
 GRACE_S, TTL_S = 60.0, 3600.0
-ORDER = (Class.ATTACHED, Class.BUSY, Class.UNKNOWN, Class.ORPHAN, Class.ARCHIVED, Class.IDLE, Class.KEEP)
+ORDER = (
+    ReapClass.ATTACHED,
+    ReapClass.BUSY,
+    ReapClass.UNKNOWN,
+    ReapClass.ORPHAN,
+    ReapClass.ARCHIVED,
+    ReapClass.IDLE,
+    ReapClass.KEEP,
+)
 
 
 def sightings() -> Iterator[Sighting]:
@@ -37,22 +48,22 @@ def sightings() -> Iterator[Sighting]:
             )
 
 
-def expected(s: Sighting) -> tuple[Class, Action]:
+def expected(s: Sighting) -> tuple[ReapClass, ReapAction]:
     """Return what DESIGN 4.5 says, in other words than the table's."""
     busy = s.activity in BUSY or (s.cpu or 0.0) >= BUSY_CPU or s.quiet_s < GRACE_S
     if s.human_clients:
-        return Class.ATTACHED, Action.KEEP
+        return ReapClass.ATTACHED, ReapAction.KEEP
     if s.runs and busy:
-        return Class.BUSY, Action.KEEP
+        return ReapClass.BUSY, ReapAction.KEEP
     if s.unreadable:
-        return Class.UNKNOWN, Action.KEEP
+        return ReapClass.UNKNOWN, ReapAction.KEEP
     if s.orphan:
-        return Class.ORPHAN, Action.KILL if s.orphan_s >= GRACE_S and not s.kept else Action.KEEP
+        return ReapClass.ORPHAN, ReapAction.KILL if s.orphan_s >= GRACE_S and not s.kept else ReapAction.KEEP
     if s.archived:
-        return Class.ARCHIVED, Action.KILL if s.runs else Action.KEEP  # what is not quiet is busy
+        return ReapClass.ARCHIVED, ReapAction.KILL if s.runs else ReapAction.KEEP  # what is not quiet is busy
     if s.runs and not s.kept and 0 < s.idle_ttl_s <= s.quiet_s:
-        return Class.IDLE, Action.PARK
-    return Class.KEEP, Action.KEEP
+        return ReapClass.IDLE, ReapAction.PARK
+    return ReapClass.KEEP, ReapAction.KEEP
 
 
 def test_every_combination_is_classified_as_the_design_says() -> None:
@@ -69,15 +80,15 @@ def test_rows_stand_in_the_order_of_the_design() -> None:
     assert tuple(dict.fromkeys(rule.kind for rule in RULES)) == ORDER
 
 
-@pytest.mark.parametrize("kind", [Class.ATTACHED, Class.BUSY, Class.UNKNOWN, Class.KEEP])
-def test_what_these_classes_say_is_never_ended(kind: Class) -> None:
-    assert {rule.action for rule in RULES if rule.kind is kind} == {Action.KEEP}
+@pytest.mark.parametrize("kind", [ReapClass.ATTACHED, ReapClass.BUSY, ReapClass.UNKNOWN, ReapClass.KEEP])
+def test_what_these_classes_say_is_never_ended(kind: ReapClass) -> None:
+    assert {rule.action for rule in RULES if rule.kind is kind} == {ReapAction.KEEP}
 
 
 def test_whoever_waits_for_a_person_is_not_put_away_before_it_was_answered() -> None:
     found = classify("a", "s1-1", Sighting(activity=Activity.WAITING_HUMAN, quiet_s=1e6, idle_ttl_s=TTL_S))
 
-    assert (found.kind, found.evidence[0]) == (Class.BUSY, "it waits for a person")
+    assert (found.kind, found.evidence[0]) == (ReapClass.BUSY, "it waits for a person")
 
 
 def test_a_ttl_shorter_than_the_grace_makes_nobody_busy_for_longer() -> None:

@@ -17,20 +17,22 @@ from tests.unit.builders import (
     running,
 )
 from vigil.core.effects import EndLaunch, EndStray
-from vigil.core.ending import is_cleared
 from vigil.core.events import Ended, Event, Exited, Heard, Hooked, Observed, Recovered, Resumed, Sighted, Spared
-from vigil.core.incident import IncidentKind
-from vigil.core.model import After, Cause, RestartPolicy, State
-from vigil.core.reap import Glimpse, Guard, Policy, Stray
-from vigil.core.said import Hook, Said, What
+from vigil.core.handlers.end import is_cleared
+from vigil.core.model.death import Cause
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.restart import After, RestartPolicy
+from vigil.core.model.session import State
+from vigil.core.model.sighting import Glimpse, Guard, ReapPolicy, Stray
+from vigil.core.model.speech import Hook, Said, What
 
 TTL_S = 100.0
-POLICY = Policy(idle_ttl_s=TTL_S, grace_s=10.0)
+POLICY = ReapPolicy(idle_ttl_s=TTL_S, grace_s=10.0)
 GUARD = Guard("$0", 1099, "/")
 LATER = 2000.0
 
 
-def seen(stage: Stage, policy: Policy = POLICY, strays: tuple[Stray, ...] = (), **changes: object) -> Sighted:
+def seen(stage: Stage, policy: ReapPolicy = POLICY, strays: tuple[Stray, ...] = (), **changes: object) -> Sighted:
     glimpse = Glimpse("s1-1", stage.now, guard=GUARD, cpu=0.0)
     return Sighted((replace(glimpse, **changes),), strays, policy, "reaper")  # type: ignore[arg-type]
 
@@ -195,7 +197,7 @@ def test_when_memory_is_short_the_longest_idle_sleeps_first_and_alone() -> None:
         stage.tell(make_observed(f"s{number}-1", 1010.0, process="alive", runtime="alive", server="alive"))
     stage.now = 1050.0
     glimpses = tuple(Glimpse(f"s{number}-1", stage.now, guard=GUARD, cpu=0.0) for number in (1, 2, 3))
-    short = Policy(TTL_S, 10.0, "12 MiB are available")
+    short = ReapPolicy(TTL_S, 10.0, "12 MiB are available")
 
     effects = [effect for effect in stage.tell(Sighted(glimpses, (), short, "reaper")) if isinstance(effect, EndLaunch)]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from vigil.core.recent import KEPT, TEXT_CHARS, Recent, remember
-from vigil.core.said import Said, What
+from vigil.core.model.progress import Recent
+from vigil.core.model.speech import Said, What
+from vigil.core.rules.activity import KEPT, TEXT_CHARS, remember
 
 
 def ring_of(*words: tuple[float, str, Said]) -> tuple[Recent, ...]:

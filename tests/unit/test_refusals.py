@@ -8,13 +8,17 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.builders import make_death, make_launch, make_session
-from vigil.core.asked import why_not_parked
 from vigil.core.book import Book
 from vigil.core.effects import Answer
 from vigil.core.events import MessageQueued
+from vigil.core.handlers.conversation import REFUSALS, decide_wake
+from vigil.core.handlers.operator import why_not_parked
 from vigil.core.machine import Machine
-from vigil.core.model import After, Cause, Hold, Kept, Message, Mode, Session, State, Transcript
-from vigil.core.waking import REFUSALS, decide_wake
+from vigil.core.model.conversation import Kept, Message, Transcript
+from vigil.core.model.death import Cause
+from vigil.core.model.launch import Mode
+from vigil.core.model.restart import After, Hold
+from vigil.core.model.session import Session, State
 
 NOW = 2000.0
 ENDED = replace(make_launch(), ended_at=1500.0)
@@ -29,7 +33,6 @@ OPEN = session_of(State.RUNNING, "up", conversation="c-1", launch=make_launch("s
 IN_USE = replace(OPEN, id="s2", name="beta")
 PARKED = session_of(State.PARKED, "put to sleep by operator", **SLEPT)
 THERE = Transcript("c-1", Kept.THERE, 1000.0)
-
 WAKES = (  # the session, what was asked, the cause, and the sentence
     (session_of(State.STOPPED, "stopped by alice"), None, "stopped", "it was stopped by alice; vigil start alpha starts it"),
     (

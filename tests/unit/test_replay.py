@@ -12,8 +12,9 @@ from tests.unit.builders import ALWAYS, Stage, make_exit, make_launch, make_laun
 from vigil.core.effects import Effect
 from vigil.core.events import Asked, Ended, Event, Exited, Resumed, TimerFired
 from vigil.core.machine import HANDLERS, Machine
-from vigil.core.model import Cause, RestartWhen
-from vigil.core.restart import COMES_BACK
+from vigil.core.model.death import Cause
+from vigil.core.model.restart import RestartWhen
+from vigil.core.rules.restart import COMES_BACK
 from vigil.recording import BadRecording, Recording, Replay, Step, begin_line, end_line, entry_line, open_recording
 from vigil.recording.differences import compare
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.core.model import Cause, Hold, RestartPolicy, RestartWhen
-from vigil.core.restart import COMES_BACK, COUNTED, FREE, HELD, charge, delay_s, jitter_of
+from vigil.core.model.death import Cause
+from vigil.core.model.restart import Hold, RestartPolicy, RestartWhen
+from vigil.core.rules.restart import COMES_BACK, COUNTED, FREE, HELD, charge, delay_s, jitter_of
 
 # DESIGN 4.4, column "charged", word for word.
 CHARGED = {

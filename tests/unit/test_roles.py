@@ -9,10 +9,12 @@ import pytest
 
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec, told_kinds
 from vigil.core.events import Applied, Asked, Exited, TimerFired
-from vigil.core.incident import IncidentKind
 from vigil.core.machine import Machine
-from vigil.core.model import Cause, RestartPolicy, RestartWhen, State
-from vigil.core.roles import Manifest, RoleSpec
+from vigil.core.model.death import Cause
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import State
+from vigil.core.model.team import Manifest, RoleSpec
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=2, base_s=10.0, jitter=0.0)
 KEY = "shop/backend/coder"

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from vigil.core.model import State
-from vigil.core.sending import REFUSALS, Sight, why_not
+from vigil.core.model.session import State
+from vigil.core.rules.prompt import REFUSALS, ComposerSight, why_not
 from vigil.daemon.sending import stands_in
 
-FIT = Sight(State.RUNNING, composer=True)
-
+FIT = ComposerSight(State.RUNNING, composer=True)
 UNFIT: list[tuple[dict[str, Any], str, bool]] = [
     ({"state": State.STARTING}, "it is starting", True),
     ({"state": State.CRASHED}, "it is crashed", False),

@@ -13,7 +13,7 @@ import pytest
 
 from tests.live.receivers import mail_receiver, web_receiver
 from tests.unit.test_notify import make_due, make_incident
-from vigil.core.incident import IncidentKind
+from vigil.core.model.incident import IncidentKind
 from vigil.notify import AppriseRoute, Delivery, WebhookRoute, message_of, summary_of, trial_of
 from vigil.notify.sources import hide
 

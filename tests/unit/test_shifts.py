@@ -21,10 +21,12 @@ from vigil.core.events import (
     ShiftAsked,
     TimerFired,
 )
-from vigil.core.model import Cause, RestartPolicy, RestartWhen, Session, State
-from vigil.core.plan import make_plan
-from vigil.core.roles import Health, Manifest, Phase, RoleSpec
-from vigil.core.shifts import DRAINS, SETTLED_S
+from vigil.core.handlers.shift import DRAINS, SETTLED_S
+from vigil.core.model.death import Cause
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import Session, State
+from vigil.core.model.team import Health, Manifest, Phase, RoleSpec
+from vigil.core.rules.plan import make_plan
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=5, base_s=10.0, jitter=0.0)
 OLD, NEW = ("sleep", "60"), ("sleep", "61")

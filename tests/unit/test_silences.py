@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.stalls import NOW, TURN, case, trail
-from vigil.core.evidence import Evidence
-from vigil.core.model import Confidence, Launch, ProcessId
-from vigil.core.said import What
-from vigil.core.stall import classify
+from vigil.core.model.death import Confidence
+from vigil.core.model.evidence import Evidence
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.speech import What
+from vigil.core.rules.stall.verdict import classify
 from vigil.daemon.silences import evidence_of
 from vigil.keeper import kernel
 from vigil.observe.diagnosis import diagnose, take_sample

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from vigil.agents.generic import read_hook
-from vigil.core.said import What
+from vigil.core.model.speech import What
 from vigil.observe.spool import HOOK_BYTES, KEPT_BAD, Spool, SpoolCounts, Taken
 
 NOBODY = 65534
@@ -74,9 +74,6 @@ def in_new(folder: Path) -> list[str]:
 
 def in_bad(folder: Path) -> list[str]:
     return sorted(os.listdir(folder / "bad")) if (folder / "bad").exists() else []
-
-
-# Reading
 
 
 def test_hooks_are_read_in_the_order_they_were_renamed_whatever_their_names(folder: Path) -> None:
@@ -232,9 +229,6 @@ def few_descriptors(left: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-# The forms of a file
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -287,8 +281,6 @@ def test_a_hook_of_the_largest_size_is_read(folder: Path) -> None:
 
     assert events(Spool(folder).take(1, NOW)) == ["Stop"]
 
-
-# What is no hook
 
 NO_HOOKS = {
     "empty": b"",
@@ -475,9 +467,6 @@ def unprivileged(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
-
-
-# Bounds
 
 
 def test_unfinished_files_are_left_alone_until_nobody_can_be_writing_them(folder: Path) -> None:

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.stalls import BLIND, MIN, NOW, TURN, case, child, doing, evidence, trail
-from vigil.core.case import Case
-from vigil.core.doing import IDLE, Open
-from vigil.core.evidence import Evidence, Flag, Number, Text
-from vigil.core.facts import FACTS
-from vigil.core.model import Confidence
-from vigil.core.patience import Limits
-from vigil.core.remedies import REMEDIES
-from vigil.core.said import What
-from vigil.core.stall import ROWS, SICK, VOID, WELL, Verdict, classify
+from vigil.core.model.death import Confidence
+from vigil.core.model.evidence import Evidence, Flag, Number, Text
+from vigil.core.model.progress import IDLE, Open
+from vigil.core.model.speech import What
+from vigil.core.model.stall import Thresholds
+from vigil.core.rules.stall.case import Silence
+from vigil.core.rules.stall.facts import FACTS
+from vigil.core.rules.stall.remedy import REMEDIES
+from vigil.core.rules.stall.verdict import ROWS, SICK, VOID, WELL, StallVerdict, classify
 
 LONG: dict[str, Any] = {"silent_s": 16 * MIN}
 FINISHED: dict[str, Any] = {"runs_to_its_end": True, "doing": IDLE, "started_at": NOW - 3600}
@@ -38,7 +38,7 @@ def result(ago_s: float, **more: Any) -> Any:
 
 
 # Number and name of the failure, the failure, its verdict; the look-alike beside it, and what that is.
-CATALOGUE: list[tuple[str, Case, str, Case, str]] = [
+CATALOGUE: list[tuple[str, Silence, str, Silence, str]] = [
     (
         "1 wedge after a tool's result; long thinking after one",
         case(trail=AFTER_TOOL),
@@ -354,7 +354,7 @@ CATALOGUE: list[tuple[str, Case, str, Case, str]] = [
 
 
 @pytest.mark.parametrize("row", CATALOGUE, ids=[row[0] for row in CATALOGUE])
-def test_a_failure_and_its_look_alike_get_each_its_own_verdict(row: tuple[str, Case, str, Case, str]) -> None:
+def test_a_failure_and_its_look_alike_get_each_its_own_verdict(row: tuple[str, Silence, str, Silence, str]) -> None:
     _, failure, verdict, look_alike, other = row
 
     assert classify(failure).verdict == verdict, classify(failure)
@@ -362,9 +362,14 @@ def test_a_failure_and_its_look_alike_get_each_its_own_verdict(row: tuple[str, C
 
 
 def test_every_verdict_has_a_row_and_is_of_one_sort() -> None:
-    assert {row.verdict for row in ROWS} | {Verdict.UNKNOWN} == set(Verdict)
-    assert sorted([*WELL, *SICK, *VOID]) == sorted(Verdict)
-    assert set(REMEDIES) <= SICK - {Verdict.UNKNOWN, Verdict.LIVELOCK, Verdict.STOPPED, Verdict.UNINTERRUPTIBLE}
+    assert {row.verdict for row in ROWS} | {StallVerdict.UNKNOWN} == set(StallVerdict)
+    assert sorted([*WELL, *SICK, *VOID]) == sorted(StallVerdict)
+    assert set(REMEDIES) <= SICK - {
+        StallVerdict.UNKNOWN,
+        StallVerdict.LIVELOCK,
+        StallVerdict.STOPPED,
+        StallVerdict.UNINTERRUPTIBLE,
+    }
 
 
 def test_every_fact_is_used_and_every_row_names_facts_that_there_are() -> None:
@@ -559,9 +564,9 @@ def test_whatever_was_read_there_is_a_verdict_with_words_and_only_one_that_is_si
     seen: Evidence, open_now: Any, silent_s: float, finished: bool
 ) -> None:
     said = result(silent_s) if finished else trail(What.TOOL_ENDED, silent_s)
-    found = classify(case(silent_s, evidence=seen, doing=open_now, trail=said, runs_to_its_end=finished, limits=Limits()))
+    found = classify(case(silent_s, evidence=seen, doing=open_now, trail=said, runs_to_its_end=finished, limits=Thresholds()))
 
-    assert found.verdict in Verdict
+    assert found.verdict in StallVerdict
     assert all(reason.strip() for reason in found.reasons)
-    if found.verdict is Verdict.UNKNOWN:
+    if found.verdict is StallVerdict.UNKNOWN:
         assert found.confidence is Confidence.UNKNOWN

@@ -30,10 +30,14 @@ from tests.unit.builders import (
     make_spec,
 )
 from vigil.core.effects import LogEntry, Persist
-from vigil.core.model import After, Axis, Cause, Hold, Session, State
+from vigil.core.model.death import Cause
+from vigil.core.model.reading import Axis
+from vigil.core.model.restart import After, Hold
+from vigil.core.model.session import Session, State
 from vigil.store import store as stores
 from vigil.store.opening import DatabaseRefused, make_engine, migrate, open_database, read_revision
-from vigil.store.schema import HEAD, metadata
+from vigil.store.revision import HEAD
+from vigil.store.schema import metadata
 from vigil.store.store import DEATH, INTENT, LAUNCH, SESSION, Store
 
 MIGRATIONS = Path(vigil.store.__file__).parent / "migrations"
@@ -88,9 +92,6 @@ def rows(path: Path, query: str) -> list[Any]:
 
 def log(kind: str = "a.note", at: float = 1000.0, session_id: str | None = None) -> LogEntry:
     return LogEntry(at, kind, session_id)
-
-
-# Round trips
 
 
 def test_every_field_of_a_session_comes_back_as_it_was(path: Path, store: Store) -> None:
@@ -178,9 +179,6 @@ def test_deaths_are_read_newest_first_and_by_session(store: Store) -> None:
     assert store.read_death("d") is None
 
 
-# One transaction
-
-
 def test_a_write_that_fails_half_way_leaves_nothing(store: Store) -> None:
     store.write([Persist(sessions=(make_session(State.RUNNING),), deaths=(make_death(),), log=(log(),))])
     good = Persist(sessions=(make_session(id="s2", name="beta"),), log=(log("good"),))
@@ -223,9 +221,6 @@ def test_what_was_written_is_seen_by_another_process_at_once(path: Path, store: 
     store.write([Persist(log=(log(),))])
 
     assert rows(path, "SELECT kind FROM events") == [("a.note",)]
-
-
-# The event log
 
 
 def test_events_are_numbered_in_the_order_they_were_written(store: Store) -> None:
@@ -286,9 +281,6 @@ def test_the_log_is_bounded_and_the_oldest_go_first(path: Path, store: Store) ->
     assert [event.entry.kind for event in reopened.read_events()] == ["new", "newer"]
     assert reopened.read_events()[0].seq == stores.EVENTS_KEPT + 1000
     reopened.close()
-
-
-# Opening
 
 
 def test_a_log_that_is_written_to_does_not_grow(path: Path, store: Store) -> None:

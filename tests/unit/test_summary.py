@@ -19,10 +19,11 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import Amend, SetTimer
 from vigil.core.events import Closed, Found, Gap, Heard, Observed, TimerFired, Weighed
-from vigil.core.model import Axis, Cause
-from vigil.core.said import Said, Usage, What
-from vigil.core.summary import ENDED_BY, ended_by, summary_of
-from vigil.core.tally import NOTHING, VERDICTS, stalled
+from vigil.core.model.death import Cause
+from vigil.core.model.progress import NOTHING_COUNTED
+from vigil.core.model.reading import Axis
+from vigil.core.model.speech import Said, Usage, What
+from vigil.core.rules.summary import ENDED_BY, VERDICTS, count_stall, ended_by, summary_of
 
 
 def say(stage: Stage, *said: Said, source: str = "stream") -> None:
@@ -111,7 +112,7 @@ def test_it_is_written_once_whatever_is_told_again_and_whoever_restarts() -> Non
 
     assert stage.launch().number == 2
     assert [told["death"] for told in summaries(stage)] == ["d-s1-1"]
-    assert stage.session().recent == () and stage.session().tally == NOTHING
+    assert stage.session().recent == () and stage.session().tally == NOTHING_COUNTED
 
 
 def test_a_launch_that_is_followed_by_another_before_it_is_closed_has_its_own() -> None:
@@ -182,13 +183,13 @@ def test_every_cause_says_who_ended_it(cause: Cause) -> None:
 
 
 def test_stalls_are_counted_by_their_verdicts_and_bounded() -> None:
-    tally = NOTHING
+    tally = NOTHING_COUNTED
     for verdict in ("upstream-stall", "spinning", "upstream-stall"):
-        tally = stalled(tally, verdict)
+        tally = count_stall(tally, verdict)
     assert [(one.verdict, one.count) for one in tally.stalls] == [("upstream-stall", 2), ("spinning", 1)]
 
     for number in range(100):
-        tally = stalled(tally, f"v{number}")
+        tally = count_stall(tally, f"v{number}")
     assert len(tally.stalls) == VERDICTS
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.builders import make_launch
-from vigil.core.model import Launch, ProcessId
+from vigil.core.model.launch import Launch, ProcessId
 from vigil.daemon.signals import end_processes
 from vigil.keeper import kernel
 from vigil.observe.survivors import ELSEWHERE, Seen, read_processes, survivors_of

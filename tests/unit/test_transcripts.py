@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from vigil.agents.claude_transcript import read_entry
-from vigil.core.model import Kept
-from vigil.core.said import Said, What
+from vigil.core.model.conversation import Kept
+from vigil.core.model.speech import Said, What
 from vigil.observe.transcripts import read_transcript
 
 CONVERSATION = "6f1f6c62-1111-4222-8333-abcdefabcdef"

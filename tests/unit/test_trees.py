@@ -8,13 +8,12 @@ from pathlib import Path
 
 from tests.unit.builders import make_launch
 from tests.unit.processes import Agent, launch_of, started, started_python, until
-from vigil.core.model import ProcessId
+from vigil.core.model.launch import ProcessId
 from vigil.keeper.kernel import TICKS_A_SECOND
 from vigil.observe.stats import Stat, parse_stat, read_scan
 from vigil.observe.trees import Tokens, Tree, cpu_between, scan_launch, tree_of, trees_of
 
 A_CORE = TICKS_A_SECOND
-
 BUSY_CHILD = """
 read -r line
 (i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done)

@@ -27,11 +27,11 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import SetTimer
 from vigil.core.events import Exited, Interrupted, Resumed, TimerFired
-from vigil.core.launching import PACE
+from vigil.core.handlers.admission import PACE
 from vigil.core.machine import Machine
-from vigil.core.model import ALIVE, Cause, Hold, State, Wall
-
-# Time
+from vigil.core.model.death import Cause, Wall
+from vigil.core.model.restart import Hold
+from vigil.core.model.session import ALIVE, State
 
 
 @pytest.mark.parametrize("situation", ["crashed", "finished_and_coming_back"])
@@ -100,9 +100,6 @@ def test_a_stable_timer_of_the_launch_before_forgives_nothing() -> None:
     stage.tell(TimerFired("s1", "stable"))
 
     assert stage.session().charges == 2
-
-
-# A new daemon
 
 
 RESUMED = {
@@ -331,9 +328,6 @@ def test_a_launch_under_way_takes_its_place_also_after_a_restart_of_the_daemon()
         effects = Stage(order).tell(Resumed())
 
         assert kinds(effects) == [], "more than four launches at once"
-
-
-# Ends that are verified before the exit is told, and exits of what could not be ended
 
 
 def test_a_hold_that_waits_for_a_person_is_not_ended_by_a_new_daemon() -> None:

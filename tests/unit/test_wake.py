@@ -7,22 +7,35 @@ from itertools import product
 
 import pytest
 
-from vigil.core.model import Cause, Mode
-from vigil.core.wake import BLAMELESS, BROKEN, ENDINGS, INTERRUPTED, NEVER, PARKED, UNBORN, Case, Found, Life, decide
+from vigil.core.model.death import Cause
+from vigil.core.model.launch import Mode
+from vigil.core.rules.wake import (
+    BLAMELESS,
+    BROKEN,
+    ENDINGS,
+    INTERRUPTED,
+    NEVER,
+    PARKED,
+    UNBORN,
+    Life,
+    Resumability,
+    WakeQuestion,
+    decide,
+)
 
 HOLDS = ("", "backoff", "saturated", "limit", "auth", "cold-start", "pace", "memory", "survivor")
 LAST = ((Mode.FRESH, "first"), (Mode.FRESH, "crashed"), (Mode.RESUME, "parked"), (Mode.RESUME, "crashed"))
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[WakeQuestion]:
     for asked, by_wake, life, hold in product((None, Mode.FRESH, Mode.RESUME), (False, True), Life, HOLDS):
-        for ended, found, resumes_crashed, (mode, cause) in product(ENDINGS, Found, (False, True), LAST):
-            yield Case(asked, by_wake, life, hold, ended, found, resumes_crashed, mode, cause)
+        for ended, found, resumes_crashed, (mode, cause) in product(ENDINGS, Resumability, (False, True), LAST):
+            yield WakeQuestion(asked, by_wake, life, hold, ended, found, resumes_crashed, mode, cause)
 
 
-def documented(case: Case) -> tuple[Mode, str]:
+def documented(case: WakeQuestion) -> tuple[Mode, str]:
     """Return what DESIGN 4.6 says, in its own order."""
-    good = case.found is Found.RESUMABLE
+    good = case.found is Resumability.RESUMABLE
     if case.life is Life.AWAKE:
         return Mode.NOTHING, "already awake"
     if case.by_wake and case.life is Life.STOPPED:
@@ -44,7 +57,7 @@ def documented(case: Case) -> tuple[Mode, str]:
     if case.ended in (Cause.CRASH, Cause.EARLY_EXIT, Cause.UNOBSERVED):
         again = case.resumes_crashed and good and case.last_cause != "crashed"
         return (Mode.RESUME if again else Mode.FRESH), "crashed"
-    if case.by_wake and case.found is Found.IN_USE:
+    if case.by_wake and case.found is Resumability.IN_USE:
         return Mode.REFUSED, "in-use"
     return (Mode.RESUME, case.ended) if good else (Mode.FRESH, case.found.value)
 
@@ -62,7 +75,7 @@ def test_every_way_to_end_is_in_exactly_one_row_of_the_table() -> None:
 def test_nothing_is_resumed_that_is_not_resumable() -> None:
     resumed = [case for case in cases() if decide(case).mode is Mode.RESUME]
 
-    assert {case.found for case in resumed} == {Found.RESUMABLE}
+    assert {case.found for case in resumed} == {Resumability.RESUMABLE}
 
 
 @pytest.mark.parametrize("by_wake", [False, True])

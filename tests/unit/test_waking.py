@@ -25,14 +25,17 @@ from vigil.core.events import (
     TimerFired,
     WatchdogsSet,
 )
-from vigil.core.evidence import Evidence
-from vigil.core.incident import IncidentKind
-from vigil.core.model import Cause, Kept, Mode, RestartPolicy, State, Transcript, Wake
-from vigil.core.patience import Watchdogs
-from vigil.core.reap import Glimpse, Policy
-from vigil.core.roles import Watchdog
-from vigil.core.said import Said, Usage, What
-from vigil.core.waking import quarantine, strike
+from vigil.core.handlers.conversation import quarantine, strike
+from vigil.core.model.conversation import Kept, Transcript, Wake
+from vigil.core.model.death import Cause
+from vigil.core.model.evidence import Evidence
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.launch import Mode
+from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.session import State
+from vigil.core.model.sighting import Glimpse, ReapPolicy
+from vigil.core.model.speech import Said, Usage, What
+from vigil.core.model.stall import Watchdog, Watchdogs
 
 CONVERSATION = "c-1"
 TURN = (Said(What.PROMPT, conversation=CONVERSATION), Said(What.TURN_ENDED, usage=Usage(10, 5)))
@@ -208,7 +211,7 @@ def test_what_policy_put_to_sleep_is_not_charged_and_says_who_did_it() -> None:
     stage = conversing(ALWAYS)
     stage.tell(make_observed("s1-1", stage.now, process="alive", runtime="alive", server="alive"))
     stage.now += 49 * 3600
-    stage.tell(Sighted((Glimpse("s1-1", stage.now, cpu=0.0),), (), Policy(), "reaper"))
+    stage.tell(Sighted((Glimpse("s1-1", stage.now, cpu=0.0),), (), ReapPolicy(), "reaper"))
     stage.exit(signal=15)
     end(stage)
 

@@ -10,7 +10,6 @@ import pytest
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec
 from tests.unit.stalls import BLIND, child, evidence
 from vigil.core.effects import Diagnose, Effect, EndChild, EndLaunch, Interrupt, Look, SetTimer
-from vigil.core.escalate import Ladder, Step, Telling, due_notices
 from vigil.core.events import (
     Applied,
     Attended,
@@ -25,16 +24,21 @@ from vigil.core.events import (
     TimerFired,
     WatchdogsSet,
 )
-from vigil.core.evidence import Evidence
-from vigil.core.explain import explain
-from vigil.core.health import health_of
-from vigil.core.incident import Incident, IncidentKind, Notice, Severity
-from vigil.core.model import Cause, RestartPolicy, RestartWhen, RuntimeKind, State
-from vigil.core.patience import Limits, Watchdogs, limits_of
-from vigil.core.remedies import KEEPS, next_step
-from vigil.core.roles import Manifest, RoleSpec, Watchdog
-from vigil.core.said import Said, Usage, What
-from vigil.core.stall import Verdict
+from vigil.core.model.death import Cause
+from vigil.core.model.evidence import Evidence
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import State
+from vigil.core.model.speech import Said, Usage, What
+from vigil.core.model.stall import Thresholds, Watchdog, Watchdogs
+from vigil.core.model.team import Manifest, RoleSpec
+from vigil.core.rules.escalation import due_notices
+from vigil.core.rules.explain import explain
+from vigil.core.rules.health import health_of
+from vigil.core.rules.stall.remedy import KEEPS, next_step
+from vigil.core.rules.stall.thresholds import thresholds_of
+from vigil.core.rules.stall.verdict import StallVerdict
 
 START, MIN = 1000.0, 60.0
 KILLS = Watchdog(stall_auto_kill=True)
@@ -206,7 +210,7 @@ def test_an_agent_that_speaks_while_it_waits_is_reminded_of_no_sooner() -> None:
 
 
 def test_a_reminder_reaches_those_who_were_told_once_each() -> None:
-    ladders = Telling((Ladder((Step("ops"),), Severity.ACTION),), routes=("ops",))
+    ladders = Telling((Ladder((LadderStep("ops"),), Severity.ACTION),), routes=("ops",))
     sent = Notice("i/0/0", "ops", "sent", 1.0)
     incident = Incident("i", "k", IncidentKind.NEEDS_INPUT, Severity.ACTION, "s1", "alpha", 0.0, "why", notices=(sent,))
 
@@ -481,11 +485,11 @@ def test_a_configuration_holds_at_once_also_for_what_is_silent_already() -> None
 def test_a_role_goes_before_its_agent_which_goes_before_all() -> None:
     configured = Watchdogs(Watchdog(stall_after_s=1.0, tool_timeout_s=2.0), {"claude": Watchdog(tool_timeout_s=3.0)})
 
-    assert limits_of("codex", Watchdog(), Watchdogs()) == Limits()
-    assert limits_of("codex", Watchdog(), configured) == Limits(stall_after_s=1.0, tool_timeout_s=2.0)
-    assert limits_of("claude", Watchdog(), configured) == Limits(stall_after_s=1.0, tool_timeout_s=3.0)
+    assert thresholds_of("codex", Watchdog(), Watchdogs()) == Thresholds()
+    assert thresholds_of("codex", Watchdog(), configured) == Thresholds(stall_after_s=1.0, tool_timeout_s=2.0)
+    assert thresholds_of("claude", Watchdog(), configured) == Thresholds(stall_after_s=1.0, tool_timeout_s=3.0)
     own = Watchdog(tool_timeout_s=4.0, stall_auto_kill=True)
-    assert limits_of("claude", own, configured) == Limits(stall_after_s=1.0, tool_timeout_s=4.0, stall_auto_kill=True)
+    assert thresholds_of("claude", own, configured) == Thresholds(stall_after_s=1.0, tool_timeout_s=4.0, stall_auto_kill=True)
 
 
 def test_what_a_role_says_of_silence_holds_for_its_replicas() -> None:
@@ -523,8 +527,8 @@ def test_words_that_lead_nowhere_are_told_of_though_they_come() -> None:
     assert START + 1800 <= at <= START + 2400
 
 
-@pytest.mark.parametrize("verdict", list(Verdict))
-def test_every_ladder_ends(verdict: Verdict) -> None:
+@pytest.mark.parametrize("verdict", list(StallVerdict))
+def test_every_ladder_ends(verdict: StallVerdict) -> None:
     tried, step = [], ""
     while (found := next_step(verdict, step, True, child())) is not None and found not in tried:
         tried.append(found)

@@ -35,9 +35,11 @@ from vigil.core.events import (
     TimerFired,
 )
 from vigil.core.machine import Machine
-from vigil.core.model import Cause, RestartPolicy, RestartWhen, Session, State, Words
-from vigil.core.roles import Health, Manifest, RoleSpec
-from vigil.core.said import Hook
+from vigil.core.model.death import Cause, Words
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import Session, State
+from vigil.core.model.speech import Hook
+from vigil.core.model.team import Health, Manifest, RoleSpec
 
 OVER = frozenset({State.STOPPED, State.SUCCEEDED, State.FAILED, State.PARKED})
 FOR_A_PERSON = frozenset({"auth", "cold-start"})

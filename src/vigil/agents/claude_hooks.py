@@ -15,13 +15,12 @@ from hashlib import blake2b
 from vigil.agents.claude_stream import Reader, prompt_kind, tool_started
 from vigil.agents.shapes import Json, declared, event_name, flag, moment, rows, table, text, word
 from vigil.agents.walls import wall
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Said, What
 
 DAY_S = 86400.0
 ELICITATION = "elicitation"  # a server's question; its notifications have no id, so all have this one
 OWN_PROMPTS = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})  # nobody gave it these
 SAME_PROCESS = frozenset({"clear", "resume"})  # the conversation ends here, and not the agent
-
 STARTS: dict[str, What] = {
     "startup": What.STARTED,
     "resume": What.STARTED,
@@ -204,7 +203,6 @@ ASIDE = (
     "Setup UserPromptExpansion MessageDisplay TeammateIdle TaskCreated TaskCompleted ConfigChange"
     " InstructionsLoaded WorktreeCreate WorktreeRemove CwdChanged FileChanged DirectoryAdded PreModelSwitch PostModelSwitch"
 )
-
 EVENTS: dict[str, Reader] = dict.fromkeys(ASIDE.split(), _alive) | {
     "SessionStart": _session_start,
     "SessionEnd": _session_end,

@@ -11,10 +11,9 @@ from functools import partial
 
 from vigil.agents.shapes import Json, count, flag, later, moment, number, rows, table, text, texts, word, words
 from vigil.agents.walls import wall
-from vigil.core.said import Said, Usage, What
+from vigil.core.model.speech import Said, Usage, What
 
 Reader = Callable[[Json], Iterable[Said]]
-
 ALIVE = (Said(What.ALIVE),)
 ASKING_TOOLS = frozenset({"AskUserQuestion", "ExitPlanMode"})  # their whole work is to ask a person
 # Their whole work is to wait: where their call says for how long, and in how many milliseconds that counts.
@@ -318,7 +317,6 @@ ASIDE_SUBTYPES = (
     " turn_handoff_available turn_preempted turn_starting ui_focus ui_invalidate ui_log ui_notify ui_notify_cancel ui_panes"
     " ui_placed ui_scroll ui_status ui_toast upgrade_relay_marker vcs_state_changed voice_call_talk worker_shutting_down"
 )
-
 SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
     "init": _init,
     "api_retry": _api_retry,
@@ -335,9 +333,7 @@ SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
     "model_refusal_no_fallback": _refused,
     "session_writes_lost": _lost,
 }
-
 ASIDE_TYPES = "tool_use_summary prompt_suggestion command_lifecycle transcript_mirror active_goal autocompact_state"
-
 TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), _alive) | {
     "tool_progress": _ticks,  # every 30 s, the same of a tool that works as of one that hangs; it names no sub-agent
     "keep_alive": _ticks,

@@ -9,17 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from vigil.agents.claude_stream import (
-    Reader,
-    first_text,
-    message_usage,
-    retries,
-    said_by_model,
-    said_to_model,
-)
+from vigil.agents.claude_stream import Reader, first_text, message_usage, retries, said_by_model, said_to_model
 from vigil.agents.shapes import Json, flag, moment, number, table, text, word, words
 from vigil.agents.walls import wall
-from vigil.core.said import Said, Usage, What
+from vigil.core.model.speech import Said, Usage, What
 
 SIDECHAIN = "sidechain"  # a sub-agent that old versions wrote into the main file, without its id
 
@@ -96,13 +89,11 @@ ASIDE_SUBTYPES = (
     " microcompact_boundary model_consent_fallback model_fallback model_refusal_fallback model_refusal_no_fallback"
     " permission_retry scheduled_task_fire stop_hook_summary thinking"
 )
-
 SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
     "turn_duration": _turn_ended,
     "compact_boundary": _compacted,
     "api_error": _api_error,
 }
-
 ASIDE_TYPES = (
     "agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape artifact-autoreact-ledger"
     " artifact-comment-monitor atis-latch attachment attribution-snapshot bridge-session content-replacement continued-in"
@@ -111,7 +102,6 @@ ASIDE_TYPES = (
     " observer-ref permission-mode pr-link progress queue-operation relocated resume-head-vouch session-owner summary tag"
     " tools-used worktree-state"
 )
-
 TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), _alive) | {
     "assistant": _assistant,
     "user": _user,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from vigil.agents import claude_hooks
 from vigil.agents.shapes import Json, declared, event_name, word
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Said, What
 
 Reader = Callable[[Json], Iterable[Said]]
 

@@ -9,7 +9,7 @@ from vigil.agents.codex_stream import usage_of, walls
 from vigil.agents.contract import Place
 from vigil.agents.flags import folder, is_id
 from vigil.agents.shapes import Json, moment, number, table, text, word, words
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Said, What
 
 Entry = Callable[[Json, float | None], Iterable[Said]]
 

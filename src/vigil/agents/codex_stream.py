@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 
 from vigil.agents.shapes import Json, count, moment, table, text, word, words
 from vigil.agents.walls import wall
-from vigil.core.said import Said, Usage, What
+from vigil.core.model.speech import Said, Usage, What
 
 Reader = Callable[[Json], Iterable[Said]]
-
 ALIVE = (Said(What.ALIVE),)
 RETRIES = re.compile(r"Reconnecting\.\.\.|Reconnecting…")
 STATUS = re.compile(r"\bstatus:? (\d{3})\b")

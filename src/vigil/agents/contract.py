@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vigil.core.said import Said
+from vigil.core.model.speech import Said
 
 Json = dict[str, Any]
 

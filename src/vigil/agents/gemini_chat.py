@@ -13,7 +13,7 @@ from vigil.agents.contract import Place
 from vigil.agents.flags import folder, is_id
 from vigil.agents.gemini_stream import wall_in
 from vigil.agents.shapes import Json, count, moment, rows, table, text, word
-from vigil.core.said import Said, Usage, What
+from vigil.core.model.speech import Said, Usage, What
 
 Reader = Callable[[Json], Iterable[Said]]
 

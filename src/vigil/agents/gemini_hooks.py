@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from vigil.agents.shapes import Json, declared, event_name, moment, table, word
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Said, What
 
 Reader = Callable[[Json], Iterable[Said]]
-
 PERMISSION = "ToolPermission"  # of its notifications the only one
 
 

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 
 from vigil.agents.shapes import Json, count, later, moment, table, text, word
 from vigil.agents.walls import wall
-from vigil.core.said import Said, Usage, What
+from vigil.core.model.speech import Said, Usage, What
 
 Reader = Callable[[Json], Iterable[Said]]
-
 STATUS = re.compile(r"\"code\": ?(\d{3})\b|\bstatus:? (\d{3})\b")
 QUOTA = re.compile(r"RESOURCE_EXHAUSTED|exhausted your (?:daily )?(?:quota|capacity)|[Qq]uota exceeded")
 RESET = re.compile(r"reset after (?:(\d{1,3})h)?(?:(\d{1,3})m)?(?:(\d{1,3})s)?")

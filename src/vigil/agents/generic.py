@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 from vigil.agents import claude_hooks, codex_hooks, gemini_hooks, opencode_plugin, pi_extension
 from vigil.agents.contract import Adapter
 from vigil.agents.shapes import Json, event_name, text
-from vigil.core.said import Said
+from vigil.core.model.speech import Said
 
 Reader = Callable[[Json], Iterable[Said]]
-
 # Of a name that several use the last one here decides.
 KNOWN: dict[str, Reader] = {
     **dict.fromkeys(pi_extension.HOOKS, pi_extension.read_hook),

@@ -13,8 +13,8 @@ from typing import Any
 
 from vigil.agents.contract import Adapter
 from vigil.agents.walls import resets_at
-from vigil.core.model import Cause, Words
-from vigil.core.said import What
+from vigil.core.model.death import Cause, Words
+from vigil.core.model.speech import What
 from vigil.text import one_line
 
 CAUSES = {401: Cause.AUTH, 403: Cause.AUTH, 429: Cause.LIMIT}
@@ -24,7 +24,6 @@ STATUS = re.compile(r"(?:status:? |API Error: |^)(\d{3})\b")
 QWEN = re.compile(r"\[API Error: (\d{3})\b")  # it calls its errors results, and success
 LAST_EVENTS = 5
 RESULT_EVENTS = 200  # hooks that run at the end are told of after a result
-
 Event = dict[str, Any]
 Said = tuple[int | None, str]  # the status of the answer, and the words
 WELL: Said = (None, "")  # it had an answer: what came before is over
@@ -91,7 +90,6 @@ SPEAKERS: dict[str, Callable[[Event], Said | None]] = {
     "qwen": _qwen,
 }
 EXIT_STATUS = {"gemini": {145: 401, 147: 403, 173: 429}}  # it exits with the status of the answer, of which 8 bits are left
-
 SPEAKING = frozenset({*SPEAKERS, *EXIT_STATUS})
 WALLS = {What.LIMIT: Cause.LIMIT, What.AUTH: Cause.AUTH}
 OPENS = frozenset({What.PROMPT, What.TURN_STARTED, What.THINKS, What.TOOL_STARTED})

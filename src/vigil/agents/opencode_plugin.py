@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 
 from vigil.agents.opencode_stream import usage_of, wall_in
 from vigil.agents.shapes import Json, declared, event_name, moment, table, text, word, words
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Said, What
 
 Reader = Callable[[Json], Iterable[Said]]
-
 EVENTS = """
 const parents = new Map()
 const last = new Map()

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 
 from vigil.agents.shapes import Json, count, moment, number, table, text, word, words
 from vigil.agents.walls import wall
-from vigil.core.said import Said, Usage, What
+from vigil.core.model.speech import Said, Usage, What
 
 Reader = Callable[[Json], Iterable[Said]]
-
 GOES_ON = "tool-calls"  # why a step ended that is not the last
 ERRORS = {"ProviderAuthError": "authentication_failed"}
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 
 from vigil.agents.pi_stream import FAILED, wall_in
 from vigil.agents.shapes import Json, declared, event_name, flag, moment, word
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Said, What
 
 Reader = Callable[[Json], Iterable[Said]]
-
 EVENTS = """
 const TOLD = {
   session_start: (event) => ({ reason: event.reason }),

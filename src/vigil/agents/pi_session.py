@@ -9,7 +9,7 @@ from vigil.agents.contract import Place
 from vigil.agents.flags import folder, is_id
 from vigil.agents.pi_stream import FAILED, usage_of, wall_in
 from vigil.agents.shapes import Json, flag, moment, rows, table, text, word
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Said, What
 
 Entry = Callable[[Json, float | None], Iterable[Said]]
 

@@ -21,11 +21,10 @@ from vigil.agents.contract import Adapter, Beginning, Dialog, Place, Start
 from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, after_program, folder, given, is_id, is_own, wrapped
 from vigil.agents.shapes import Json, count, event_name, flag, moment, number, rows, table, text, word, words
 from vigil.agents.walls import wall
-from vigil.core.said import Said, Usage, What
+from vigil.core.model.speech import Said, Usage, What
 
 ERROR = "[API Error: "
 STATUS = re.compile(r"\d{3}\b")
-
 OTHER_WORK = frozenset({"mcp", "extensions", "auth", "hooks", "hook", "channel", "review"})
 CONVERSATION = ("--resume", "-r", "--continue", "-c", "--session-id")
 # The lowest of its settings: the machine's and the user's stay what they are, and the hooks of all of them run.
@@ -38,9 +37,6 @@ HOOK_EVENTS = (
     "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure PermissionRequest Notification Stop"
     " StopFailure SubagentStart SubagentStop PreCompact PostCompact"
 )
-
-
-# What it says
 
 
 def read_hook(payload: Json) -> Iterable[Said]:
@@ -187,9 +183,6 @@ def transcripts(place: Place, conversation: str) -> tuple[str, ...]:
         return ()
     project = f"{escape(home)}/projects/{project_of(place.cwd)}"
     return (f"{project}/chats/{conversation}.jsonl", f"{project}/subagents/{conversation}/agent-*.jsonl")
-
-
-# How it is started
 
 
 def begin(beginning: Beginning) -> Start:

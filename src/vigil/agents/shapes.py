@@ -12,22 +12,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from vigil.core.activity import Activity
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Activity, Said, What
 from vigil.text import one_line
 
 Json = dict[str, Any]
-
 WORDS_CHARS = 200
 WORD_CHARS = 200
 MOST = 2**53  # beyond it JSON's numbers are no whole numbers any more
 MILLISECONDS = 1e11  # as seconds this would be the year 5138, as milliseconds it is 1973
 LATEST = 253402300800.0  # the year 10000
-
 NAMES = ("hook_event_name", "type", "event", "kind")  # where an event's name may stand; the first that is text counts
 OURS = frozenset({"heartbeat", "too-large"})  # what our own hook says: the second instead of what nobody could take
 ACTIVITIES = frozenset(Activity)
-
 # An agent or its wrapper may say plainly what it is doing; these two say only that it lives.
 LIFE_ONLY = frozenset({Activity.STARTING, Activity.UNKNOWN})
 

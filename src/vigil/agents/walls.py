@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from vigil.agents.shapes import words
-from vigil.core.said import Said, What
+from vigil.core.model.speech import Said, What
 
 BY_STATUS: dict[int, What] = {401: What.AUTH, 403: What.AUTH, 429: What.LIMIT}
 BY_KIND: dict[str, What] = {  # as Claude Code and Qwen Code name them; their other kinds are errors
@@ -27,7 +27,6 @@ BY_WORDS: tuple[tuple[re.Pattern[str], What], ...] = (  # where neither is said;
     (re.compile(r"limit reached|hit your [\w' -]{0,60}limit\b"), What.LIMIT),
     (re.compile(r"Invalid API key|Please run /login|OAuth token (?:has )?(?:expired|revoked)"), What.AUTH),
 )
-
 EPOCH = re.compile(r"limit reached\|(\d{10})\b")
 WHEN = r"(?:resets?|reset at|try again at|available at)"
 # "2026-11-17T15:00:00Z", with its offset

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from vigil.core.model import Death
-from vigil.core.summary import KIND
+from vigil.core.handlers.summary import KIND
+from vigil.core.model.death import Death
 from vigil.forensics import Bundle
 from vigil.moments import rfc3339
 from vigil.store.store import StoredEvent

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from vigil.core.doing import Open
-from vigil.core.model import Session
+from vigil.core.model.progress import Open
+from vigil.core.model.session import Session
 from vigil.moments import rfc3339
 from vigil.observe.diagnosis import Diagnosis, Owned, Reading
 

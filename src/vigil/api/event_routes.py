@@ -15,7 +15,7 @@ from vigil.api.access import TheDaemon
 from vigil.api.death_views import death_detail, death_view
 from vigil.api.views import event_json
 from vigil.core.book import SAME_S
-from vigil.core.model import Death
+from vigil.core.model.death import Death
 from vigil.daemon.daemon import Daemon
 from vigil.errors import NoSuchSession
 from vigil.forensics import read_bundle
@@ -24,9 +24,7 @@ from vigil.store.store import StoredEvent
 HEARTBEAT_S = 15.0
 HEAR_S = 0.001  # whoever was told may wait on our core: it reads once we sleep
 LATER = 200
-
 Limit = Annotated[int, Query(ge=1, le=10000)]
-
 router = APIRouter()
 
 

@@ -12,7 +12,7 @@ from vigil.api.access import TheDaemon, may_change
 from vigil.api.incident_views import incident_detail
 from vigil.api.views import incident_view
 from vigil.core.events import Acked
-from vigil.core.incident import Incident
+from vigil.core.model.incident import Incident
 from vigil.daemon.daemon import Daemon
 from vigil.errors import NoSuchSession, Refused
 

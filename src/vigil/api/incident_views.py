@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vigil.api.views import incident_view
-from vigil.core.incident import Incident, IncidentKind
-from vigil.core.outbox import CANCELLED, GIVEN_UP
+from vigil.core.model.incident import Incident, IncidentKind
+from vigil.core.rules.notice import CANCELLED, GIVEN_UP
 from vigil.moments import rfc3339
 from vigil.store.store import StoredEvent
 

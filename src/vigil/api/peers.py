@@ -13,7 +13,7 @@ import struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from vigil.core.machine import Machine
-from vigil.core.model import Session
+from vigil.core.model.session import Session
 from vigil.keeper import kernel
 
 DEPTH = 64

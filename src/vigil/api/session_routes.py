@@ -17,11 +17,14 @@ from vigil.api.access import TheDaemon, may_change
 from vigil.api.diag_views import diag_view
 from vigil.api.views import session_detail, session_view, why_view
 from vigil.core.events import Hooked
-from vigil.core.explain import explain
-from vigil.core.launching import leaves_its_pane
-from vigil.core.model import ALIVE, Axis, Mode, RestartPolicy, RestartWhen, RuntimeKind, Session
-from vigil.core.said import Hook
-from vigil.core.summary import summary_of, told
+from vigil.core.model.launch import Mode, RuntimeKind
+from vigil.core.model.reading import Axis
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import ALIVE, Session
+from vigil.core.model.speech import Hook
+from vigil.core.rules.explain import explain
+from vigil.core.rules.liveness import leaves_its_pane
+from vigil.core.rules.summary import summary_of, told
 from vigil.daemon.daemon import Daemon
 from vigil.daemon.operations import Wanted
 from vigil.errors import NoSuchSession, Refused, VigilError
@@ -31,10 +34,8 @@ from vigil.moments import rfc3339
 from vigil.text import decode, plain
 
 Verb = Literal["stop", "start", "restart", "reset", "hibernate"]
-
 STDERR_LINES = 50
 WRITTEN_S = 2.0
-
 router = APIRouter()
 
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from vigil.api.access import TheDaemon, may_change
 from vigil.api.views import restarts_of
-from vigil.core.plan import Plan
-from vigil.core.roles import Role
+from vigil.core.model.team import Role
+from vigil.core.rules.plan import Plan
 from vigil.moments import rfc3339
 
 router = APIRouter()

@@ -9,16 +9,19 @@ from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from vigil.agents.adapters import ADAPTERS
-from vigil.core.doing import Doing
-from vigil.core.explain import Explanation, why_of
-from vigil.core.health import health_of
-from vigil.core.incident import Incident
-from vigil.core.model import ALIVE, NOTHING_SPENT, Axis, Death, Reading, RestartPolicy, RestartWhen, Session, Spent
-from vigil.core.recent import Recent
-from vigil.core.roles import Role
-from vigil.core.said import What
-from vigil.core.wake import Found
-from vigil.core.waking import look_at_conversation
+from vigil.core.handlers.conversation import look_at_conversation
+from vigil.core.model.conversation import NOTHING_SPENT, Spent
+from vigil.core.model.death import Death
+from vigil.core.model.incident import Incident
+from vigil.core.model.progress import Doing, Recent
+from vigil.core.model.reading import Axis, Reading
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import ALIVE, Session
+from vigil.core.model.speech import What
+from vigil.core.model.team import Role
+from vigil.core.rules.explain import Explanation, why_of
+from vigil.core.rules.health import health_of
+from vigil.core.rules.wake import Resumability
 from vigil.moments import rfc3339
 from vigil.notify.message import fields_of
 from vigil.redact import redact_command
@@ -75,7 +78,7 @@ def conversation_view(session: Session) -> dict[str, Any] | None:
         return None
     adapter = ADAPTERS.get(session.spec.agent)
     found, why = look_at_conversation(session)
-    resumable = adapter is not None and adapter.resumes and found is Found.RESUMABLE
+    resumable = adapter is not None and adapter.resumes and found is Resumability.RESUMABLE
     return {"id": session.conversation, "resumable": resumable, "why": why}
 
 

@@ -12,17 +12,15 @@ from pydantic import BaseModel, ValidationError
 from vigil.config.models import File, LadderTable, ReactionTable, RouteTable
 from vigil.config.values import AgentConfig, Config, LaunchConfig, ReaperConfig, RouteConfig
 from vigil.config.wording import listed, place, shown
-from vigil.core.asked import VERBS
-from vigil.core.escalate import Ladder, Step, usual_ladders
-from vigil.core.incident import IncidentKind
-from vigil.core.model import RestartPolicy
-from vigil.core.outbox import Patience
-from vigil.core.quiet import Quiet
-from vigil.core.reactions import FOR, HIBERNATE, Reaction
-from vigil.core.roles import Watchdog
+from vigil.core.handlers.operator import VERBS
+from vigil.core.model.incident import HIBERNATE, IncidentKind, Ladder, LadderStep, Quiet, Reaction
+from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.stall import Watchdog
+from vigil.core.rules.escalation import usual_ladders
+from vigil.core.rules.notice import RoutePatience
+from vigil.core.rules.reaction import FOR
 
 Place = tuple[int | str, ...]
-
 MOST_PROBLEMS = 100
 KEY = "[key]"  # how pydantic says that it is the key of an entry that is wrong, not its value
 WATCHDOG = {  # the keys of the table, and what they are called from there on
@@ -179,13 +177,13 @@ def _config_of(file: File) -> Config:
 
 
 def _route_of(route: RouteTable) -> RouteConfig:
-    patience = Patience(route.attempts, route.retry)
+    patience = RoutePatience(route.attempts, route.retry)
     command = tuple(route.exec)
     return RouteConfig(command, route.url, route.webhook, route.secret, route.details, route.timeout, patience)
 
 
 def _ladder_of(ladder: LadderTable) -> Ladder:
-    steps = tuple(Step(step.route, step.after, step.repeat) for step in ladder.steps)
+    steps = tuple(LadderStep(step.route, step.after, step.repeat) for step in ladder.steps)
     return Ladder(steps, ladder.severity, ladder.kind, ladder.team)
 
 

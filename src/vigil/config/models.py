@@ -14,18 +14,17 @@ from vigil.config.hours import Zone, read_hour
 from vigil.config.sizes import read_size
 from vigil.config.values import LaunchConfig, ReaperConfig
 from vigil.config.wording import shown
-from vigil.core import reactions
-from vigil.core.identity import why_not_a_name
-from vigil.core.incident import IncidentKind, Severity
-from vigil.core.model import RestartPolicy, RestartWhen
-from vigil.core.patience import Limits
+from vigil.core.model import incident
+from vigil.core.model.identity import why_not_a_name
+from vigil.core.model.incident import IncidentKind, Severity
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.stall import Thresholds
 
 E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
-
 MOST_RESTARTS = 1_000_000
 MOST_TRIES = 100
-RESTART, LAUNCH, REAPER, SILENCE = RestartPolicy(), LaunchConfig(), ReaperConfig(), Limits()  # the defaults
+RESTART, LAUNCH, REAPER, SILENCE = RestartPolicy(), LaunchConfig(), ReaperConfig(), Thresholds()  # the defaults
 
 
 def one_of(kind: type[E], value: object) -> E:
@@ -221,10 +220,10 @@ class QuietTable(Table):
 class Do(StrEnum):
     """What can be done about an incident."""
 
-    PROMPT = reactions.PROMPT
-    RESTART = reactions.RESTART
-    HIBERNATE = reactions.HIBERNATE
-    RUN = reactions.RUN
+    PROMPT = incident.PROMPT
+    RESTART = incident.RESTART
+    HIBERNATE = incident.HIBERNATE
+    RUN = incident.RUN
 
 
 class ReactionTable(Table):

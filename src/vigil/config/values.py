@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vigil.core.escalate import Ladder
-from vigil.core.model import RestartPolicy
-from vigil.core.outbox import Patience
-from vigil.core.patience import UNSAID, Watchdogs
-from vigil.core.quiet import Quiet
-from vigil.core.reactions import Reaction
-from vigil.core.roles import Watchdog
+from vigil.core.model.incident import Ladder, Quiet, Reaction
+from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.stall import UNSAID, Watchdog, Watchdogs
+from vigil.core.rules.notice import RoutePatience
 
 LEAST_MEMORY_BYTES = 256 << 20  # room for one more agent: about 200 MB were measured in a terminal
 
@@ -36,7 +33,7 @@ class RouteConfig:
     secret: str | None = None  # of a webhook's signature; the same
     details: bool = False  # words of agents may leave the host by it
     deadline_s: float = 30.0
-    patience: Patience = field(default_factory=Patience)
+    patience: RoutePatience = field(default_factory=RoutePatience)
 
     @property
     def by(self) -> str:

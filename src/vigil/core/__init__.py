@@ -1,1 +1,5 @@
-"""Pure policy: no I/O, no clock, no randomness, no asyncio; values in, values out (DESIGN 3)."""
+"""The core: all of Vigil's policy, without input, output, clock or chance (DESIGN 3).
+
+Imports point one way: model ← rules ← book, events, effects ← handlers ← machine. The same topic has the same word on every
+floor: `model/death.py` is what it is, `rules/death.py` decides, `handlers/death.py` does what follows.
+"""

@@ -10,13 +10,15 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from vigil.core.changing import replace
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
-from vigil.core.incident import Incident
-from vigil.core.model import Death, DoubtKind, Fact, Intent, Launch, Reading, Session, State
-from vigil.core.patience import Watchdogs
-from vigil.core.reactions import Reaction
-from vigil.core.roles import Role
+from vigil.core.model.death import Death, Intent
+from vigil.core.model.incident import Incident, Reaction
+from vigil.core.model.launch import Launch
+from vigil.core.model.reading import DoubtKind, Fact, Reading
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session, State
+from vigil.core.model.stall import Watchdogs
+from vigil.core.model.team import Role
 
 GRACE_S = 10.0  # between TERM and KILL
 DOUBTED = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK})  # what is anything else has no doubt left

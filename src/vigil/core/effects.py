@@ -9,10 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vigil.core.incident import Incident
-from vigil.core.model import Death, Intent, Launch, ProcessId, Session, Wake
-from vigil.core.reap import Guard, Stray
-from vigil.core.roles import Role
+from vigil.core.model.conversation import Wake
+from vigil.core.model.death import Death, Intent
+from vigil.core.model.incident import Incident
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.session import Session
+from vigil.core.model.sighting import Guard, Stray
+from vigil.core.model.team import Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vigil.core.evidence import Evidence
-from vigil.core.incident import IncidentKind, Notice
-from vigil.core.model import Exit, Fact, Message, ProcessId, Session, Spec, Transcript
-from vigil.core.patience import Watchdogs
-from vigil.core.reactions import Reaction
-from vigil.core.reap import Glimpse, Policy, Stray
-from vigil.core.roles import Manifest
-from vigil.core.said import Hook, Said
+from vigil.core.model.conversation import Message, Transcript
+from vigil.core.model.death import Exit
+from vigil.core.model.evidence import Evidence
+from vigil.core.model.incident import IncidentKind, Notice, Reaction
+from vigil.core.model.launch import ProcessId
+from vigil.core.model.reading import Fact
+from vigil.core.model.session import Session, Spec
+from vigil.core.model.sighting import Glimpse, ReapPolicy, Stray
+from vigil.core.model.speech import Hook, Said
+from vigil.core.model.stall import Watchdogs
+from vigil.core.model.team import Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +337,7 @@ class Sighted:
 
     glimpses: tuple[Glimpse, ...]
     strays: tuple[Stray, ...]
-    policy: Policy
+    policy: ReapPolicy
     actor: str
 
 

@@ -9,26 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vigil.core import (
-    asked,
-    dying,
-    ending,
-    hearing,
-    incidents,
-    launching,
-    messages,
-    notices,
-    observing,
-    reacting,
-    reaping,
-    recovering,
-    shifts,
-    teams,
-    waiting,
-    waking,
-    watching,
-)
-from vigil.core.book import GRACE_S, Book, Change
+from vigil.core.book import Book, Change
 from vigil.core.effects import Effect
 from vigil.core.events import (
     Acked,
@@ -76,59 +57,115 @@ from vigil.core.events import (
     Weighed,
     Withdrawn,
 )
-from vigil.core.evidence import Evidence
-from vigil.core.incident import Incident
-from vigil.core.model import Session
-from vigil.core.patience import Watchdogs
-from vigil.core.roles import Role
-from vigil.core.stall import Finding, classify
+from vigil.core.handlers import (
+    admission,
+    adoption,
+    death,
+    end,
+    heartbeat,
+    incident,
+    launch,
+    message,
+    notice,
+    observation,
+    operator,
+    orphan,
+    reaction,
+    reap,
+    remedy,
+    session_incident,
+    shift,
+    speech,
+    summary,
+    takeover,
+    team,
+    wall,
+    watchdog,
+)
+from vigil.core.handlers import conversation as conversations
+from vigil.core.handlers.admission import still_short
+from vigil.core.handlers.charge import stable, steady
+from vigil.core.handlers.doubt import look_again
+from vigil.core.handlers.hold import hold_over
+from vigil.core.model.evidence import Evidence
+from vigil.core.model.incident import Incident
+from vigil.core.model.session import Session
+from vigil.core.model.stall import Watchdogs
+from vigil.core.model.team import Role
+from vigil.core.rules.stall import case
+from vigil.core.rules.stall.verdict import StallFinding, classify
 
-__all__ = ["GRACE_S", "HANDLERS", "Machine"]
+
+def timer_fired(book: Book, event: TimerFired, now: float) -> None:
+    """A moment that was asked for has come; it may have come early, or for nothing."""
+    session, role = book.sessions.get(event.session_id), book.roles.get(event.session_id)
+    if session is not None:
+        TIMERS[event.kind](book, session, now)
+    elif role is not None:
+        ROLE_TIMERS[event.kind](book, role, now)
+    elif event.kind == "react":
+        reaction.react(book, event.session_id, now)
+
+
+TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
+    "hold": hold_over,
+    "stable": stable,
+    "look": look_again,
+    "incidents": session_incident.follow,
+    "pulse": heartbeat.check,
+    "drain": shift.drain_timer,
+    "silence": watchdog.check,
+    remedy.PEOPLE: watchdog.see_people,
+    "memory": still_short,
+    "wall": wall.wall_over,
+    summary.TIMER: summary.timer,
+}
+ROLE_TIMERS: dict[str, Callable[[Book, Role, float], None]] = {"shift": shift.shift_timer, "steady": steady}
 
 HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
-    Declared: asked.declared,
-    Applied: teams.applied,
-    ShiftAsked: shifts.shift_asked,
-    ShiftAborted: shifts.shift_aborted,
-    MemoryRead: launching.memory_read,
-    Withdrawn: asked.withdrawn,
-    Asked: asked.asked,
-    MessageQueued: messages.queued,
-    MessageTyped: messages.typed,
-    MessageSent: messages.sent,
-    Launched: launching.launched,
-    Interrupted: launching.interrupted,
-    LaunchFailed: dying.launch_failed,
-    Exited: dying.exited,
-    Orphaned: dying.orphaned,
-    Ended: ending.ended,
-    Attended: launching.attended,
-    Sighted: reaping.sighted,
-    Spared: reaping.spared,
-    Recovered: reaping.recovered,
-    Adopted: reaping.adopted,
-    Closed: observing.closed,
-    Observed: observing.observed,
-    Swept: observing.swept,
-    Found: observing.found,
-    RuntimeEnded: observing.runtime_ended,
-    Hooked: hearing.hooked,
-    Heard: hearing.heard,
-    Weighed: observing.weighed,
-    WatchdogsSet: watching.configured,
-    Measured: watching.measured,
-    Diagnosed: watching.diagnosed,
-    Stepped: recovering.stepped,
-    Gap: observing.gap,
-    Noted: observing.noted,
-    Condition: incidents.condition,
-    Notified: notices.notified,
-    Acked: notices.acked,
-    Reached: notices.reached,
-    Configured: reacting.configured,
-    ReactionEnded: reacting.ended,
-    TimerFired: waiting.timer_fired,
-    Resumed: waiting.resumed,
+    Declared: operator.declared,
+    Applied: team.applied,
+    ShiftAsked: shift.shift_asked,
+    ShiftAborted: shift.shift_aborted,
+    MemoryRead: admission.memory_read,
+    Withdrawn: operator.withdrawn,
+    Asked: operator.asked,
+    MessageQueued: message.queued,
+    MessageTyped: message.typed,
+    MessageSent: message.sent,
+    Launched: launch.launched,
+    Interrupted: launch.interrupted,
+    LaunchFailed: death.launch_failed,
+    Exited: death.exited,
+    Orphaned: orphan.orphaned,
+    Ended: end.ended,
+    Attended: launch.attended,
+    Sighted: reap.sighted,
+    Spared: reap.spared,
+    Recovered: adoption.recovered,
+    Adopted: adoption.adopted,
+    Closed: launch.closed,
+    Observed: observation.observed,
+    Swept: observation.swept,
+    Found: launch.found,
+    RuntimeEnded: launch.runtime_ended,
+    Hooked: speech.hooked,
+    Heard: speech.heard,
+    Weighed: summary.weighed,
+    WatchdogsSet: watchdog.configured,
+    Measured: watchdog.measured,
+    Diagnosed: watchdog.diagnosed,
+    Stepped: remedy.stepped,
+    Gap: observation.gap,
+    Noted: observation.noted,
+    Condition: incident.condition,
+    Notified: notice.notified,
+    Acked: notice.acked,
+    Reached: notice.reached,
+    Configured: reaction.configured,
+    ReactionEnded: reaction.ended,
+    TimerFired: timer_fired,
+    Resumed: takeover.resumed,
 }
 
 
@@ -164,7 +201,7 @@ class Machine:
         """Return what is to be done about an event, in order; what must be durable comes first."""
         self._book.change = Change()
         HANDLERS[type(event)](self._book, event, now)
-        teams.follow(self._book, now)
+        team.follow(self._book, now)
         return self._book.change.effects()
 
     @property
@@ -172,12 +209,12 @@ class Machine:
         """The sessions that the last event made others of, by their ids; None for one that is no more."""
         return self._book.change.shown
 
-    def judge(self, launch_id: str, evidence: Evidence, now: float) -> Finding | None:
+    def judge(self, launch_id: str, evidence: Evidence, now: float) -> StallFinding | None:
         """Return what would be found of a launch by this evidence; nothing is kept of it."""
         session = self._book.living(launch_id)
-        if session is None or not watching.is_watched(session):
+        if session is None or not case.is_watched(session):
             return None
-        return classify(watching.case_for(self._book, session, evidence, now))
+        return classify(watchdog.case_for(self._book, session, evidence, now))
 
     def checked_at(self, session_id: str) -> float | None:
         """Return when the silence of a session is looked at next."""
@@ -195,7 +232,7 @@ class Machine:
 
     def owner_of(self, agent: str, conversation: str, but: str = "") -> Session | None:
         """Return the session that is in an agent's conversation now; but one."""
-        return waking.owner_of(self._book, agent, conversation, but)
+        return conversations.owner_of(self._book, agent, conversation, but)
 
     def of_launch(self, launch_id: str) -> Session | None:
         """Return the session whose current launch this is; an old launch has none (fencing)."""

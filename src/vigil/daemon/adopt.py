@@ -12,7 +12,10 @@ import os
 from collections.abc import Awaitable, Callable
 
 from vigil.core.events import Event, Exited, Interrupted
-from vigil.core.model import ALIVE, Axis, Exit, Launch, Session, State
+from vigil.core.model.death import Exit
+from vigil.core.model.launch import Launch
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import ALIVE, Session, State
 from vigil.daemon.carry import Custody, read_birth, with_processes
 from vigil.daemon.clock import Clock
 from vigil.daemon.deathwatch import End, agent_role, ends_from_records, roles_of

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from vigil.agents.adapters import ADAPTERS
 from vigil.core.events import Adopted
-from vigil.core.identity import why_not_a_name
-from vigil.core.launching import unheard
-from vigil.core.model import ALIVE, Axis, Host, Launch, ProcessId, Session, Spec, State
+from vigil.core.handlers.spawn import unheard
+from vigil.core.model.identity import why_not_a_name
+from vigil.core.model.launch import ForeignSession, Launch, ProcessId
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import ALIVE, Session, Spec, State
 from vigil.daemon.clock import Clock
 from vigil.daemon.operations import Operations, new_session_id
 from vigil.daemon.supervisor import Supervisor
@@ -245,7 +247,7 @@ class Adopting:
             root=found.root,
             server=found.server,
             pane=found.pane,
-            host=Host(found.socket, found.target, found.name),
+            host=ForeignSession(found.socket, found.target, found.name),
         )
         spec = Spec(found.agent.command, found.agent.cwd, found.agent.kind)
         why = f"adopted from {found.name} on {found.socket}, as pid {found.agent.process.pid}"

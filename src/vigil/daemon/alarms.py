@@ -16,11 +16,11 @@ from typing import Any
 
 from vigil.command import end_running
 from vigil.config.values import Config, RouteConfig
-from vigil.core.escalate import Due, Telling, is_wanted
 from vigil.core.events import Condition, Configured, Event, Notified, Reached
-from vigil.core.incident import Incident, IncidentKind, Notice
-from vigil.core.incidents import host_incident, opened
-from vigil.core.outbox import CANCELLED, SENDING, Patience, begun, fate_of
+from vigil.core.model.incident import Incident, IncidentKind, Notice, Telling
+from vigil.core.rules.escalation import Due, is_wanted
+from vigil.core.rules.incident import host_incident, opened
+from vigil.core.rules.notice import CANCELLED, SENDING, RoutePatience, begun, fate_of
 from vigil.daemon.clock import Clock
 from vigil.daemon.escalator import Escalator
 from vigil.daemon.heartbeat import Heartbeat
@@ -182,7 +182,7 @@ class Alarms:
     def _told(self, due: Due, delivery: Delivery) -> None:
         """Write down what became of a notice; called from a worker's thread."""
         route = self._routes.get(due.route)
-        patience = Patience() if route is None else route.patience
+        patience = RoutePatience() if route is None else route.patience
         notice = fate_of(self._begun(due), delivery, patience, self._clock.now(), random.uniform(-1.0, 1.0))
         self._later(Notified(due.incident.id, notice))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from vigil.core.book import GRACE_S
 from vigil.core.events import Noted
-from vigil.core.model import ProcessId
+from vigil.core.model.launch import ProcessId
 from vigil.daemon.census import Census
 from vigil.daemon.signals import SURVIVOR_GRACE_S, end_processes
 from vigil.daemon.supervisor import Supervisor

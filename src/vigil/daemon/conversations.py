@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from vigil.agents.contract import Adapter, Beginning, Place
-from vigil.core.model import Kept, RuntimeKind, Session, Spec, Transcript
+from vigil.core.model.conversation import Kept, Transcript
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.session import Session, Spec
 from vigil.daemon.clock import Clock
 from vigil.observe.transcripts import read_transcript
 
 T = TypeVar("T")
-
 MOST_HUNG = 8
 READ_S = 2.0  # a folder on a network that hangs delays nobody longer
 MOST_KNOWN = 10_000

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from vigil.core.effects import Amend, Examine
-from vigil.core.model import Death, Session
-from vigil.core.recent import Recent
+from vigil.core.model.death import Death
+from vigil.core.model.progress import Recent
+from vigil.core.model.session import Session
 from vigil.daemon.clock import Clock
 from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets

@@ -13,11 +13,13 @@ from vigil import __version__
 from vigil.config.loading import ConfigFile, ConfigRefused
 from vigil.core.effects import Persist
 from vigil.core.events import Exited, Gap, Launched, Noted, Observed, Recovered, Resumed, WatchdogsSet
-from vigil.core.incident import IncidentKind
 from vigil.core.machine import Machine
-from vigil.core.model import ALIVE, Launch, RuntimeKind, Session, State
-from vigil.core.said import Said
-from vigil.core.watching import is_watched, with_finding
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.speech import Said
+from vigil.core.rules.stall.case import is_watched
+from vigil.core.rules.stall.course import with_finding
 from vigil.daemon.admission import Admission
 from vigil.daemon.adopt import Adopter
 from vigil.daemon.adopting import Adopting

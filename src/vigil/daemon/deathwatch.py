@@ -16,7 +16,8 @@ from functools import partial
 from typing import Any
 
 from vigil.core.events import Event, Exited, Orphaned, RuntimeEnded
-from vigil.core.model import Exit, Launch, Oom, ProcessId
+from vigil.core.model.death import Exit, Oom
+from vigil.core.model.launch import Launch, ProcessId
 from vigil.daemon.clock import Clock
 from vigil.daemon.pidfds import Pidfds
 from vigil.daemon.witness import Witness

@@ -14,7 +14,10 @@ import shutil
 from pathlib import Path
 
 from vigil.core.events import MessageQueued, MessageSent, MessageTyped
-from vigil.core.model import After, Message, Mode, RuntimeKind, Session, State
+from vigil.core.model.conversation import Message
+from vigil.core.model.launch import Mode, RuntimeKind
+from vigil.core.model.restart import After
+from vigil.core.model.session import Session, State
 from vigil.daemon.conversations import Conversations
 from vigil.daemon.log import log
 from vigil.daemon.sending import Sending, Sent, checked

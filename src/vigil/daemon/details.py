@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from vigil.core.incident import Incident
-from vigil.core.model import Session
+from vigil.core.model.incident import Incident
+from vigil.core.model.session import Session
 from vigil.daemon.secrets import Secrets
 from vigil.forensics import read_bundle
 from vigil.forensics.tails import read_tail

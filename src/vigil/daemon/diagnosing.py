@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from vigil.core.events import Event, Weighed
 from vigil.core.machine import Machine
-from vigil.core.model import Launch
+from vigil.core.model.launch import Launch
 from vigil.daemon.clock import Clock
 from vigil.daemon.log import log
 from vigil.daemon.sweep import is_looked_at
@@ -23,7 +23,6 @@ from vigil.observe.stats import read_scan
 from vigil.observe.trees import UNMEASURED, Cpu, Tokens, Tree, cpu_between, trees_of
 
 T = TypeVar("T")
-
 PASS_S = 30.0  # while anybody works
 QUIET_PASS_S = 120.0  # of a fleet in which nothing happened for so long
 BETWEEN_S = 0.5  # two looks, where there is none to compare with: a rate over less is of a few ticks

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 
 from vigil.agents.contract import Adapter, Dialog
 from vigil.core.events import Event, Heard
-from vigil.core.model import Launch, RuntimeKind, Session, State
-from vigil.core.said import Said, What
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.session import Session, State
+from vigil.core.model.speech import Said, What
 from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
 from vigil.daemon.ticks import next_tick_s

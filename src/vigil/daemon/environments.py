@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from vigil.core.model import Session
+from vigil.core.model.session import Session
 from vigil.home import Home, environment_of_role
 from vigil.keeper.records import record_json
 

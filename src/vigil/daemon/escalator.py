@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
-from vigil.core.escalate import Due, Telling, due_notices, next_at
-from vigil.core.incident import Incident, Notice
-from vigil.core.outbox import FAILED, SENT
+from vigil.core.model.incident import Incident, Notice, Telling
+from vigil.core.rules.escalation import Due, due_notices, next_at
+from vigil.core.rules.notice import FAILED, SENT
 from vigil.daemon.heartbeat import Heartbeat
 
 KEY = "escalator"

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from vigil.core.events import Event, Found
 from vigil.core.machine import Machine
-from vigil.core.model import Axis, Launch
+from vigil.core.model.launch import Launch
+from vigil.core.model.reading import Axis
 from vigil.daemon.clock import Clock
 from vigil.daemon.log import log
 from vigil.keeper import kernel

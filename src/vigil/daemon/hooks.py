@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vigil.core.events import Event, Hooked, Noted
-from vigil.core.said import Hook
+from vigil.core.model.speech import Hook
 from vigil.daemon.clock import Clock
 from vigil.daemon.log import log
 from vigil.observe.folder import FolderWatch

@@ -18,8 +18,9 @@ from typing import Any
 
 from vigil.agents.contract import Adapter, Place
 from vigil.core.events import Event, Heard, Observed
-from vigil.core.model import Launch, RuntimeKind, Session
-from vigil.core.said import Said, What
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.session import Session
+from vigil.core.model.speech import Said, What
 from vigil.daemon.following import Following
 from vigil.daemon.growth import Grown, read_growth
 from vigil.home import Home

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from vigil.core.events import Observed
-from vigil.core.model import Axis, Fact, Launch, ProcessId, RuntimeKind, Session
+from vigil.core.model.launch import Launch, ProcessId, RuntimeKind
+from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.session import Session
 from vigil.daemon.clock import Clock
 from vigil.daemon.deathwatch import DeathWatch, agent_role
 from vigil.home import Home

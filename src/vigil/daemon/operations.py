@@ -14,12 +14,16 @@ from vigil.agents import KINDS, agent_of, names_of
 from vigil.agents.accounts import account_of
 from vigil.agents.adapters import adapter_of
 from vigil.config.loading import ConfigFile
-from vigil.core.asked import why_not_parked
+from vigil.core.book import GRACE_S
 from vigil.core.events import Asked, Declared
-from vigil.core.identity import stem_of, why_not_a_name, why_not_an_identity
-from vigil.core.incident import Incident
-from vigil.core.machine import GRACE_S
-from vigil.core.model import ALIVE, Cause, Mode, RestartPolicy, RuntimeKind, Session, Spec, State, Wake
+from vigil.core.handlers.operator import why_not_parked
+from vigil.core.model.conversation import Wake
+from vigil.core.model.death import Cause
+from vigil.core.model.identity import stem_of, why_not_a_name, why_not_an_identity
+from vigil.core.model.incident import Incident
+from vigil.core.model.launch import Mode, RuntimeKind
+from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.session import ALIVE, Session, Spec, State
 from vigil.daemon.conversations import Conversations
 from vigil.daemon.environments import Environments
 from vigil.daemon.programs import check_command

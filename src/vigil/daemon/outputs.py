@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 
 from vigil.core.events import Event, Observed
-from vigil.core.model import Launch
+from vigil.core.model.launch import Launch
 from vigil.daemon.clock import Clock
 from vigil.daemon.log import log
 from vigil.home import Home

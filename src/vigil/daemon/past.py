@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vigil.core.incident import Incident
-from vigil.core.incidents import REMEMBERED_S
-from vigil.core.model import Launch, Session
-from vigil.core.roles import Role
+from vigil.core.model.incident import Incident
+from vigil.core.model.launch import Launch
+from vigil.core.model.session import Session
+from vigil.core.model.team import Role
+from vigil.core.rules.incident import REMEMBERED_S
 from vigil.store.store import Store
 
 ELSEWHERE = "of another home"  # in place of a boot: no process of this one is meant

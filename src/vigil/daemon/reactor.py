@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from vigil.core.effects import React
 from vigil.core.events import Event, ReactionEnded
-from vigil.core.reactions import PROMPT
+from vigil.core.model.incident import PROMPT
 from vigil.daemon.sending import Sending
 from vigil.errors import VigilError
 from vigil.notify import ExecRoute

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vigil.config.loading import ConfigFile
-from vigil.core.ending import LEFT_OVER, is_cleared
 from vigil.core.events import Sighted
-from vigil.core.model import ALIVE, ProcessId, RuntimeKind, Session, State
-from vigil.core.reap import Action, Class, Glimpse, Guard, Policy, Stray, Verdict
-from vigil.core.reaping import judge, says_idle
+from vigil.core.handlers.end import LEFT_OVER, is_cleared
+from vigil.core.model.launch import ProcessId, RuntimeKind
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.sighting import Glimpse, Guard, ReapAction, ReapClass, ReapPolicy, Stray
+from vigil.core.rules.reap import ReapVerdict, judge
+from vigil.core.rules.sighting import says_idle
 from vigil.daemon.carry import Carrier, launch_of
 from vigil.daemon.census import Census
 from vigil.daemon.clock import Clock
@@ -50,7 +52,7 @@ MOST_BELOW = 4096
 class Outcome:
     """What became of one session or stray."""
 
-    verdict: Verdict
+    verdict: ReapVerdict
     outcome: str = ""  # parked, ended, archived, spared or unknown, where anything was to be done
     why: str = ""
 
@@ -60,8 +62,8 @@ class Looked:
     """What one look at everything found."""
 
     event: Sighted
-    verdicts: list[Verdict] = field(default_factory=list)
-    strays: list[tuple[Verdict, Stray]] = field(default_factory=list)
+    verdicts: list[ReapVerdict] = field(default_factory=list)
+    strays: list[tuple[ReapVerdict, Stray]] = field(default_factory=list)
 
 
 class Reaper:
@@ -132,8 +134,8 @@ class Reaper:
                 self._carrier.strays.ended.clear()
                 await self._supervisor.done(looked.event)
                 cleared = {glimpse.launch_id for glimpse in looked.event.glimpses if glimpse.survivors}
-                await self._follow([one for one in outcomes if one.verdict.action is not Action.KEEP], cleared)
-                await self._follow_strays([one for one in of_strays if one.verdict.action is not Action.KEEP])
+                await self._follow([one for one in outcomes if one.verdict.action is not ReapAction.KEEP], cleared)
+                await self._follow_strays([one for one in of_strays if one.verdict.action is not ReapAction.KEEP])
             return [*outcomes, *of_strays]
 
     async def look(self, actor: str, pressure: str = "") -> Looked:
@@ -159,7 +161,7 @@ class Reaper:
             self._stray(glimpse, marked.get(glimpse.launch_id, []), servers.get(glimpse.launch_id), rates)
             for glimpse in of_strays
         )
-        event = Sighted(rated, found, Policy(wanted.idle_ttl_s, wanted.grace_s, pressure), actor)
+        event = Sighted(rated, found, ReapPolicy(wanted.idle_ttl_s, wanted.grace_s, pressure), actor)
         machine = self._supervisor.machine
         verdicts, judged, _ = judge(machine.sessions.values(), machine.roles, rated, found, event.policy, self._clock.now())
         return Looked(event, verdicts, judged)
@@ -269,7 +271,7 @@ class Reaper:
     def _schedule(self, looked: Looked) -> None:
         """Look again when the grace of what waits for it is over."""
         verdicts = [*looked.verdicts, *(verdict for verdict, _ in looked.strays)]
-        waits = any(one.kind in (Class.ORPHAN, Class.ARCHIVED) and one.action is Action.KEEP for one in verdicts)
+        waits = any(one.kind in (ReapClass.ORPHAN, ReapClass.ARCHIVED) and one.action is ReapAction.KEEP for one in verdicts)
         later = asyncio.get_running_loop().time() + self._config.last_good.reaper.grace_s
         self._again_at = later if waits else None
 

@@ -16,9 +16,9 @@ from queue import Empty, SimpleQueue
 from vigil import __version__
 from vigil.core.effects import Effect
 from vigil.core.events import Event
-from vigil.core.incident import Incident
-from vigil.core.model import Session
-from vigil.core.roles import Role
+from vigil.core.model.incident import Incident
+from vigil.core.model.session import Session
+from vigil.core.model.team import Role
 from vigil.errors import VigilError
 from vigil.recording import STOPPED, begin_line, end_line, entry_line
 from vigil.text import decode
@@ -28,7 +28,6 @@ HANGS_S = 10  # a write that takes longer is not waited for
 CLOSE_S = 2.0
 MOST_BYTES = 1 << 30  # about two days of 200 sessions
 RESERVE_BYTES = 64 << 20  # the disk's last space belongs to the store
-
 Line = Callable[[], str]
 
 

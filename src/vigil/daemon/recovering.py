@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from vigil.core.identity import why_not_an_identity
-from vigil.core.launching import unheard
-from vigil.core.model import Host, Launch, ProcessId, RuntimeKind, Session, Spec, State
+from vigil.core.handlers.spawn import unheard
+from vigil.core.model.identity import why_not_an_identity
+from vigil.core.model.launch import ForeignSession, Launch, ProcessId, RuntimeKind
+from vigil.core.model.session import Session, Spec, State
 from vigil.home import Home
 from vigil.keeper import kernel, records
 from vigil.recording.codec import NotUnderstood, read
@@ -119,7 +120,7 @@ def _spec(order: Mapping[str, Any], declared: object) -> Spec | None:
     return Spec(tuple(map(str, argv)), cwd, runtime=runtime)
 
 
-def _host(found: object) -> Host | None:
+def _host(found: object) -> ForeignSession | None:
     if not isinstance(found, dict):
         return None
-    return Host(str(found.get("socket", "")), str(found.get("target", "")), str(found.get("name", "")))
+    return ForeignSession(str(found.get("socket", "")), str(found.get("target", "")), str(found.get("name", "")))

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from zlib import crc32
 
-from vigil.core.model import Launch, ProcessId, Session
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.session import Session
 from vigil.daemon.log import log
 from vigil.home import Home
 from vigil.runtimes import Runtime
@@ -31,8 +32,6 @@ SPINNER_LINES = 3  # that a spinner and what stands beside it change
 SPINS_S = 60.0
 ESCAPES = re.compile(rb"\x1b\[[0-9;:?]*[A-Za-z]|\x1b[()][0-9A-Za-z]|[\x0e\x0f]")
 CONTINUED = bytes(range(0x80, 0xC0))  # the bytes of a UTF-8 character after its first
-
-
 OnChanged = Callable[[Launch, float], None]  # what it shows changed, not only by a spinner, and at least so many seconds ago
 Shown = tuple[tuple[int, int], ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vigil.core.model import Session
+from vigil.core.model.session import Session
 from vigil.daemon.environments import Environments
 from vigil.redact import Redactor, secrets_of
 

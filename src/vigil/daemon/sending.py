@@ -15,8 +15,10 @@ from weakref import WeakValueDictionary
 
 from vigil.agents.contract import Adapter
 from vigil.core.events import Observed
-from vigil.core.model import Axis, Launch, RuntimeKind, Session
-from vigil.core.sending import Refusal, Sight, why_not
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import Session
+from vigil.core.rules.prompt import ComposerSight, PromptRefusal, why_not
 from vigil.daemon.dialogs import find_dialog
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import UsageError
@@ -153,20 +155,20 @@ class Sending:
             sight = await self._look(session_id)
             if sight is None:
                 return "it is gone"
-            row: Refusal | None = why_not(replace(sight, draft=False) if draft_is_ours else sight)
+            row: PromptRefusal | None = why_not(replace(sight, draft=False) if draft_is_ours else sight)
             if row is None:
                 return None
             if not row.passes or asyncio.get_running_loop().time() >= deadline:
                 return row.why(sight)
             await asyncio.sleep(LOOK_S)
 
-    async def _look(self, session_id: str) -> Sight | None:
+    async def _look(self, session_id: str) -> ComposerSight | None:
         session = self._supervisor.shown.get(session_id)
         if session is None:
             return None
         server = session.axes.get(Axis.SERVER)
         headless = session.spec.runtime is RuntimeKind.HEADLESS
-        known = Sight(
+        known = ComposerSight(
             session.state,
             headless,
             process_of(session),
@@ -177,14 +179,14 @@ class Sending:
             return known
         return await self._look_at_terminal(session, session.launch, known)
 
-    async def _look_at_terminal(self, session: Session, launch: Launch, known: Sight) -> Sight:
+    async def _look_at_terminal(self, session: Session, launch: Launch, known: ComposerSight) -> ComposerSight:
         adapter = self._adapter_of(session.spec.agent)
         call = self._runtime.commands_to(launch)
         assert launch.pane is not None and call is not None
         pane = await keyboard.read_pane(call, launch.pane)
         screen = await keyboard.read_visible(call, launch.pane) if adapter.composer or adapter.dialogs else b""
         shown = plain(decode(screen or b""))
-        return Sight(
+        return ComposerSight(
             known.state,
             known.headless,
             known.process,

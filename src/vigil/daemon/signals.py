@@ -7,7 +7,8 @@ import os
 import signal
 from collections.abc import Iterable
 
-from vigil.core.model import Axis, ProcessId
+from vigil.core.model.launch import ProcessId
+from vigil.core.model.reading import Axis
 from vigil.keeper import kernel
 from vigil.observe.process import ask_kernel
 

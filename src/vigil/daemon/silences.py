@@ -13,9 +13,10 @@ from pathlib import Path
 
 from vigil.core.effects import Diagnose
 from vigil.core.events import Diagnosed, Event, Measured
-from vigil.core.evidence import CHILDREN_KEPT, NUMBER, Child, Evidence, Flag, Number, Text
 from vigil.core.machine import Machine
-from vigil.core.model import Launch, RuntimeKind, Session
+from vigil.core.model.evidence import CHILDREN_KEPT, NUMBER, Child, Evidence, Flag, Number, Text
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.session import Session
 from vigil.daemon.clock import Clock
 from vigil.daemon.diagnosing import PASS_S, Diagnoser
 from vigil.daemon.listening import Listening

@@ -30,9 +30,10 @@ from vigil.core.effects import (
     Tell,
 )
 from vigil.core.events import Declared, Event, Gap, Noted, ReactionEnded, TimerFired, Withdrawn
-from vigil.core.incident import Incident
 from vigil.core.machine import Machine
-from vigil.core.model import Session, Wake
+from vigil.core.model.conversation import Wake
+from vigil.core.model.incident import Incident
+from vigil.core.model.session import Session
 from vigil.daemon.carry import Carrier, fault_of
 from vigil.daemon.clock import Clock
 from vigil.daemon.feed import Feed
@@ -49,8 +50,6 @@ TELL_S = 0.25  # an incident is told without its record when the store takes lon
 CLOSE_S = 5.0
 DURABLE_S = 10.0  # whoever waits for a store that refuses is told so
 SLOW_S = 5.0  # a store that takes longer is a human's business
-
-
 Queued = tuple[Event, asyncio.Future[None] | None]
 Done = Callable[[list[StoredEvent], Exception | None], None]
 

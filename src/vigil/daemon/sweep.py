@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from vigil.core.events import Event, Observed, Swept
 from vigil.core.machine import Machine
-from vigil.core.model import ALIVE, Fact, Session
+from vigil.core.model.reading import Fact
+from vigil.core.model.session import ALIVE, Session
 from vigil.daemon.log import log
 from vigil.daemon.looking import Looker
 from vigil.daemon.screens import Screens
@@ -26,8 +27,6 @@ SLICE = 25
 FIRST_S = 0.005  # twenty-five servers that are well have answered by then
 AGAIN_S = 0.05
 LAST_S = 1.5  # a little more than any server is given
-
-
 Look = tuple[Session, bool]  # a session, and whether its server owes an answer
 
 

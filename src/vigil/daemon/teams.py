@@ -11,9 +11,10 @@ from vigil.agents.adapters import adapter_of
 from vigil.config.durations import DAY_S, Range
 from vigil.config.loading import ConfigFile
 from vigil.core.events import Applied, ShiftAborted, ShiftAsked
-from vigil.core.model import RuntimeKind, State
-from vigil.core.plan import Do, Plan, is_same, make_plan
-from vigil.core.roles import Manifest, Role, RoleSpec
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.session import State
+from vigil.core.model.team import Manifest, Role, RoleSpec
+from vigil.core.rules.plan import Plan, PlanVerb, is_same, make_plan
 from vigil.daemon.environments import Environments
 from vigil.daemon.operations import END_S, is_unwanted, not_ended
 from vigil.daemon.programs import why_not_executable
@@ -25,7 +26,7 @@ from vigil.runtimes import Runtime
 
 MOST_REPLICAS = 1000
 LAST = "supervisor"  # the role of this name is shifted after those it looks after
-LAUNCHES = (Do.CREATE, Do.UPDATE, Do.REPLACE, Do.START)  # now or later: what is declared must be there
+LAUNCHES = (PlanVerb.CREATE, PlanVerb.UPDATE, PlanVerb.REPLACE, PlanVerb.START)  # now or later: what is declared must be there
 PHASE = Range("10 s to 24 h", 10, DAY_S)  # of a shift
 
 
@@ -72,7 +73,7 @@ class Teams:
             plan = self.plan(manifest, at_once)
             envs = _envs(declared, caller)
             self._check(plan, {role.key: role for role in manifest.roles}, envs)
-            new = {step.role for step in plan.steps if step.do is Do.DECLARE}
+            new = {step.role for step in plan.steps if step.do is PlanVerb.DECLARE}
             await asyncio.to_thread(self._record_envs, declared, caller, new)
             accounts = tuple((role.key, account_of(adapter_of(role.spec.agent), envs[role.key])) for role in manifest.roles)
             return await self._make_so(Applied(manifest, actor, at_once, accounts=accounts))
@@ -173,7 +174,9 @@ class Teams:
     def _missing(self, plan: Plan, roles: Mapping[str, RoleSpec], envs: Mapping[str, Mapping[str, str]]) -> list[str]:
         """Return what the roles that a plan launches lack, and those that will run something else from now on."""
         steps = [
-            step for step in plan.steps if step.do in LAUNCHES or (step.do is Do.DECLARE and self._differs(roles[step.role]))
+            step
+            for step in plan.steps
+            if step.do in LAUNCHES or (step.do is PlanVerb.DECLARE and self._differs(roles[step.role]))
         ]
         return [why for key in dict.fromkeys(step.role for step in steps) for why in self._why_not(roles[key], envs[key])]
 
@@ -203,7 +206,7 @@ class Teams:
         """Hand a manifest to the core, and wait until what it ends is gone; what could not be ended is said."""
         plan = self.plan(event.manifest, event.at_once, event.only)
         await self._supervisor.done(event)
-        drained = [step.slot for step in plan.steps if step.do is Do.DRAIN and step.slot is not None]
+        drained = [step.slot for step in plan.steps if step.do is PlanVerb.DRAIN and step.slot is not None]
         ids = [found.id for slot in drained if (found := self._machine.find(slot)) is not None]
         await self._supervisor.until(lambda: not any(map(self._is_leaving, ids)), END_S)
         await asyncio.to_thread(self._environments.forget_roles_but, set(self._machine.roles))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from vigil.core.incident import IncidentKind
+from vigil.core.model.incident import IncidentKind
 from vigil.daemon.alarms import Alarms
 from vigil.home import Home
 from vigil.store.store import Store

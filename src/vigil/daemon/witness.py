@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from vigil.agents.contract import Adapter
 from vigil.agents.last_words import SPEAKING, has_result, read_last_words, said_last
-from vigil.core.model import Launch, Words
+from vigil.core.model.death import Words
+from vigil.core.model.launch import Launch
 from vigil.daemon.log import log
 from vigil.daemon.secrets import Secrets
 from vigil.daemon.ticks import next_tick_s

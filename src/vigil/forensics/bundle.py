@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vigil.core.model import Death
+from vigil.core.model.death import Death
 from vigil.forensics.disks import read_disks
 from vigil.forensics.facts import SECTIONS, ended_at, number, read_facts, records_in, strings_in
 from vigil.forensics.files import read_end, read_object, why_of
@@ -33,7 +33,6 @@ EVIDENCE = 10
 UNKNOWN = 50
 UNKNOWN_CHARS = 200
 TAIL_LINES = 50
-
 Redact = Callable[[str], str]
 
 

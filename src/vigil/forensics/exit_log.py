@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from vigil.core.model import Cause, Death
+from vigil.core.model.death import Cause, Death
 from vigil.moments import rfc3339
 
 LOG_BYTES = 1 << 20
@@ -26,7 +26,6 @@ WAITING = 1000  # lines that wait for a disk to take them again
 VALUE_CHARS = 300
 BARE = re.compile(r"[A-Za-z0-9_./:@%+-]+")
 FIELD = re.compile(r'([a-z_]+)=("(?:[^"\\]|\\.)*"|[^\s"=]*)(?: |$)')
-
 Redact = Callable[[str], str]
 
 

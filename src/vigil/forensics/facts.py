@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vigil.core.model import Death
+from vigil.core.model.death import Death
 from vigil.forensics.files import read_object, why_of
 from vigil.keeper.kernel import split_status
 from vigil.keeper.records import FILES, read_shim_exit

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from vigil.agents.kinds import Configured, agent_of
 from vigil.config.checking import watchdog_of
-from vigil.core.model import RestartPolicy, Spec
-from vigil.core.roles import Health, Manifest, RoleSpec
+from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.session import Spec
+from vigil.core.model.team import Health, Manifest, RoleSpec
 from vigil.manifest.contradictions import REPORTING
 from vigil.manifest.models import GRACE_S, File, HealthTable, RoleTable
 from vigil.manifest.values import Declared

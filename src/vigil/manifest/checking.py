@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from vigil.agents.kinds import Configured
 from vigil.config.checking import KEY, MOST_PROBLEMS, unknown_key, worded
 from vigil.config.wording import place
-from vigil.core.model import RestartPolicy
+from vigil.core.model.restart import RestartPolicy
 from vigil.manifest.contradictions import contradictions
 from vigil.manifest.lines import Place, line_at, lines_of
 from vigil.manifest.models import File

@@ -15,21 +15,12 @@ from vigil.agents.kinds import Configured, agent_of, names_of
 from vigil.config.checking import tables
 from vigil.config.durations import BACKOFF, Range
 from vigil.config.wording import listed, place, shown
-from vigil.core.model import RestartPolicy, RestartWhen
+from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.manifest.lines import Place
-from vigil.manifest.models import (
-    MOST_REPLICAS,
-    MOST_REPLICAS_IN_ALL,
-    MOST_ROLES,
-    MOST_TEAMS,
-    RETRY,
-    AfterCrash,
-    HeartbeatBy,
-)
+from vigil.manifest.models import MOST_REPLICAS, MOST_REPLICAS_IN_ALL, MOST_ROLES, MOST_TEAMS, RETRY, AfterCrash, HeartbeatBy
 
 Problem = tuple[Place, str]
 Table = dict[str, Any]
-
 REPORTING = frozenset(name for name, adapter in ADAPTERS.items() if adapter.has_hooks)  # these tell that they live
 SIGNS = ("heartbeat", "fake-agent", "fake_agent")  # in a command: it calls vigil heartbeat, or plays an agent that has hooks
 SCRIPT_BYTES = 64 << 10

@@ -16,8 +16,9 @@ from vigil.config.durations import AFTER, BACKOFF, DAY_S, IDLE, ORDINARY, WORDS,
 from vigil.config.models import MOST_RESTARTS, Command, Name, Table, Word, count, one_of, some
 from vigil.config.models import WatchdogTable as ConfigWatchdogTable
 from vigil.config.wording import shown
-from vigil.core.identity import PART
-from vigil.core.model import RestartPolicy, RestartWhen, RuntimeKind
+from vigil.core.model.identity import PART
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.restart import RestartPolicy, RestartWhen
 
 MOST_TEAMS = 200
 MOST_ROLES = 1000
@@ -93,7 +94,6 @@ ENVIRONMENT_SCHEMA = {
     "propertyNames": {"pattern": "^[^=]+$"},
     "additionalProperties": {"type": "string"},
 }
-
 PartName = Annotated[Name, WithJsonSchema(NAME_SCHEMA)]
 AgentName = Annotated[str, WithJsonSchema(AGENT_SCHEMA)]  # which there are is for the configuration to say
 Argv = Annotated[Command, WithJsonSchema(COMMAND_SCHEMA)]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from vigil.agents.kinds import Configured
 from vigil.config.loading import LARGEST_BYTES, parse
-from vigil.core.model import RestartPolicy
-from vigil.core.roles import Manifest
+from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.team import Manifest
 from vigil.errors import UsageError
 from vigil.manifest.building import declared_by
 from vigil.manifest.checking import check

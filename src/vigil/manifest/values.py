@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vigil.core.roles import Manifest
+from vigil.core.model.team import Manifest
 
 
 @dataclass(frozen=True, slots=True)

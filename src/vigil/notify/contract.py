@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-from vigil.core.outbox import Attempt
+from vigil.core.rules.notice import Attempt
 
 WHY_CHARACTERS = 200
 DEADLINE_S = 30.0
-
 # What became of one attempt to deliver; a notice counts when it was delivered, not when it was tried (P12).
 Delivery = Attempt
 

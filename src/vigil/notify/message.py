@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vigil.core.escalate import Due
-from vigil.core.incident import Incident, IncidentKind, Severity
+from vigil.core.model.incident import Incident, IncidentKind, Severity
+from vigil.core.rules.escalation import Due
 from vigil.moments import rfc3339
 
 SHOWN = 20  # of a summary, so many are named

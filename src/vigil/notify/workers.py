@@ -11,14 +11,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from vigil.core.escalate import Due
-from vigil.core.folding import gathered_at, together
+from vigil.core.rules.escalation import Due
+from vigil.core.rules.storm import gathered_at, together
 from vigil.notify.contract import WHY_CHARACTERS, Delivery, Route
 from vigil.notify.message import message_of, summary_of
 from vigil.text import one_line
 
 QUEUE_NOTICES = 10_000
-
 Compose = Callable[[Sequence[Due]], bytes]
 
 

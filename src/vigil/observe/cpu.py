@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from vigil.core.model import ProcessId
+from vigil.core.model.launch import ProcessId
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 

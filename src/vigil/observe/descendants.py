@@ -6,7 +6,7 @@ import os
 import re
 from collections import deque
 
-from vigil.core.model import ProcessId
+from vigil.core.model.launch import ProcessId
 from vigil.keeper import kernel
 
 COMM_BYTES = 15  # the kernel keeps no more of a name

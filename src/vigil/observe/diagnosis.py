@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from vigil.core.model import Launch, ProcessId
+from vigil.core.model.launch import Launch, ProcessId
 from vigil.keeper.kernel import TICKS_A_SECOND
 from vigil.observe.details import READING, Detail, Io, Pipe, Turns, read_detail, read_io, read_network, read_turns
 from vigil.observe.sockets import Socket, Sockets, read_sockets

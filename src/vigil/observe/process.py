@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from vigil.core.model import Axis, Fact, ProcessId
+from vigil.core.model.launch import ProcessId
+from vigil.core.model.reading import Axis, Fact
 from vigil.keeper import kernel
 
 STATES = dict.fromkeys("RSDIW", "alive") | dict.fromkeys("Tt", "stopped") | dict.fromkeys("ZX", "dead")

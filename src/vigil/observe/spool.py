@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vigil.core.said import Hook, Said
+from vigil.core.model.speech import Hook, Said
 from vigil.redact import Redactor
 from vigil.text import decode, one_line
 
@@ -28,7 +28,6 @@ LAUNCH_ID_CHARS = 100
 WAITING = 20_000  # files that may wait; beyond them the oldest go unread
 KEPT_BAD = 100
 UNFINISHED_S = 600.0  # a hook takes milliseconds; whoever began to write this long ago has gone
-
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 REDACTOR = Redactor()
@@ -38,7 +37,6 @@ PAYLOAD_KEYS = ("event", "payload")
 NAME_KEYS = ("hook_event_name", "type", "event", "kind")  # where its name may stand; the first that is text counts
 NAME_CHARS = 80
 TIME = "timestamp"
-
 ReadSaid = Callable[[str, Mapping[str, Any]], tuple[Said, ...]]  # a launch, and the payload of one of its hooks
 Version = tuple[int, int]  # inode and time of writing: another file of the same name has another
 

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from vigil.core.model import ProcessId
+from vigil.core.model.launch import ProcessId
 from vigil.keeper import kernel
 
 ENVIRON_BYTES = 1 << 20

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vigil.core.model import Launch, ProcessId
+from vigil.core.model.launch import Launch, ProcessId
 from vigil.keeper.processes import scan_processes
 
 ELSEWHERE = "another instance's"  # what is known of a process of a home that this one is a copy of, or the other way round

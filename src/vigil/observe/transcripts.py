@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from vigil.core.model import Kept
-from vigil.core.said import Said, What
+from vigil.core.model.conversation import Kept
+from vigil.core.model.speech import Said, What
 from vigil.observe.lines import Outcome, read_lines, resolve
 from vigil.text import decode
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from vigil.core.model import Launch, ProcessId
+from vigil.core.model.launch import Launch, ProcessId
 from vigil.keeper.kernel import TICKS_A_SECOND
 from vigil.keeper.processes import read_environ
 from vigil.observe.stats import Scan, Stat, read_children, read_one, read_scan

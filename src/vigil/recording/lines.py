@@ -16,9 +16,9 @@ from collections.abc import Iterable
 
 from vigil.core.effects import Effect
 from vigil.core.events import Event
-from vigil.core.incident import Incident
-from vigil.core.model import Session
-from vigil.core.roles import Role
+from vigil.core.model.incident import Incident
+from vigil.core.model.session import Session
+from vigil.core.model.team import Role
 from vigil.recording.codec import dump, tagged
 from vigil.recording.shown import shown, shown_fields_of
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from vigil.core.effects import LogEntry
 from vigil.core.events import Noted
-from vigil.core.model import Spec
+from vigil.core.model.session import Spec
 from vigil.recording.codec import fields_of
 from vigil.redact import MARK, Redactor, redact_command
 

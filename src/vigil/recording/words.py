@@ -51,7 +51,8 @@ from vigil.core.events import (
     Weighed,
     Withdrawn,
 )
-from vigil.core.model import Exit, Fact
+from vigil.core.model.death import Exit
+from vigil.core.model.reading import Fact
 
 WORDS: dict[type[Event], Callable[[Any], str]] = {
     Declared: lambda e: f"declared by {e.actor}",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from vigil.core.model import RuntimeKind
+from vigil.core.model.launch import RuntimeKind
 from vigil.home import Home
 from vigil.runtimes.contract import Answer, Order, Runtime
 from vigil.runtimes.headless import Headless

@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from vigil.core.model import Fact, Launch, Session
-from vigil.core.reap import Guard
+from vigil.core.model.launch import Launch
+from vigil.core.model.reading import Fact
+from vigil.core.model.session import Session
+from vigil.core.model.sighting import Guard
 from vigil.runtimes.guarding import Use
 from vigil.runtimes.keyboard import Call
 

@@ -11,7 +11,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from vigil.core.reap import Guard
+from vigil.core.model.sighting import Guard
 from vigil.runtimes.keyboard import Call
 
 TAG = "@vigil_launch"

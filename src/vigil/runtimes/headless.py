@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from vigil.core.model import Launch
-from vigil.core.reap import Guard
+from vigil.core.model.launch import Launch
+from vigil.core.model.sighting import Guard
 from vigil.home import Home
 from vigil.keeper.records import record_json
 from vigil.runtimes.contract import Answer, Order, agent_env, declared_of, make_folder

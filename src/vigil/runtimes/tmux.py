@@ -16,8 +16,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
-from vigil.core.model import Axis, Fact, Launch
-from vigil.core.reap import Guard
+from vigil.core.model.launch import Launch
+from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.sighting import Guard
 from vigil.home import Home
 from vigil.keeper import kernel
 from vigil.keeper.records import record_json
@@ -35,7 +36,6 @@ CALL_S = 3.0
 FOLLOW_S = 1.0
 HISTORY_LINES = 5000
 SCREEN_LINES = 200  # above the screen
-
 CONFIGURATION = """\
 set -g remain-on-exit on
 set -gq remain-on-exit-format ""

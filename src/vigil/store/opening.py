@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import NullPool, StaticPool
 
 from vigil.errors import VigilError
-from vigil.store.schema import HEAD, metadata
+from vigil.store.revision import HEAD
+from vigil.store.schema import metadata
 
 BIRTHS_FROM = 1577836800  # 2020: what counts seconds from here fits SQLite's `user_version` for longer than we do
 CHECKED_BYTES = 256 << 20  # a larger database is not read whole at every start

@@ -18,17 +18,18 @@ from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from vigil.core.effects import LogEntry, Persist
-from vigil.core.escalate import is_settled
-from vigil.core.incident import Incident
-from vigil.core.model import Death, Intent, Launch, Session
-from vigil.core.roles import Role
+from vigil.core.model.death import Death, Intent
+from vigil.core.model.incident import Incident
+from vigil.core.model.launch import Launch
+from vigil.core.model.session import Session
+from vigil.core.model.team import Role
+from vigil.core.rules.escalation import is_settled
 from vigil.errors import VigilError
 from vigil.store.opening import lengthen_log, make_engine, open_database, read_birth
 from vigil.store.placing import copy_beside, file_of, files_of, is_whole, mark, put_aside, put_away_another, put_in_place
 from vigil.store.schema import deaths, events, incidents, intents, launches, roles, sessions
 
 T = TypeVar("T")
-
 SESSION = TypeAdapter(Session)
 LAUNCH = TypeAdapter(Launch)
 DEATH = TypeAdapter(Death)
@@ -36,7 +37,6 @@ INTENT = TypeAdapter(Intent)
 INCIDENT = TypeAdapter(Incident)
 ROLE = TypeAdapter(Role)
 DATA = TypeAdapter(dict[str, Any])
-
 INCIDENTS_KEPT = 5_000
 DEATHS_KEPT = 50_000
 EVENTS_KEPT = 200_000  # the log is bounded: the oldest go first

@@ -6,7 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from tests.sim.faults.sizes import Strike, between, pick
-from vigil.core.model import Axis
+from vigil.core.model.reading import Axis
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.sim.faults.sizes import between, pick
 from tests.sim.manifests import CHANGES, MOST, add_role, change_role, rename_team
-from vigil.core.roles import Role
+from vigil.core.model.team import Role
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from tests.sim.faults.sizes import between, pick
 from tests.sim.host import Body
-from vigil.core.model import Cause, RuntimeKind, Words
+from vigil.core.model.death import Cause, Words
+from vigil.core.model.launch import RuntimeKind
 
 if TYPE_CHECKING:
     from tests.sim.world import World

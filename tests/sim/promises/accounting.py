@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from tests.sim.host import Body
 from tests.sim.promises.base import Promise
-from vigil.core.death import CRASH_SIGNALS
 from vigil.core.effects import Effect, Examine, Persist
 from vigil.core.events import Event, Exited, Launched, Observed, Orphaned, Swept, TimerFired
-from vigil.core.model import ALIVE, Axis, Cause, Confidence, Death
-from vigil.core.summary import KIND, TIMER
+from vigil.core.handlers.summary import KIND, TIMER
+from vigil.core.model.death import Cause, Confidence, Death
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import ALIVE
+from vigil.core.rules.death import CRASH_SIGNALS
 
 if TYPE_CHECKING:
     from tests.sim.world import World

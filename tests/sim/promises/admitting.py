@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Spawn
 from vigil.core.events import Event, MemoryRead
-from vigil.core.model import Hold, Session
+from vigil.core.model.restart import Hold
+from vigil.core.model.session import Session
 
 if TYPE_CHECKING:
     from tests.sim.world import World

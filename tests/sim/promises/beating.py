@@ -8,8 +8,11 @@ from tests.sim.excuses import Excuse
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, LogEntry, Persist
 from vigil.core.events import Event, Gap, Hooked, Launched, Observed, Swept
-from vigil.core.model import Axis, Intent, PulseState, Session, State
-from vigil.core.roles import Health
+from vigil.core.model.death import Intent
+from vigil.core.model.heartbeat import PulseState
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import Session, State
+from vigil.core.model.team import Health
 
 if TYPE_CHECKING:
     from tests.sim.world import World

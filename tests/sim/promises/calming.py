@@ -5,9 +5,11 @@ from __future__ import annotations
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect
 from vigil.core.events import Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
-from vigil.core.intents import REAP
-from vigil.core.model import ALIVE, After, Cause, RestartWhen, Session, State
-from vigil.core.roles import Role, RoleSpec
+from vigil.core.handlers.intent import REAP
+from vigil.core.model.death import Cause
+from vigil.core.model.restart import After, RestartWhen
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.team import Role, RoleSpec
 
 
 class Converges(Promise):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from tests.sim.promises.base import Broken, Promise
 from vigil.core.effects import Conclude, Effect, Persist, Spawn
 from vigil.core.events import Event, Gap, MemoryRead, Observed, Orphaned, Swept
-from vigil.core.model import Axis, Fact, Reading, Session, State
+from vigil.core.model.reading import Axis, Fact, Reading
+from vigil.core.model.session import Session, State
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from tests.sim.host import Body
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Persist
-from vigil.core.model import Cause, Death, Intent, RestartWhen, RuntimeKind
+from vigil.core.model.death import Cause, Death, Intent
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.restart import RestartWhen
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -8,7 +8,9 @@ from tests.sim.host import Body, Process
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, EndLaunch, Persist, Spawn
 from vigil.core.events import Asked, Event, Observed, Sighted, Swept
-from vigil.core.model import Cause, Intent, Launch, Session, State
+from vigil.core.model.death import Cause, Intent
+from vigil.core.model.launch import Launch
+from vigil.core.model.session import Session, State
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -8,9 +8,11 @@ from tests.sim.promises.base import Promise
 from tests.sim.promises.telling import Work
 from vigil.core.effects import Effect, EndLaunch
 from vigil.core.events import Event, Observed, Sighted, Swept
-from vigil.core.hearing import KEPT_S
-from vigil.core.model import Axis, Launch, State
-from vigil.core.said import Hook
+from vigil.core.handlers.speech import KEPT_S
+from vigil.core.model.launch import Launch
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import State
+from vigil.core.model.speech import Hook
 
 if TYPE_CHECKING:
     from tests.sim.world import World

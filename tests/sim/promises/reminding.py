@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Tell
-from vigil.core.escalate import Due
 from vigil.core.events import Event
-from vigil.core.incident import Incident, Severity
+from vigil.core.model.incident import Incident, Severity
+from vigil.core.rules.escalation import Due
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist
 from vigil.core.events import Applied, Event
-from vigil.core.model import After, Session, State
-from vigil.core.plan import Do, make_plan
-from vigil.core.roles import RoleSpec
+from vigil.core.model.restart import After
+from vigil.core.model.session import Session, State
+from vigil.core.model.team import RoleSpec
+from vigil.core.rules.plan import PlanVerb, make_plan
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -110,5 +111,5 @@ class Exact(Promise):
         resting = (session for session in store.sessions.values() if session.state is State.PARKED)
         asleep = {session.name for session in resting if session.state_since >= self._applied_at}
         steps = make_plan(people.manifest, store.roles, store.sessions.values()).steps
-        left = [step for step in steps if step.do is not Do.UPDATE or step.slot not in asleep]
+        left = [step for step in steps if step.do is not PlanVerb.UPDATE or step.slot not in asleep]
         self.demand(not left or not people.manifest.roles, f"a manifest that was applied leaves {left}")

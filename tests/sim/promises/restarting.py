@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Spawn
 from vigil.core.events import Applied, Asked, Event
-from vigil.core.intents import REAP
-from vigil.core.model import ALIVE, Cause, Death, RestartPolicy, RestartWhen, Session, State
-from vigil.core.roles import Role
+from vigil.core.handlers.intent import REAP
+from vigil.core.model.death import Cause, Death
+from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.team import Role
 
 if TYPE_CHECKING:
     from tests.sim.world import World

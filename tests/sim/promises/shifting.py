@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Interrupt, Persist
 from vigil.core.events import Event, Hooked, Observed, ShiftAborted
-from vigil.core.model import ALIVE, After, Axis, Intent, Session, State
-from vigil.core.roles import Phase, Role, Shift
+from vigil.core.model.death import Intent
+from vigil.core.model.reading import Axis
+from vigil.core.model.restart import After
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.team import Phase, Role, Shift
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -7,7 +7,7 @@ from tests.sim.promises.base import Broken, Promise
 from tests.sim.silences import BLIND, way_of
 from vigil.core.effects import CloseInput, Effect, EndChild, Persist
 from vigil.core.events import Event
-from vigil.core.model import Cause
+from vigil.core.model.death import Cause
 
 
 class Progress(Promise):

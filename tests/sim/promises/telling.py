@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tests.sim.promises.base import Broken, Promise
 from vigil.core.effects import Effect, Persist, Tell
-from vigil.core.escalate import Due
 from vigil.core.events import Event, Hooked
-from vigil.core.incident import Incident, IncidentKind, Severity
-from vigil.core.model import ALIVE, Axis, Cause, DoubtKind, Session, State
-from vigil.core.said import Hook
+from vigil.core.model.death import Cause
+from vigil.core.model.incident import Incident, IncidentKind, Severity
+from vigil.core.model.reading import Axis, DoubtKind
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.speech import Hook
+from vigil.core.rules.escalation import Due
 
 if TYPE_CHECKING:
     from tests.sim.world import World
-
 
 FOR_EVER_S = 1e12
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Spawn
 from vigil.core.events import Asked, Ended, Event
-from vigil.core.model import ALIVE, After, Cause, Kept, Mode, Session, State
+from vigil.core.model.conversation import Kept
+from vigil.core.model.death import Cause
+from vigil.core.model.launch import Mode
+from vigil.core.model.restart import After
+from vigil.core.model.session import ALIVE, Session, State
 
 TO_BLAME = frozenset({Cause.CRASH, Cause.EARLY_EXIT, Cause.UNOBSERVED})
 

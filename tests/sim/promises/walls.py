@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Spawn
 from vigil.core.events import Applied, Asked, Event, Hooked
-from vigil.core.model import Cause, Session
-from vigil.core.said import Hook
+from vigil.core.model.death import Cause
+from vigil.core.model.session import Session
+from vigil.core.model.speech import Hook
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from vigil.core.effects import Release
-from vigil.core.model import Launch, ProcessId, Session
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.session import Session
 from vigil.daemon.carry.custody import Custody
 from vigil.daemon.census import Census
 from vigil.daemon.log import log

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vigil.core.model import Launch
+from vigil.core.model.launch import Launch
 from vigil.home import Home
 from vigil.observe.clients import read_clients
 from vigil.observe.descendants import find_named

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from vigil.core.events import Launched
-from vigil.core.model import Axis, Fact, Launch, ProcessId
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.reading import Axis, Fact
 from vigil.daemon.clock import Clock
 from vigil.keeper import records
 from vigil.observe.process import read_group, read_process

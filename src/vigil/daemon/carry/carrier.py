@@ -20,7 +20,8 @@ from vigil.core.effects import (
 )
 from vigil.core.events import Ended, Event, LaunchFailed, Stepped
 from vigil.core.machine import Machine
-from vigil.core.model import RuntimeKind, Session
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.session import Session
 from vigil.daemon.carry.adopted import Adopted
 from vigil.daemon.carry.claims import Claims
 from vigil.daemon.carry.custody import Custody

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vigil.core.model import Launch, Session
+from vigil.core.model.launch import Launch
+from vigil.core.model.session import Session
 
 
 class Claims:

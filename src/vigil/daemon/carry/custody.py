@@ -11,7 +11,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from vigil.core.events import Event, Found
-from vigil.core.model import Launch, RuntimeKind
+from vigil.core.model.launch import Launch, RuntimeKind
 from vigil.daemon.deathwatch import DeathWatch, roles_of
 from vigil.daemon.finding import Finder
 from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent

@@ -9,8 +9,11 @@ from collections.abc import Callable
 
 from vigil.core.effects import CloseLaunch, EndLaunch
 from vigil.core.events import Attended, Closed, Ended, Event, Spared, Weighed
-from vigil.core.model import Axis, Fact, Launch, ProcessId, Session, Transcript
-from vigil.core.reap import Guard
+from vigil.core.model.conversation import Transcript
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.session import Session
+from vigil.core.model.sighting import Guard
 from vigil.daemon.carry.adopted import Adopted
 from vigil.daemon.carry.attended import why_attended
 from vigil.daemon.carry.birth import TICKS_A_SECOND, processes_in

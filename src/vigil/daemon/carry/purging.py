@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from vigil.core.effects import Purge
-from vigil.core.intents import REAP
-from vigil.core.model import Session
+from vigil.core.handlers.intent import REAP
+from vigil.core.model.session import Session
 from vigil.daemon.carry.custody import Custody
 from vigil.daemon.environments import Environments
 from vigil.home import Home

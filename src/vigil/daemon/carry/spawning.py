@@ -14,7 +14,8 @@ from vigil.agents.accounts import account_of
 from vigil.agents.contract import Beginning, Place, Start
 from vigil.core.effects import Spawn
 from vigil.core.events import Event, Launched, LaunchFailed
-from vigil.core.model import Launch, Mode, RuntimeKind, Session
+from vigil.core.model.launch import Launch, Mode, RuntimeKind
+from vigil.core.model.session import Session
 from vigil.daemon.carry.birth import read_birth, with_processes
 from vigil.daemon.carry.claims import Claims
 from vigil.daemon.carry.custody import Custody

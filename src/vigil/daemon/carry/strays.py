@@ -7,11 +7,11 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 
-from vigil.core.counting import some
 from vigil.core.effects import EndStray
 from vigil.core.events import Event, Noted
-from vigil.core.model import Launch
-from vigil.core.reap import Stray
+from vigil.core.model.launch import Launch
+from vigil.core.model.sighting import Stray
+from vigil.core.rules.words import some
 from vigil.daemon.signals import end_processes
 from vigil.runtimes import Tmux
 from vigil.runtimes.guarding import KILLED

@@ -1,0 +1,94 @@
+"""Accounts: which wall the sessions of one account have met, and who waits for it.
+
+Until a wall is gone policy launches no session of its account: a fleet meets it once. It is gone when an agent of that account,
+tried since, works; when its moment has come, one is tried. A person's word does not wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vigil.core.book import Book
+from vigil.core.model.death import Wall
+from vigil.core.model.replace import replace
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.rules.wall import is_held, stands
+
+ASIDE_S = 60.0  # who works so long after another one met a wall was not answered before that
+TRIAL_S = 120.0  # so long one that is launched after a wall is gone is waited for, before another one is
+WAITS_FOR_WALL = frozenset({State.CRASHED, State.PENDING})
+
+
+def met_by(book: Book, session: Session, now: float) -> tuple[Session, float | None] | None:
+    """Return who met the wall that the next launch of a session waits for, and until when; None if it may be launched."""
+    asked_at = session.asked_at or 0.0
+    found: list[tuple[float, str, Session, float | None]] = []
+    for other in _walled(book, session):
+        wall = other.wall
+        assert wall is not None
+        if wall.at <= asked_at:
+            continue
+        until = wall.until if stands(wall, now) else _tried_until(book, session, wall, now)
+        if stands(wall, now) or until is not None:
+            found.append((float("inf") if until is None else until, other.id, other, until))
+    if not found:
+        return None
+    _, _, other, until = max(found, key=lambda one: one[:2])
+    return other, until
+
+
+def _tried_until(book: Book, session: Session, wall: Wall, now: float) -> float | None:
+    """Return until when another one is waited for that is tried now that a wall should be gone; None if there is none."""
+    tried = [
+        other.launch.created_at + TRIAL_S
+        for other in _of_account(book, session)
+        if other.id != session.id and other.state in ALIVE and other.launch is not None and other.launch.created_at > wall.at
+    ]
+    return max((at for at in tried if now < at), default=None)
+
+
+def works(book: Book, session: Session, at: float, now: float) -> list[Session]:
+    """An agent works: what its account met before is gone, if it was tried since. Return who waited for that.
+
+    Whoever has worked all along does not say that it is gone, but that it is no wall for all: a limit of one model, the login
+    of one project. Then only those who met it wait for it.
+    """
+    launched_at = session.launch.created_at if session.launch is not None else 0.0
+    past = session.wall is not None
+    changed = False
+    for other in list(_walled(book, session)):
+        wall = other.wall
+        assert wall is not None
+        if wall.at < at and (past or launched_at > wall.at):
+            changed = bool(book.keep(replace(other, wall=None)))
+        elif wall.at + ASIDE_S < at and not wall.own:
+            changed = bool(book.keep(replace(other, wall=replace(wall, own=True))))
+    waited = _released(book, session) if changed else []
+    return [other for other in waited if met_by(book, other, now) is None]
+
+
+def forgotten(book: Book, session: Session) -> list[Session]:
+    """Return who waited for a wall that only a session had met that is no more."""
+    if session.wall is None or any(_walled(book, session)):
+        return []
+    return _released(book, session)
+
+
+def _released(book: Book, session: Session) -> list[Session]:
+    return [other for other in _of_account(book, session) if other.state in WAITS_FOR_WALL and is_held(other)]
+
+
+def _walled(book: Book, session: Session) -> Iterator[Session]:
+    """Yield those of a session's account that have met a wall which is one for all of them, and itself."""
+    for session_id in sorted(book.walled):
+        other = book.sessions[session_id]
+        shared = session.account and other.account == session.account and other.wall is not None and not other.wall.own
+        if other.id == session.id or shared:
+            yield other
+
+
+def _of_account(book: Book, session: Session) -> list[Session]:
+    """Return the sessions of an account; without one, a session is alone."""
+    if not session.account:
+        return [book.sessions[session.id]] if session.id in book.sessions else []
+    return [other for other in book.sessions.values() if other.account == session.account]

@@ -1,0 +1,99 @@
+"""Admission: a launch begins at a pace, and only where the host has memory and no wall stands before it."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.effects import SetTimer
+from vigil.core.events import MemoryRead
+from vigil.core.handlers import account
+from vigil.core.handlers.incident import open_incident, resolve
+from vigil.core.handlers.spawn import begin_launch
+from vigil.core.handlers.transition import become
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.restart import Hold
+from vigil.core.model.session import Session, State
+from vigil.core.rules import incident
+
+PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
+SHORT_S = 60.0  # waiting longer for memory is a human's business
+
+
+def launch_when_paced(book: Book, session: Session, now: float) -> None:
+    """Launch now, or when one of those that are starting has started and the host has memory for one more.
+
+    Who would only meet a wall that somebody of its account met waits for that first, and for nothing else.
+    """
+    if _waits_for_wall(book, session, now):
+        return
+    if book.room is not None and book.room <= 0:
+        _wait_for_memory(book, session, now)
+        book.waiting.append(session.id)
+    elif len(book.spawning) < PACE:
+        begin_launch(book, session, now)
+    else:
+        words = f"waits its turn: {PACE} launches start at once"
+        become(book, session, now, State.PENDING, words, hold=Hold("pace", None), after=None)
+        book.waiting.append(session.id)
+
+
+def _waits_for_wall(book: Book, session: Session, now: float) -> bool:
+    """Let a launch wait for a wall to be gone; say whether there is one."""
+    found = account.met_by(book, session, now)
+    if found is None:
+        return False
+    other, until = found
+    assert other.wall is not None
+    met = f"{other.wall.cause}: {other.wall.text}" + (f" (met by {other.name})" if other.id != session.id else "")
+    hold = Hold(other.wall.cause.value, until)
+    become(book, session, now, State.PENDING, f"{met}; vigil start {session.name} does not wait", hold=hold, after=None)
+    if until is not None:
+        book.do(SetTimer(session.id, "hold", until))
+    return True
+
+
+def _wait_for_memory(book: Book, session: Session, now: float) -> None:
+    words = f"waits for memory: {book.memory}"
+    become(book, session, now, State.PENDING, words, hold=Hold("memory", None), after=None)
+    book.do(SetTimer(session.id, "memory", now + SHORT_S))
+
+
+def memory_read(book: Book, event: MemoryRead, now: float) -> None:
+    """Take in how many more launches the host has memory for; who waits for that waits for nothing else."""
+    book.room, book.memory = event.room, event.why
+    start_next(book, now)
+    if book.room is not None and book.room <= 0:
+        for session_id in book.waiting:
+            session = book.sessions.get(session_id)
+            if session is not None and _waits_its_turn(session) and session.hold is not None and session.hold.reason == "pace":
+                _wait_for_memory(book, session, now)
+
+
+def still_short(book: Book, session: Session, now: float) -> None:
+    """A launch has waited for memory for a while: a human should know."""
+    if session.hold is not None and session.hold.reason == "memory":
+        open_incident(book, IncidentKind.LOW_MEMORY, None, f"launches wait for memory: {book.memory}", now)
+
+
+def spawn_over(book: Book, launch_id: str, now: float) -> None:
+    """A launch has started or failed: the next in turn may begin."""
+    book.spawning.discard(launch_id)
+    start_next(book, now)
+
+
+def start_next(book: Book, now: float) -> None:
+    """Launch those whose turn it is, as far as pace and memory allow."""
+    while book.waiting and len(book.spawning) < PACE and (book.room is None or book.room > 0):
+        session = book.sessions.get(book.waiting.popleft())
+        if session is not None and _waits_its_turn(session) and not _waits_for_wall(book, session, now):
+            begin_launch(book, session, now)
+    key = incident.key_of(IncidentKind.LOW_MEMORY)
+    if key in book.incidents and not any(map(_waits_for_memory, book.sessions.values())):
+        resolve(book, key, "nobody waits for memory any more", now)
+
+
+def _waits_its_turn(session: Session) -> bool:
+    return session.state is State.PENDING and session.hold is not None and session.hold.reason in ("pace", "memory")
+
+
+def _waits_for_memory(session: Session) -> bool:
+    return session.hold is not None and session.hold.reason == "memory"

@@ -1,0 +1,212 @@
+"""Waking: what is known of a session is put to the wake table; conversations that do no good are set aside (DESIGN 4.6)."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.handlers import session_incident
+from vigil.core.handlers.intent import REAP
+from vigil.core.model.conversation import Kept, Transcript, Wake
+from vigil.core.model.death import Cause, Death
+from vigil.core.model.launch import Mode
+from vigil.core.model.replace import replace
+from vigil.core.model.restart import After, Hold
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.rules.wake import INTERRUPTED, NEVER, PARKED, Life, Resumability, WakeQuestion, decide
+
+HIBERNATE = "hibernate"
+IDLE = "idle: "  # how the reason begins for which the reaper puts to sleep
+ON_ITS_WAY = frozenset({"pace", "memory", "survivor"})  # what waits for these is launched as soon as it can be
+QUARANTINED_KEPT = 20
+STRIKES = 2
+QUICK_S = 60.0  # a resumed launch that ends within this without a word had nothing to say
+BY_ITSELF = frozenset({Cause.FINISHED, Cause.EARLY_EXIT, Cause.CRASH})
+REFUSALS = {  # each a sentence of its own: why it is not woken, and the way out
+    "stopped": "{was}; vigil start {name} starts it",
+    "crash-loop": "it is in a crash-loop ({why}); vigil reset {name} ends the wait",
+    "limit": "it waits for a limit to end ({why}); vigil start {name} does not wait",
+    "auth": "it waits for a login ({why}); log in, then vigil start {name}",
+    Resumability.NOTHING: "{missing}; vigil wake --fresh {name} begins a new one",
+    Resumability.QUARANTINED: "{missing}; vigil wake --fresh {name} begins a new one, vigil reset {name} takes this one back",
+    Resumability.IN_USE: "{missing}; vigil wake --fresh {name} begins a new one",
+}
+
+
+def decide_wake(book: Book, session: Session, now: float, asked: Mode | None = None, by_wake: bool = False) -> Wake:
+    """Return how a session is to be launched, with its reasons in words."""
+    found, words = find_conversation(book, session)
+    hold = session.hold if session.hold is not None and not _is_over(session.hold, now) else None
+    launch, role = session.launch, book.role_of(session)
+    case = WakeQuestion(
+        asked,
+        by_wake,
+        life_of(session),
+        "" if hold is None else hold.reason,
+        ended_of(session),
+        found,
+        role is not None and role.spec.after_crash == "resume",
+        Mode.FRESH if launch is None else launch.mode,
+        "" if launch is None else launch.woken_for,
+    )
+    wake = decide(case)
+    if wake.mode is Mode.REFUSED:
+        return replace(wake, why=_why_refused(session, wake.cause, words), until=hold.until if hold else None)
+    return replace(wake, why=words) if wake.cause in set(Resumability) else wake
+
+
+def _why_refused(session: Session, cause: str, missing: str) -> str:
+    """Return in one sentence why a session is not woken, and what would bring it back."""
+    if cause == "stopped" and session.archived_at is not None and session.state is State.STOPPED:
+        return was_ended(session)  # which says how it is brought back
+    return REFUSALS[cause].format(name=session.name, was=was_ended(session), why=session.why, missing=missing)
+
+
+def was_ended(session: Session) -> str:
+    """Say that a session was stopped, by whom or by what, or that it is being so."""
+    return f"it is being ended ({session.why})" if session.state is not State.STOPPED else f"it was {session.why}"
+
+
+def log_wake(book: Book, session: Session, wake: Wake, now: float, by: str) -> None:
+    """Say what was decided, before it is done."""
+    data = {"mode": wake.mode.value, "cause": wake.cause, "by": by}
+    if wake.why:
+        data["why"] = wake.why
+    if session.conversation and wake.mode in (Mode.FRESH, Mode.RESUME):
+        data["conversation" if wake.mode is Mode.RESUME else "left"] = session.conversation
+    book.log(now, session, "session.wake", **data)
+
+
+def next_wake(book: Book, session: Session, now: float) -> Wake:
+    """Return how the next launch is made: as it was decided, if that still can be, or as the table says now."""
+    decided = session.waking
+    if decided is not None and (decided.mode is Mode.FRESH or find_conversation(book, session)[0] is Resumability.RESUMABLE):
+        return decided
+    asleep = replace(session, state=State.PENDING, hold=None)  # whatever it waited for is over
+    wake = decide_wake(book, asleep, now)
+    log_wake(book, session, wake, now, "policy")
+    return wake
+
+
+def life_of(session: Session) -> Life:
+    """Say whether a session is awake, stopped, or neither; one that is being put to sleep sleeps already."""
+    if session.state is State.STOPPED or session.after in (After.STOP, After.REMOVE):
+        return Life.STOPPED
+    if session.state is State.ENDING and session.after is After.PARK:
+        return Life.ASLEEP
+    coming = session.state in (State.PENDING, State.CRASHED) and session.hold is not None and session.hold.reason in ON_ITS_WAY
+    return Life.AWAKE if session.state in ALIVE or coming else Life.ASLEEP
+
+
+def ended_of(session: Session) -> str:
+    """Return how the last launch of a session ended, as the wake table has it."""
+    launch, death = session.launch, session.last_death
+    if launch is None:
+        return NEVER
+    if session.state is State.ENDING and session.after is After.PARK:
+        return PARKED
+    if death is None or death.launch_id != launch.id:
+        return INTERRUPTED
+    intent = death.intent
+    slept = intent is not None and (intent.verb == HIBERNATE or (intent.verb == REAP and intent.reason.startswith(IDLE)))
+    return PARKED if slept and death.cause in (Cause.OPERATOR, Cause.POLICY) else death.cause
+
+
+def find_conversation(book: Book, session: Session) -> tuple[Resumability, str]:
+    """Say whether a session's conversation can be gone on with, and if not, what is missing."""
+    found, words = look_at_conversation(session)
+    owner = owner_of(book, session.spec.agent, session.conversation, session.id) if found is Resumability.RESUMABLE else None
+    return (
+        (found, words)
+        if owner is None
+        else (Resumability.IN_USE, f"conversation {session.conversation} is open in {owner.name}")
+    )
+
+
+def look_at_conversation(session: Session) -> tuple[Resumability, str]:
+    """Say the same, whoever else may be in that conversation."""
+    conversation = session.conversation
+    if not conversation:
+        return Resumability.NOTHING, "it has no conversation that could be resumed"
+    if conversation in session.quarantined:
+        return (
+            Resumability.QUARANTINED,
+            f"conversation {conversation} is quarantined: resumed, it did nothing, or stalled again",
+        )
+    transcript = session.transcript
+    if transcript is None or transcript.conversation != conversation:
+        transcript = Transcript(conversation, Kept.UNKNOWN, 0.0)
+    if transcript.kept is not Kept.THERE and (transcript.kept is not Kept.UNKNOWN or not _has_spoken(session)):
+        return Resumability.NOTHING, transcript.why or f"no turn of conversation {conversation} was seen"
+    return Resumability.RESUMABLE, transcript.why if transcript.kept is Kept.UNKNOWN else ""
+
+
+def _has_spoken(session: Session) -> bool:
+    """Say whether a turn of the conversation was seen, where nobody can read what is left of it."""
+    resumed = session.launch is not None and session.launch.mode is Mode.RESUME
+    return resumed or session.spent.turns > session.spent_before.turns or session.prompted_at is not None
+
+
+def owner_of(book: Book, agent: str, conversation: str, but: str = "") -> Session | None:
+    """Return the session that is in an agent's conversation now, or about to be; but one."""
+    return next(
+        (
+            other
+            for other in book.sessions.values()
+            if other.id != but and other.spec.agent == agent and _is_in(other, conversation)
+        ),
+        None,
+    )
+
+
+def _is_in(session: Session, conversation: str) -> bool:
+    """Say whether a living launch of a session is in a conversation."""
+    launch = session.launch
+    living = session.state in ALIVE and launch is not None and launch.ended_at is None
+    return living and session.conversation == conversation
+
+
+def quarantine(book: Book, session: Session, why: str, now: float) -> Session:
+    """Resume a session's conversation no more: it did no good. `vigil reset` takes that back."""
+    conversation = session.conversation
+    if not conversation or conversation in session.quarantined:
+        return session
+    quarantined = (*session.quarantined, conversation)[-QUARANTINED_KEPT:]
+    session = book.keep(replace(session, quarantined=quarantined))
+    book.log(now, session, "session.quarantined", conversation=conversation, why=why)
+    session_incident.follow(book, session, now)
+    return session
+
+
+def strike(book: Book, session: Session, why: str, now: float) -> Session:
+    """Count a stall of a conversation: the second without a turn in between quarantines it."""
+    if not session.conversation:
+        return session
+    moved = session.spent.turns > session.spent_before.turns
+    session = book.keep(replace(session, strikes=1 if moved else session.strikes + 1))
+    return quarantine(book, session, why, now) if session.strikes >= STRIKES else session
+
+
+def judge_resume(book: Book, session: Session, now: float) -> Session:
+    """Quarantine a conversation whose resumed launch is over and returned nothing; all it said has been read."""
+    launch, death = session.launch, session.last_death
+    if launch is None or launch.mode is not Mode.RESUME or death is None or death.launch_id != launch.id:
+        return session
+    if session.conversation != launch.conversation or not _returned_nothing(session, death):
+        return session
+    words = f"resumed, it ended after {death.uptime_s or 0.0:.0f} s without a turn ({death.cause})"
+    return quarantine(book, session, words, now)
+
+
+def _returned_nothing(session: Session, death: Death) -> bool:
+    """A person who looked and left is no proof, nor an end that was not the agent's own, nor that the model did not answer."""
+    if death.intent is not None or death.cause not in BY_ITSELF or session.attached or session.doing.retries:
+        return False
+    launch = session.launch
+    prompted = launch is not None and (session.prompted_at or 0.0) >= (launch.started_at or launch.created_at)
+    if death.cause is Cause.CRASH and prompted:  # it was at work
+        return False
+    said = session.spent.turns > session.spent_before.turns or session.spent.output_tokens > session.spent_before.output_tokens
+    return not said and (death.uptime_s or 0.0) < QUICK_S
+
+
+def _is_over(hold: Hold, now: float) -> bool:
+    return hold.until is not None and hold.until <= now

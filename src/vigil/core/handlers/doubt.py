@@ -1,0 +1,163 @@
+"""Doubting: what follows from a session's axes once the liveness table has judged them (DESIGN 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vigil.core.book import DOUBTED, Book
+from vigil.core.effects import Conclude, Look, RepairSocket, SetTimer
+from vigil.core.handlers import host_incident
+from vigil.core.handlers.orphan import orphan, tell_of_server
+from vigil.core.handlers.transition import become
+from vigil.core.model.reading import Axis, Doubt, DoubtKind
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session, State
+from vigil.core.rules.liveness import DEAD, HANGUP_S, PATIENCE, QUIET_S, Judgement, LifeVerdict, judge
+
+ATTEMPTS_LOGGED = 5
+REPAIRED_S = 0.2  # a server makes its socket at once
+UNMOVED = frozenset({DoubtKind.WEDGED, DoubtKind.ORPHANED})  # what an agent says does not change these
+
+
+def weigh(book: Book, session: Session, now: float) -> None:
+    """Judge a session by its axes and do what follows."""
+    stuck = session.state is State.STUCK
+    unborn = session.launch is None or session.launch.process is None
+    if unborn or session.state not in DOUBTED:
+        book.keep(session, durable=False)
+        return
+    breaker_until = host_incident.breaker_until(book)
+    found = judge(session.axes, session.doubt, now, session.last_activity_at, breaker_until, stuck)
+    if stuck and session.doubt is None and found != DEAD:  # it could not be ended: only its end is news
+        book.keep(session, durable=False)
+        return
+    if found.look_at is not None:
+        book.do(SetTimer(session.id, "look", max(found.look_at, now)))
+    VERDICTS[found.verdict](book, session, found, now)
+
+
+def live(book: Book, session: Session, found: Judgement, now: float) -> None:
+    """It lives; a doubt that is too young to be shown is remembered."""
+    changed = session.doubt != found.doubt
+    if changed:
+        session = replace(session, doubt=found.doubt)
+    cleared = found.doubt is None and session.state is State.SUSPECT  # a younger doubt does not clear an older one
+    if cleared or session.state is State.STUCK:
+        become(book, session, now, State.RUNNING, "well again: every axis can be read")
+    else:
+        book.keep(session, durable=changed)
+
+
+def suspect(book: Book, session: Session, found: Judgement, now: float) -> None:
+    """It is in doubt, and says so."""
+    assert found.doubt is not None
+    changed = session.doubt != found.doubt
+    session = replace(session, doubt=found.doubt)
+    if session.state is not State.SUSPECT or changed:
+        if found.doubt.attempts <= ATTEMPTS_LOGGED:
+            _log_attempt(book, session, now)
+        become(book, session, now, State.SUSPECT, words_of(found.doubt))
+    else:
+        book.keep(session, durable=False)
+
+
+def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
+    """It needs a human; that is said once, and stays so until the axis that caused it is well."""
+    assert found.doubt is not None
+    before, session = session.doubt, replace(session, doubt=found.doubt)
+    if _server_is_dead(session):
+        session = tell_of_server(book, session, now)
+    if session.state is not State.STUCK:
+        become(book, session, now, State.STUCK, f"{words_of(found.doubt)}; needs a human")
+    else:  # that it was looked at once more is not worth a write
+        book.keep(session, durable=before is None or replace(before, sampled_at=found.doubt.sampled_at) != found.doubt)
+
+
+def orphaned(book: Book, session: Session, found: Judgement, now: float) -> None:
+    """Its agent outlived its pane or its server."""
+    what = "server" if _server_is_dead(session) else "pane"
+    orphan(book, replace(session, doubt=found.doubt), what, now)
+
+
+def _server_is_dead(session: Session) -> bool:
+    server = session.axes.get(Axis.SERVER)
+    return server is not None and server.value == "dead" and server.conclusive
+
+
+def dead(book: Book, session: Session, found: Judgement, now: float) -> None:
+    """It is dead: how it ended is gathered, and then told as its one death.
+
+    What is dead by inference alone is shown as a doubt, for as long as the kernel does not confirm it.
+    """
+    assert session.launch is not None
+    if found.doubt is not None and (found.doubt.attempts > 1 or session.state is not State.RUNNING):
+        suspect(book, session, found, now)
+    else:
+        book.keep(replace(session, doubt=found.doubt or session.doubt), durable=False)
+    book.do(Conclude(session.launch))
+
+
+VERDICTS: dict[LifeVerdict, Callable[[Book, Session, Judgement, float], None]] = {
+    LifeVerdict.LIVE: live,
+    LifeVerdict.SUSPECT: suspect,
+    LifeVerdict.STUCK: stuck,
+    LifeVerdict.ORPHANED: orphaned,
+    LifeVerdict.DEAD: dead,
+}
+WORDS = {
+    DoubtKind.WEDGED: "its tmux server does not answer, and lives",
+    DoubtKind.BLIND: "one of its axes cannot be read",
+    DoubtKind.UNREADABLE: "neither its pane nor its agent can be read",
+    DoubtKind.CONFIRM: "it looks dead, and is asked again",
+    DoubtKind.PANE: "its pane looks gone while its agent lives",
+    DoubtKind.ORACLE: "its pane is gone, and nobody can tell whether its agent is",
+    DoubtKind.ORPHANED: "its agent outlived its pane",
+}
+
+
+def words_of(doubt: Doubt) -> str:
+    """Return a doubt in words, with how often it was met."""
+    times = "once" if doubt.attempts == 1 else f"{doubt.attempts} times"
+    return f"{doubt.kind}: {WORDS[doubt.kind]} ({doubt.evidence}; seen so {times})"
+
+
+def _log_attempt(book: Book, session: Session, now: float) -> None:
+    doubt = session.doubt
+    assert doubt is not None
+    data = {"doubt": doubt.kind.value, "axis": doubt.axis.value, "attempts": doubt.attempts, "evidence": doubt.evidence}
+    book.log(now, session, "session.doubted", **data)
+
+
+def look_again(book: Book, session: Session, now: float) -> None:
+    """A session that is in doubt is looked at again; one that only waits for a hangup too."""
+    launch = session.launch
+    if session.doubt is not None and session.state in DOUBTED and launch is not None and launch.ended_at is None:
+        book.do(Look(launch))
+        book.do(SetTimer(session.id, "look", now + max(HANGUP_S, PATIENCE[session.doubt.kind].look_every_s)))
+
+
+def repair(book: Book, before: Session, after: Session, now: float) -> None:
+    """Have a lost socket made anew, once for each sample, and look whether it was."""
+    if after.launch is None or after.doubt is None or (before.doubt and before.doubt.sampled_at == after.doubt.sampled_at):
+        return
+    if before.doubt is None:
+        book.log(now, after, "server.socket-lost", what="it is asked to make it anew")
+    book.do(RepairSocket(after.launch))
+    book.do(SetTimer(after.id, "look", now + REPAIRED_S))
+
+
+def is_news(session: Session) -> bool:
+    """Say whether a word of the agent's ends what is stuck.
+
+    Not while its server hangs: only that server's answer does; nor without its pane, which no word brings back. Nor if the
+    agent spoke all along: then its word is no news, and stuck would come and go with it.
+    """
+    doubt, active_at = session.doubt, session.last_activity_at
+    if session.state is not State.STUCK or doubt is None or doubt.kind in UNMOVED:
+        return False
+    return active_at is None or active_at <= session.state_since - QUIET_S
+
+
+def well_again(book: Book, session: Session, now: float) -> None:
+    """An agent that was given up on says something."""
+    become(book, replace(session, doubt=None), now, State.RUNNING, "well again: the agent was heard")

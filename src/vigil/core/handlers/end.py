@@ -1,0 +1,133 @@
+"""Ending: a launch is ended on purpose, verified, and what was meant to follow follows."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.effects import Purge, SetTimer
+from vigil.core.events import Asked, Ended
+from vigil.core.handlers import session_incident
+from vigil.core.handlers.account import forgotten
+from vigil.core.handlers.admission import launch_when_paced
+from vigil.core.handlers.conversation import find_conversation, judge_resume
+from vigil.core.handlers.death import bury
+from vigil.core.handlers.intent import REACTION, REAP, intend, spares_people
+from vigil.core.handlers.summary import summarise
+from vigil.core.handlers.transition import become
+from vigil.core.model.death import Cause
+from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.replace import replace
+from vigil.core.model.restart import After
+from vigil.core.model.session import Session, State
+from vigil.core.rules.wake import Resumability
+
+LEFT_OVER = "what it left could not be ended"
+
+
+def end(book: Book, session: Session, event: Asked, after: After, now: float) -> None:
+    """Record the intent, then end the launch; while another ending runs only what follows it changes."""
+    assert session.launch is not None
+    launch, ending = session.launch, session.state is State.ENDING
+    cause = Cause.POLICY if event.actor == REACTION else Cause.OPERATOR
+    intent = intend(book, session, event.verb, cause, event.actor, event.reason, now)
+    if launch.ended_at is not None and not ending:
+        intent = session.intent or intent
+    become(book, session, now, State.ENDING, f"{event.verb} by {event.actor}", hold=None, after=after, intent=intent)
+    in_flight = launch.id in book.spawning and launch.ended_at is None
+    waits = spares_people(session.intent)  # for a person to leave: who asks does not wait for that
+    if (not ending or waits) and not in_flight:  # a spawn in flight is ended when it has come to life; the dead do not
+        book.end_all(launch, unless_attended=spares_people(intent))
+
+
+def ended(book: Book, event: Ended, now: float) -> None:
+    """A launch is verified gone, or it is not and needs a human."""
+    session = book.of_launch(event.launch_id)
+    if session is None:
+        return
+    if event.transcript is not None:
+        session = book.keep(replace(session, transcript=event.transcript))
+    if event.ok and session.state is State.ENDING:
+        session = bury(book, session, now)
+    if event.ok and session.launch is not None and session.launch.ended_at is not None:
+        ending = session.state is State.ENDING
+        gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.axes]
+        facts = tuple(Fact(axis, "dead", "verified", now, conclusive=True) for axis in gone)
+        session = judge_resume(book, book.keep(book.read_axes(book.close(session), facts)), now)
+        session = summarise(book, session, now)
+    if event.ok:
+        session = _tell_reaped(book, session, now)
+    elif is_cleared(session):
+        book.log(now, session, "session.spared", verb=REAP, why=f"{LEFT_OVER}: {event.why}")
+        session = book.keep(replace(session, intent=None, why=f"{LEFT_OVER}: {event.why}"))
+    held = session.hold is not None and session.hold.reason == "survivor"
+    if not event.ok:
+        if session.state is State.ENDING or held:
+            become(book, session, now, State.STUCK, f"could not be ended: {event.why}", hold=None, after=session.after)
+    elif held and session.state in (State.CRASHED, State.PENDING):
+        launch_when_paced(book, session, now)
+    elif session.state is State.ENDING and session.after is After.STOP:
+        words = f"stopped by {session.intent.actor if session.intent else 'operator'}"
+        if session.intent is not None and session.intent.verb == REAP:
+            words = f"reaped: {session.intent.reason}"
+        become(book, session, now, State.STOPPED, words, hold=None, after=None, waking=None)
+    elif session.state is State.ENDING and session.after is After.PARK:
+        become(book, session, now, State.PARKED, _asleep(book, session), hold=None, after=None, waking=None)
+    elif session.state is State.ENDING and session.after is After.ARCHIVE:
+        archive(book, session, now)
+    elif session.state is State.ENDING and session.after is After.RELAUNCH:
+        launch_when_paced(book, session, now)
+    elif session.state is State.ENDING and session.after is After.REMOVE:
+        remove(book, session, now)
+
+
+def is_cleared(session: Session) -> bool:
+    """Say whether what a launch left that had ended before is being ended: its session's state does not show that."""
+    intent, launch = session.intent, session.launch
+    if intent is None or launch is None or launch.ended_at is None or session.state is State.ENDING:
+        return False
+    return intent.verb == REAP and intent.launch_id == launch.id and intent.at > launch.ended_at
+
+
+def _tell_reaped(book: Book, session: Session, now: float) -> Session:
+    """Log what was reaped, once: a launch, or what one that had ended before left behind."""
+    intent, launch = session.intent, session.launch
+    if intent is None or launch is None or intent.verb != REAP or intent.launch_id != launch.id:
+        return session
+    leftovers = is_cleared(session)
+    if session.state is State.ENDING or leftovers:
+        kind, _, why = intent.reason.partition(": ")
+        book.log(now, session, "session.reaped", **{"class": kind, "why": why, "actor": intent.actor})
+    return book.keep(replace(session, intent=None)) if leftovers else session
+
+
+def _asleep(book: Book, session: Session) -> str:
+    """Say who put a session to sleep, why, and how it will wake."""
+    intent = session.intent
+    actor, reason = (intent.actor, intent.reason) if intent is not None else ("operator", "")
+    found, _ = find_conversation(book, session)
+    how = "wakes in its conversation" if found is Resumability.RESUMABLE else f"wakes with a new conversation ({found})"
+    return f"put to sleep by {actor}{f' ({reason})' if reason else ''}; {how}"
+
+
+def archive(book: Book, session: Session, now: float) -> None:
+    """Put a session away that is over: its record is kept, and it is listed only where all are."""
+    actor = session.intent.actor if session.intent is not None else "operator"
+    adopted = session.launch is not None and session.launch.host is not None
+    back = "" if adopted else f"vigil start {session.name} brings it back, "  # what was adopted is never launched
+    words = f"archived by {actor}; {back}vigil rm {session.name} removes it"
+    archived_at = now if session.archived_at is None else session.archived_at
+    become(book, session, now, State.STOPPED, words, hold=None, after=None, archived_at=archived_at)
+
+
+def remove(book: Book, session: Session, now: float) -> None:
+    """Forget a session and all that is keyed by it."""
+    session = summarise(book, session, now)
+    book.log(now, session, "session.removed")
+    session_incident.forget(book, session, now)
+    book.forget(session)
+    for other in forgotten(book, session):  # not at once: they may be removed with it
+        assert other.hold is not None
+        book.keep(replace(other, hold=replace(other.hold, until=now)))
+        book.do(SetTimer(other.id, "hold", now))
+    book.change.sessions.pop(session.id, None)
+    book.change.removed.append(session.id)
+    book.do(Purge(session))

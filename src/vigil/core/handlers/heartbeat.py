@@ -1,0 +1,98 @@
+"""Pulses: whether a session gives the signs of life that its role promises, and what follows when it does not.
+
+A sign is anything its agent says: a hook, or `vigil heartbeat`. So many missed in a row make it unhealthy: it is ended
+for that and charged like any death (P4), unless a person is there, it shows progress, or too little is known of it (P2).
+"""
+
+from __future__ import annotations
+
+from vigil.core.book import GRACE_S, Book
+from vigil.core.effects import EndLaunch, SetTimer
+from vigil.core.handlers.intent import UNHEALTHY, intend
+from vigil.core.handlers.transition import become
+from vigil.core.model.death import Cause
+from vigil.core.model.heartbeat import Pulse, PulseState
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session, State
+from vigil.core.model.team import Health
+from vigil.core.rules.heartbeat import KEEPS
+
+
+def health_of_role(book: Book, session: Session) -> Health | None:
+    """Return what the role of a session promises."""
+    role = book.role_of(session)
+    return None if role is None else role.spec.health
+
+
+def begin(book: Book, session: Session, now: float) -> Session:
+    """Wait for the signs of life of a launch: the first may take its grace."""
+    health, launch = health_of_role(book, session), session.launch
+    if health is None or launch is None or launch.started_at is None:
+        return session if session.pulse is None else book.keep(replace(session, pulse=None))
+    pulse = Pulse(PulseState.UNKNOWN, max(now, launch.started_at) + health.grace_s)
+    book.do(SetTimer(session.id, "pulse", pulse.due_from + health.heartbeat_s))
+    return book.keep(replace(session, pulse=pulse))
+
+
+def rest(book: Book, session: Session, now: float) -> Session:
+    """Begin to wait anew: nobody listened for a while, and that is nobody's silence."""
+    health, pulse = health_of_role(book, session), session.pulse
+    if health is None or pulse is None:
+        return session
+    pulse = replace(pulse, due_from=max(now, pulse.due_from))
+    book.do(SetTimer(session.id, "pulse", pulse.due_from + health.heartbeat_s))
+    return book.keep(replace(session, pulse=pulse))
+
+
+def heard(book: Book, session: Session, at: float, now: float) -> Session:
+    """Take in a sign of life; the first, and the first after silence, is an event."""
+    pulse, health = session.pulse, health_of_role(book, session)
+    if pulse is None or health is None:
+        return session
+    if pulse.state is PulseState.HEALTHY:
+        return replace(session, pulse=replace(pulse, due_from=max(at, pulse.due_from)))
+    grace_s = health.grace_s if pulse.state is PulseState.UNKNOWN else 0.0
+    before = max(pulse.due_from - grace_s, book.void_before)  # a word that comes late is not older than what is waited for
+    session = replace(session, pulse=replace(pulse, due_from=max(at, before)))
+    book.do(SetTimer(session.id, "pulse", max(at, before) + health.heartbeat_s))
+    return _turn(book, session, PulseState.HEALTHY, "it gives signs of life", now)
+
+
+def check(book: Book, session: Session, now: float) -> None:
+    """Count the signs that did not come; enough of them, and it is ended."""
+    pulse, health = session.pulse, health_of_role(book, session)
+    ended = session.launch is None or session.launch.ended_at is not None
+    if pulse is None or health is None or ended or session.state is State.ENDING:
+        return
+    missed = max(0, int((now - pulse.due_from) / health.heartbeat_s + 1e-6))
+    words = f"no sign of life for {now - pulse.due_from:.0f} s, {missed} of {health.failures} missed"
+    if missed >= health.failures:
+        if pulse.state is not PulseState.UNHEALTHY:
+            session = _turn(book, session, PulseState.UNHEALTHY, words, now)
+        if _end(book, session, health, words, now):
+            return
+    elif missed > 0 and pulse.state in (PulseState.UNKNOWN, PulseState.HEALTHY):
+        _turn(book, session, PulseState.LATE, words, now)
+    book.do(SetTimer(session.id, "pulse", pulse.due_from + (missed + 1) * health.heartbeat_s))
+
+
+def _end(book: Book, session: Session, health: Health, words: str, now: float) -> bool:
+    """End an unhealthy session, or say why it is kept; say whether it is being ended."""
+    assert session.launch is not None
+    kept = next((row.why for row in KEEPS if row.holds(session, health, now)), None)
+    if kept is not None:
+        if session.state is State.RUNNING:
+            become(book, session, now, State.RUNNING, f"unhealthy: {words}; not ended: {kept}")
+        return False
+    intent = intend(book, session, UNHEALTHY, Cause.UNHEALTHY, "policy", words, now)
+    become(book, session, now, State.ENDING, f"unhealthy: {words}", hold=None, after=None, intent=intent)
+    book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
+    return True
+
+
+def _turn(book: Book, session: Session, state: PulseState, why: str, now: float) -> Session:
+    assert session.pulse is not None
+    before = session.pulse.state
+    session = book.keep(replace(session, pulse=replace(session.pulse, state=state)))
+    book.log(now, session, "session.health", **{"from": before.value, "to": state.value, "why": why})
+    return session

@@ -1,0 +1,42 @@
+"""Holds: a wait that is over lets its session launch again."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.effects import SetTimer
+from vigil.core.handlers.launch import relaunch
+from vigil.core.model.replace import replace
+from vigil.core.model.session import ALIVE, Session, State
+
+UNDECIDED = ALIVE | {State.CRASHED, State.PENDING}
+WAITING = frozenset({State.CRASHED, State.PENDING, State.FAILED})  # one that failed waits only for its trial
+
+
+def hold_over(book: Book, session: Session, now: float) -> None:
+    """Launch again when the wait is really over."""
+    hold = session.hold
+    if hold is None or hold.until is None or session.state not in WAITING:
+        return
+    if now < hold.until:
+        book.do(SetTimer(session.id, "hold", hold.until))
+    elif session.state is State.FAILED and (later := _after_the_trial(book, session, now)) is not None:
+        book.keep(replace(session, hold=replace(hold, until=later)))
+        book.do(SetTimer(session.id, "hold", later))
+    else:
+        book.log(now, session, "session.hold-over", hold=hold.reason)
+        relaunch(book, session, now, by_policy=True)
+
+
+def _after_the_trial(book: Book, session: Session, now: float) -> float | None:
+    """Return when a replica that was given up may be tried, if another one of its role is tried now; else it is the one."""
+    role = book.role_of(session)
+    if role is None:
+        return None
+    next_at = (role.event_at or 0.0) + role.spec.retry_saturated_s
+    if now < next_at:  # another one was tried since, and died: one trial in that time is for the whole role
+        return next_at
+    tried = book.sessions.get(role.trial or "")
+    if tried is not None and tried.id != session.id and tried.state in UNDECIDED:
+        return now + role.spec.retry_saturated_s
+    book.keep_role(replace(role, trial=session.id))
+    return None

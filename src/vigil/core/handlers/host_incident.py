@@ -1,0 +1,96 @@
+"""Mass: when most of the host is hit at once, that is one incident of the host, and not one of each session (DESIGN 4.2)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+
+from vigil.core.book import Book
+from vigil.core.handlers.incident import open_incident, resolve, say_anew
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.session import ALIVE, Session
+from vigil.core.rules.incident import BREAKER_S, MASS_WINDOW_S, died_in, is_hit, is_wedged, key_of
+from vigil.core.rules.liveness import EPISODE_S
+
+MASS = 5  # and over half: then it is the host's matter
+DEATHS_KEPT = 1000
+SETTLE_S = 0.5
+
+
+def count_wedged(book: Book, session: Session, shown: bool, now: float) -> None:
+    """Take note of a server that does not answer; when most of them do not, that is the host's matter."""
+    if not shown or not is_wedged(session):
+        if session.id not in book.wedged:
+            return
+        book.wedged.discard(session.id)
+    else:
+        book.wedged.add(session.id)
+    key = key_of(IncidentKind.STUCK)
+    if key not in book.incidents and len(book.wedged) < MASS:
+        return
+    servers = sum(1 for s in book.sessions.values() if s.state in ALIVE and s.spec.runtime is RuntimeKind.TMUX)
+    words = f"{len(book.wedged)} of {servers} tmux servers do not answer; their agents are not touched"
+    if key in book.incidents and not book.wedged:
+        resolve(book, key, "every tmux server answers again", now)
+    elif key in book.incidents:
+        say_anew(book, key, words)
+    elif 2 * len(book.wedged) > servers:
+        open_incident(book, IncidentKind.STUCK, None, words, now)
+
+
+def count_death(book: Book, at: float) -> None:
+    """Take note of a death; when most sessions die within a second, that is the host's matter."""
+    insort(book.deaths_at, at)
+    del book.deaths_at[:-DEATHS_KEPT]
+    died = bisect_right(book.deaths_at, at + MASS_WINDOW_S) - bisect_left(book.deaths_at, at - MASS_WINDOW_S)
+    if died < MASS:
+        return
+    living = sum(1 for s in book.sessions.values() if s.state in ALIVE and s.launch and s.launch.ended_at is None) - 1
+    if died > living:  # the one that dies now is still among the living
+        words = f"{died} sessions died within a second, {living} live"
+        if key_of(IncidentKind.MASS_DEATH) in book.incidents:
+            say_anew(book, key_of(IncidentKind.MASS_DEATH), words)
+        else:
+            open_incident(book, IncidentKind.MASS_DEATH, None, words, at)
+        _fold(book, at)
+
+
+def _fold(book: Book, now: float) -> None:
+    """What was told of single sessions before it was clear how many there are is part of the host's incident."""
+    host = book.incidents[key_of(IncidentKind.MASS_DEATH)]
+    for incident in [i for i in book.incidents.values() if i.kind is IncidentKind.SERVER_DIED and i.session_id]:
+        session = book.sessions.get(incident.session_id or "")
+        if session is not None and died_in(session, host):
+            resolve(book, incident.key, f"one of many: {host.why}", now)
+
+
+def count_inferred(book: Book, gone: int, looked_at: int, now: float) -> None:
+    """Take note of how many looked dead in one pass: so many at once are more likely our own blindness."""
+    if gone >= MASS and 2 * gone > looked_at:
+        key = key_of(IncidentKind.MASS_DEATH)
+        if key in book.incidents and now - book.incidents[key].opened_at > EPISODE_S:
+            resolve(book, key, "it happened again", now)  # or an old one would leave the new one without a breaker
+        words = f"{gone} of {looked_at} sessions look dead at once; none is charged before the kernel confirmed it"
+        open_incident(book, IncidentKind.MASS_DEATH, None, words, now)
+
+
+def breaker_until(book: Book) -> float:
+    """Return until when nothing is concluded by inference."""
+    host = book.incidents.get(key_of(IncidentKind.MASS_DEATH))
+    return 0.0 if host is None else host.opened_at + BREAKER_S
+
+
+def settles_at(book: Book, session: Session) -> float:
+    """Return when it is clear whether a death was one of many; where there are not many it is clear at once."""
+    assert session.last_death is not None
+    return session.last_death.at + (SETTLE_S if len(book.sessions) >= MASS else 0.0)
+
+
+def end_incidents(book: Book, session: Session, now: float) -> None:
+    """A mass death is over when none of those it hit is down or in doubt any more."""
+    key = key_of(IncidentKind.MASS_DEATH)
+    host = book.incidents.get(key)
+    if host is None or is_hit(session, host) or now < host.opened_at + MASS_WINDOW_S:
+        return
+    if not any(is_hit(other, host) for other in book.sessions.values()):
+        resolve(book, key, "every session it hit is up, or was dealt with", now)

@@ -1,0 +1,44 @@
+"""Intents: what we mean to do to a launch, durable before its first signal (P8)."""
+
+from __future__ import annotations
+
+from vigil.core.book import GRACE_S, Book
+from vigil.core.model.death import Cause, Intent
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session
+
+INTENT_LASTS_S = 600.0
+SHIFT, UNHEALTHY, REAP, STALL = "shift", "unhealthy", "reap", "stall"  # verbs of policy
+REACTION = "reaction"  # who asks for a verb that the configuration wants done about an incident
+BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})  # these spare what somebody uses (P2)
+
+
+def spares_people(intent: Intent | None) -> bool:
+    """Say whether what is meant by an intent is not done while somebody uses the launch (P2)."""
+    return intent is not None and intent.cause in BY_POLICY
+
+
+def voided(intent: Intent | None, now: float) -> Intent | None:
+    """Return an intent that is over: what ends within its grace is still its doing, what ends later is not."""
+    return None if intent is None else replace(intent, void_from=min(intent.void_from or now + GRACE_S, now + GRACE_S))
+
+
+def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, reason: str, now: float) -> Intent:
+    """Record what is meant to be done, by whom and why; whoever asks again goes on with what was begun."""
+    assert session.launch is not None
+    before = session.intent
+    begun = before if before is not None and before.launch_id == session.launch.id and before.void_from is None else None
+    intent = Intent(
+        id=f"{session.launch.id}-{verb}",
+        session_id=session.id,
+        launch_id=session.launch.id,
+        verb=verb,
+        cause=cause,
+        actor=actor,
+        reason=reason,
+        at=now if begun is None else begun.at,
+        target=session.launch.process,
+        until=now + INTENT_LASTS_S,
+    )
+    book.change.intents.append(intent)
+    return intent

@@ -1,0 +1,168 @@
+"""Launches: how a session comes to life, never beside its last launch (P1), and what its runtime does after that."""
+
+from __future__ import annotations
+
+from vigil.core.book import GRACE_S, Book
+from vigil.core.effects import CloseLaunch, SetTimer
+from vigil.core.events import Attended, Closed, Found, Interrupted, Launched, RuntimeEnded
+from vigil.core.handlers import heartbeat, remedy, watchdog
+from vigil.core.handlers.admission import launch_when_paced, spawn_over
+from vigil.core.handlers.conversation import judge_resume
+from vigil.core.handlers.intent import spares_people
+from vigil.core.handlers.summary import summarise
+from vigil.core.handlers.transition import become
+from vigil.core.model.conversation import NOTHING_SPENT
+from vigil.core.model.replace import replace
+from vigil.core.model.restart import Hold
+from vigil.core.model.session import Session, State
+from vigil.core.rules.liveness import leaves_its_pane
+from vigil.core.rules.restart import comes_back_by_itself
+
+COLD_START = "the host was booted anew, or this home is a copy, and its role does not start by itself; vigil up starts it"
+ATTENDED_S = 10.0  # what is in use is asked for again so often
+
+
+def relaunch(book: Book, session: Session, now: float, by_policy: bool = False) -> None:
+    """Launch anew; whatever the last launch left behind is ended and verified gone first (P1).
+
+    By policy, a pane that a dead agent left open is not ended while a person is in it, or another agent works there (P2).
+    """
+    if session.launch is None:
+        launch_when_paced(book, book.keep(replace(session, hold=None)), now)
+    else:
+        state = session.state if session.state is State.CRASHED else State.PENDING
+        become(book, session, now, state, "ending what its last launch left", hold=Hold("survivor", None), after=None)
+        book.end_all(session.launch, unless_attended=by_policy and leaves_its_pane(session))
+
+
+def attended(book: Book, event: Attended, now: float) -> None:
+    """What was to be ended is in use: a replacement waits, and asks again; what policy would have ended lives on (P2)."""
+    session = book.of_launch(event.launch_id)
+    if session is None:
+        return
+    if session.state is State.ENDING and spares_people(session.intent):
+        _spare(book, session, event.why, now)
+        return
+    if session.stall is not None and session.stall.step and session.state in remedy.TREATED:
+        remedy.spared(book, session, event.why, now)
+        return
+    if session.hold is None or session.hold.reason != "survivor":
+        return
+    until = now + ATTENDED_S
+    words = f"waits with its next launch: {event.why}; vigil restart {session.name} does not wait"
+    become(book, session, now, session.state, words, hold=Hold("survivor", until))
+    book.do(SetTimer(session.id, "hold", until))
+
+
+def _spare(book: Book, session: Session, why: str, now: float) -> None:
+    """Let a session live on that policy would have ended; of one that died meanwhile only the rest is left to end."""
+    assert session.launch is not None and session.intent is not None
+    if session.launch.ended_at is not None:
+        book.do(SetTimer(session.id, "drain", now + ATTENDED_S))
+        return
+    book.log(now, session, "session.spared", verb=session.intent.verb, why=why)
+    attached = max(1, session.attached)
+    words = f"not ended ({session.intent.verb}): {why}"
+    # It may have been interrupted already, and end of that in a moment: then that is ours and nobody's crash (P8).
+    intent = replace(session.intent, void_from=now + GRACE_S) if now - session.intent.at >= GRACE_S else None
+    become(book, session, now, State.RUNNING, words, after=None, intent=intent, attached=attached)
+    if session.pulse is not None:
+        book.do(SetTimer(session.id, "pulse", now + ATTENDED_S))
+
+
+def launched(book: Book, event: Launched, now: float) -> None:
+    """A launch came to life, or was found alive by a new daemon."""
+    spawn_over(book, event.launch_id, now)
+    session = book.living(event.launch_id)
+    if session is None or session.launch is None:
+        return
+    before = session.launch
+    launch = replace(
+        before,
+        started_at=before.started_at or event.at,
+        process=event.process,
+        root=event.root,
+        server=event.server,
+        pane=event.pane,
+        names=before.names or event.names,
+        speaks=before.speaks or event.speaks,
+        reads_input=before.reads_input or event.reads_input,
+    )
+    session = book.read_axes(replace(session, launch=launch), event.facts)
+    if event.conversation and event.conversation != session.conversation:
+        session = replace(session, conversation=event.conversation, counted=NOTHING_SPENT)
+    if event.account and event.account != session.account:
+        session = replace(session, account=event.account)
+    if launch != before:
+        book.change.launches.append(launch)
+    if session.state is State.ENDING:
+        book.keep(session)
+        book.end_all(launch, unless_attended=spares_people(session.intent))
+        return
+    if session.state is State.STARTING:
+        if before.process is None:
+            book.log(now, session, "session.launched", pid=event.process.pid)
+            for words in event.without:
+                book.log(now, session, "session.without", what=words)
+        if launch.names and launch.found is None:
+            session = become(book, session, now, State.STARTING, f"waits for {' or '.join(launch.names)} to run in it")
+        else:
+            session = become(book, session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
+    elif event.adopted:  # it is as it was stored: only its readings are new, and those are not worth a write
+        book.keep(session, durable=launch != before)
+    if session.state is State.RUNNING and (session.pulse is None or before.process is None):
+        session = heartbeat.begin(book, session, now)
+    if before.process is None or event.adopted:
+        watchdog.begin(book, session, now)
+    if session.role is None and session.charges:
+        book.do(SetTimer(session.id, "stable", (launch.started_at or now) + session.spec.restart.reset_after_s))
+
+
+def interrupted(book: Book, event: Interrupted, now: float) -> None:
+    """A launch that died with its daemon is made anew; nobody is charged."""
+    spawn_over(book, event.launch_id, now)
+    session = book.of_launch(event.launch_id)
+    if session is None or session.state is not State.STARTING or session.launch is None:
+        return
+    launch = replace(session.launch, ended_at=now)
+    book.change.launches.append(launch)
+    if book.booted and not comes_back_by_itself(book.role_of(session)):
+        become(book, replace(session, launch=launch), now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
+        return
+    session = become(book, replace(session, launch=launch), now, State.PENDING, "its launch was interrupted")
+    relaunch(book, session, now)
+
+
+def found(book: Book, event: Found, now: float) -> None:
+    """The agent itself was found: from now on its life is the launch's."""
+    session = book.living(event.launch_id)
+    if session is None or session.launch is None or session.launch.found is not None:
+        return
+    launch = replace(session.launch, found=event.process)
+    book.change.launches.append(launch)
+    session = book.read_axes(replace(session, launch=launch), (event.fact,))
+    book.log(now, session, "session.agent-found", pid=event.process.pid)
+    if session.state is State.STARTING:
+        session = become(book, session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
+        session = heartbeat.begin(book, session, now)
+        watchdog.begin(book, session, now)
+    else:
+        book.keep(session)
+
+
+def runtime_ended(book: Book, event: RuntimeEnded, _now: float) -> None:
+    """The pane that a dead agent left open has closed: nothing is left to look at."""
+    session = book.of_launch(event.launch_id)
+    launch = session.launch if session else None
+    if session is None or launch is None or launch.ended_at is None or launch.closed or session.state is State.ENDING:
+        return
+    book.do(CloseLaunch(launch))
+
+
+def closed(book: Book, event: Closed, now: float) -> None:
+    """Show what became of the runtime of a dead launch, and what is left of its conversation."""
+    session = book.of_launch(event.launch_id)
+    if session is not None:
+        session = book.read_axes(book.close(session) if event.gone else session, event.facts)
+        session = judge_resume(book, book.keep(replace(session, transcript=event.transcript or session.transcript)), now)
+        summarise(book, session, now)

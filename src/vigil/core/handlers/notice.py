@@ -1,0 +1,107 @@
+"""Notices of an incident: what became of each is kept with it; a route that gives up is an incident of its own."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.effects import Tell
+from vigil.core.events import Acked, Notified, Reached
+from vigil.core.handlers.incident import REMOVED, log, open_incident, resolve
+from vigil.core.model.incident import Incident, IncidentKind, Notice
+from vigil.core.model.replace import replace
+from vigil.core.rules.incident import key_of
+from vigil.core.rules.notice import CANCELLED, GIVEN_UP, SENDING, SENT, cancelled, is_revivable, revived, uncancelled
+from vigil.core.rules.words import some
+
+NOTICES_KEPT = 100
+
+
+def notified(book: Book, event: Notified, now: float) -> None:
+    """Write down what became of a notice; what a route gave up is an incident of that route until it delivers again."""
+    incident = book.find_incident(event.incident_id)
+    if incident is None:
+        return
+    notice = event.notice
+    if notice.state == SENDING and any(one.id == notice.id and one.attempts >= notice.attempts for one in incident.notices):
+        return  # that it is tried was said after what became of it: a loop that is late hears of both at once
+    others = tuple(_overtaken(other, notice) for other in incident.notices if other.id != notice.id)
+    why = _why_unwanted(incident, notice)
+    notice = uncancelled(notice, now) if why is None else cancelled(notice, why)
+    incident = replace(incident, notices=(*others, notice)[-NOTICES_KEPT:])
+    book.keep_incident(incident)
+    if notice.state == SENDING:
+        return
+    words = {"route": notice.route, "state": notice.state, "why": notice.why, "event": notice.event}
+    log(book, now, incident, "incident.notified", **words, attempts=notice.attempts, retry_at=notice.retry_at)
+    book.do(Tell(incident))
+    if notice.state in GIVEN_UP and (book.routes is None or notice.route in book.routes):
+        _given_up(book, notice, now)
+    elif notice.state == SENT:
+        reached(book, Reached(notice.route), now)
+
+
+def _overtaken(other: Notice, notice: Notice) -> Notice:
+    """A repeat takes the place of the one before it that could not be delivered."""
+    step = notice.id.rpartition("/")[0]
+    same = other.route == notice.route and other.id.rpartition("/")[0] == step
+    return cancelled(other, "the next one took its place") if same else other
+
+
+def _why_unwanted(incident: Incident, notice: Notice) -> str | None:
+    if incident.hushed:
+        return REMOVED
+    if notice.event == "resolved":
+        return None if incident.resolved_at is not None else "it came back"
+    if incident.resolved_at is not None:
+        return "it is over"
+    return "it was acknowledged" if incident.acked_at is not None else None
+
+
+def _given_up(book: Book, notice: Notice, now: float) -> None:
+    route = notice.route
+    said = f": {notice.why}" if notice.why else ""
+    words = (
+        f"route {route} does not deliver, after {some(notice.attempts, 'attempt')}{said}; vigil notify test {route} tries it"
+    )
+    subject = f"route-{route}"
+    before = book.incidents.get(key_of(IncidentKind.UNDELIVERED, subject))
+    if before is not None:
+        book.keep_incident(replace(before, count=before.count + 1, why=words))
+    else:
+        open_incident(book, IncidentKind.UNDELIVERED, None, words, now, subject, about=(route,))
+
+
+def reached(book: Book, event: Reached, now: float) -> None:
+    """A route delivers: what it did not deliver before is no trouble any more, and what it gave up is tried once more."""
+    key = key_of(IncidentKind.UNDELIVERED, f"route-{event.route}")
+    if key in book.incidents:
+        resolve(book, key, f"route {event.route} delivers again", now)
+        for incident in [*book.incidents.values(), *book.resolved.values()]:
+            _revive(book, incident, event.route, now)
+
+
+def _revive(book: Book, incident: Incident, route: str, now: float) -> None:
+    """Have the newest notice of an incident to a route told after all, if it was given up and still says how things are.
+
+    Only the newest: where a later one arrived, or may have, nobody hears it twice. Many at once are one summary, as ever.
+    """
+    own = [notice for notice in incident.notices if notice.route == route and notice.state != CANCELLED]
+    newest = max(own, key=lambda notice: notice.at, default=None)
+    if newest is None or not is_revivable(newest, now) or _why_unwanted(incident, newest) is not None:
+        return
+    notices = tuple(revived(notice, now) if notice.id == newest.id else notice for notice in incident.notices)
+    incident = replace(incident, notices=notices)
+    book.keep_incident(incident)
+    log(book, now, incident, "incident.told-after-all", route=route, event=newest.event)
+    book.do(Tell(incident))
+
+
+def acked(book: Book, event: Acked, now: float) -> None:
+    """A person knows of an incident: nobody is told of it again before it is over."""
+    incident = book.find_incident(event.incident_id)
+    if incident is None or incident.resolved_at is not None or incident.acked_at is not None:
+        return
+    notices = tuple(cancelled(notice, "it was acknowledged") for notice in incident.notices)
+    incident = replace(incident, acked_at=now, acked_by=event.actor, notices=notices)
+    book.keep_incident(incident)
+    log(book, now, incident, "incident.acked", actor=event.actor)
+    book.do(Tell(incident))

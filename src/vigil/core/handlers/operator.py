@@ -1,0 +1,167 @@
+"""Asked: what operators want of a session, verb by verb; every state has an answer to each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vigil.core.book import Book
+from vigil.core.effects import Answer
+from vigil.core.events import Asked, Declared, Withdrawn
+from vigil.core.handlers import session_incident
+from vigil.core.handlers.admission import launch_when_paced
+from vigil.core.handlers.adoption import release
+from vigil.core.handlers.charge import forgive
+from vigil.core.handlers.conversation import decide_wake, log_wake
+from vigil.core.handlers.end import archive as put_away
+from vigil.core.handlers.end import end, remove
+from vigil.core.handlers.launch import relaunch
+from vigil.core.handlers.transition import become
+from vigil.core.model.launch import Mode
+from vigil.core.model.replace import replace
+from vigil.core.model.restart import After
+from vigil.core.model.session import ALIVE, Session, State
+
+TRIES = ("start", "restart", "reset")  # after these its next launch waits for no wall that was met before
+ENDED_BY_RESET = ("backoff", "limit", "auth", "cold-start", "saturated")
+
+
+def declared(book: Book, event: Declared, now: float) -> None:
+    """A session is born; it launches when its turn comes."""
+    assert event.name not in book.by_name, "checked at the door"
+    session = Session(event.session_id, event.name, event.spec, now, State.PENDING, now, "declared", account=event.account)
+    book.keep(session)
+    book.log(now, session, "session.declared", actor=event.actor, agent=event.spec.agent, runtime=event.spec.runtime.value)
+    launch_when_paced(book, session, now)
+
+
+def withdrawn(book: Book, event: Withdrawn, now: float) -> None:
+    """A session that never became durable is as if it had never been declared."""
+    session = book.sessions[event.session_id]
+    book.forget(session)
+    if session.account:  # it may have been the last that waited for a wall they have in common
+        for other in [other for other in book.sessions.values() if other.account == session.account]:
+            session_incident.follow(book, other, now)
+
+
+def asked(book: Book, event: Asked, now: float) -> None:
+    """Log what was asked, then do it."""
+    session = book.sessions.get(event.session_id)
+    if session is None:
+        return
+    book.log(now, session, f"session.asked-{event.verb}", actor=event.actor, reason=event.reason)
+    if event.verb in TRIES:
+        session = book.keep(replace(session, asked_at=now))
+        session_incident.follow(book, session, now)
+    VERBS[event.verb](book, session, event, now)
+
+
+def stop(book: Book, session: Session, event: Asked, now: float) -> None:
+    """End it and keep it so; a wait is over at once."""
+    if session.state in ALIVE:
+        end(book, session, event, After.STOP, now)
+    elif session.launch is not None and session.state is not State.STOPPED:  # its survivors go too
+        session = become(book, session, now, State.ENDING, "ending what its last launch left", hold=None, after=After.STOP)
+        book.end_all(session.launch)
+    elif session.state is not State.STOPPED:
+        become(book, session, now, State.STOPPED, f"stopped by {event.actor}", hold=None, after=None)
+
+
+def hibernate(book: Book, session: Session, event: Asked, now: float) -> None:
+    """End what lives and let it sleep; it comes back when it is woken, and never by itself."""
+    if why_not_parked(session) is None and session.state is not State.PARKED:
+        end(book, session, event, After.PARK, now)
+
+
+def why_not_parked(session: Session) -> str | None:
+    """Return why a session cannot be put to sleep; None if it can, or sleeps already."""
+    if session.state is State.PARKED or session.after is After.PARK:
+        return None
+    if session.state is State.ENDING and session.after in (After.STOP, After.REMOVE):
+        return f"it is being ended ({session.why})"
+    if session.state not in ALIVE:
+        return f"it is {session.state}, and nothing of it is awake"
+    return None
+
+
+def wake(book: Book, session: Session, event: Asked, now: float) -> None:
+    """Bring back what sleeps or is over, as the wake table says; the decision is logged before it is acted on."""
+    if event.transcript is not None:
+        session = book.keep(replace(session, transcript=event.transcript))
+    decided = decide_wake(book, session, now, Mode(event.mode) if event.mode else None, by_wake=True)
+    log_wake(book, session, decided, now, event.actor)
+    if event.ticket:
+        book.do(Answer(event.ticket, decided))
+    if decided.mode in (Mode.REFUSED, Mode.NOTHING):
+        return
+    if session.state is State.ENDING:  # it is being put to sleep: it comes back after that
+        become(book, session, now, State.ENDING, f"woken by {event.actor}", after=After.RELAUNCH, waking=decided)
+    else:
+        relaunch(book, book.keep(replace(session, waking=decided)), now)
+
+
+def start(book: Book, session: Session, event: Asked, now: float) -> None:
+    """Launch what is not alive; its count starts anew. What is being ended, or could not be, comes back after that."""
+    if session.state is State.ENDING or (session.state is State.STUCK and session.after is not None):
+        end(book, session, event, After.RELAUNCH, now)
+    elif session.state not in ALIVE:
+        relaunch(book, forgive(book, replace(session, archived_at=None)), now)
+
+
+def restart(book: Book, session: Session, event: Asked, now: float) -> None:
+    """End and launch again, or just launch what is not alive."""
+    if session.state in ALIVE:
+        end(book, session, event, After.RELAUNCH, now)
+    else:
+        relaunch(book, replace(session, archived_at=None), now)
+
+
+def rm(book: Book, session: Session, event: Asked, now: float) -> None:
+    """End it, verified, then forget it."""
+    if session.state in ALIVE:
+        end(book, session, event, After.REMOVE, now)
+    elif session.launch is None:
+        remove(book, session, now)
+    else:  # its survivors go first; nothing is purged before that is verified
+        session = become(book, session, now, State.ENDING, "being removed", hold=None, after=After.REMOVE)
+        book.end_all(session.launch)
+
+
+def archive(book: Book, session: Session, event: Asked, now: float) -> None:
+    """End it, verified, then keep only its record."""
+    if session.state in ALIVE:
+        end(book, session, event, After.ARCHIVE, now)
+    elif session.launch is None:
+        put_away(book, session, now)
+    else:  # its survivors go first
+        session = become(book, session, now, State.ENDING, "being archived", hold=None, after=After.ARCHIVE)
+        book.end_all(session.launch)
+
+
+def reset(book: Book, session: Session, event: Asked, now: float) -> None:
+    """Forget its charges; a backoff is over, and what had failed is tried again."""
+    role = book.role_of(session)
+    session = book.keep(replace(session, quarantined=(), strikes=0))
+    session_incident.follow(book, session, now)
+    forgive(book, session)
+    for each in [session] if role is None else book.replicas(role.key):
+        _end_wait(book, book.sessions[each.id], event, now)
+
+
+def _end_wait(book: Book, session: Session, event: Asked, now: float) -> None:
+    waiting = session.state is State.FAILED or (session.hold is not None and session.hold.reason in ENDED_BY_RESET)
+    if waiting and session.state not in ALIVE:
+        book.log(now, session, "session.reset", actor=event.actor)
+        relaunch(book, replace(session, asked_at=now), now)
+
+
+VERBS: dict[str, Callable[[Book, Session, Asked, float], None]] = {
+    "stop": stop,
+    "start": start,
+    "restart": restart,
+    "rm": rm,
+    "reset": reset,
+    "hibernate": hibernate,
+    "wake": wake,
+    "archive": archive,
+    "release": release,
+}

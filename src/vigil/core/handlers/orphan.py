@@ -1,0 +1,64 @@
+"""Orphans: an agent that outlived its pane or its server is shown, and ended only where something takes its place (P1, P2)."""
+
+from __future__ import annotations
+
+from vigil.core.book import DOUBTED, Book
+from vigil.core.effects import SetTimer
+from vigil.core.events import Orphaned
+from vigil.core.handlers.intent import intend
+from vigil.core.handlers.transition import become
+from vigil.core.model.death import Cause
+from vigil.core.model.reading import Axis, Doubt, DoubtKind, Fact
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session, State
+from vigil.core.rules.liveness import AxisSign, runtime_sign
+from vigil.core.rules.restart import COMES_BACK
+
+LOOK_S = 5.0  # an orphan is looked at so often
+
+
+def orphaned(book: Book, event: Orphaned, now: float) -> None:
+    """The pane or the server of a living agent ended."""
+    session = book.living(event.launch_id)
+    if session is None or session.state not in DOUBTED or (session.state is State.STUCK and session.doubt is None):
+        return
+    facts = [Fact(Axis.RUNTIME, "dead", "pidfd", event.at, conclusive=True)]
+    if event.what == "server":
+        facts.append(Fact(Axis.SERVER, "dead", "keeper", event.at, conclusive=True))
+    orphan(book, book.read_axes(session, tuple(facts)), event.what, now, event.exit_code, event.signal)
+
+
+def orphan(
+    book: Book, session: Session, what: str, now: float, exit_code: int | None = None, signal: int | None = None
+) -> None:
+    """Show an agent without its pane; end it only where something is to take its place (P1, P2)."""
+    words = f"orphaned: the agent outlived its {what}"
+    if what == "server":
+        session = tell_of_server(book, session, now, exit_code, signal)
+    if session.state not in (State.SUSPECT, State.STUCK):
+        book.log(now, session, "session.orphaned", what=what, exit_code=exit_code, signal=signal)
+    doubt = session.doubt or Doubt(DoubtKind.ORPHANED, Axis.RUNTIME, now, 1, words, now)
+    session = replace(session, doubt=doubt)
+    sure = runtime_sign(session.axes) is AxisSign.DEAD
+    if not sure or Cause.SERVER_DIED not in COMES_BACK[session.spec.restart.when]:
+        state = State.STUCK if session.state is State.STUCK else State.SUSPECT
+        become(book, session, now, state, f"{words}; vigil stop {session.name} ends it", hold=None)
+        book.do(SetTimer(session.id, "look", now + LOOK_S))
+        return
+    assert session.launch is not None
+    intent = intend(book, session, "replace", Cause.SERVER_DIED, "policy", words, now)
+    become(book, session, now, State.ENDING, f"{words} and is ended before its replacement", after=None, intent=intent)
+    book.end_all(session.launch)
+
+
+def tell_of_server(
+    book: Book, session: Session, now: float, exit_code: int | None = None, signal: int | None = None
+) -> Session:
+    """Log the end of a server that its agent outlived, once, whoever saw it first: an event or a look."""
+    launch = session.launch
+    if launch is None or launch.server_told:
+        return session
+    pid = launch.server.pid if launch.server is not None else None
+    why = "its tmux server ended, and its agent lives on"
+    book.log(now, session, "server.died", server_pid=pid, exit_code=exit_code, signal=signal, why=why)
+    return book.keep(replace(session, launch=replace(launch, server_told=True)))  # durable with the line that says so

@@ -1,0 +1,86 @@
+"""Reaping: what the table says of a sweep is meant first, then done (P8).
+
+Nothing is ended here that a person uses, that works, or of which too little is known (P2): the table keeps it, and what it does
+not keep is compared once more by the tmux server itself in the moment of the kill.
+"""
+
+from __future__ import annotations
+
+from vigil.core.book import GRACE_S, Book
+from vigil.core.effects import EndLaunch, EndStray, LogEntry
+from vigil.core.events import Sighted, Spared
+from vigil.core.handlers.incident import open_incident, resolve
+from vigil.core.handlers.intent import REAP, intend
+from vigil.core.handlers.transition import become
+from vigil.core.model.death import Cause
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.replace import replace
+from vigil.core.model.restart import After
+from vigil.core.model.session import Session, State
+from vigil.core.model.sighting import Glimpse, ReapAction, ReapClass
+from vigil.core.rules import incident
+from vigil.core.rules.reap import ReapVerdict, judge, processes_of
+
+SETTLED_S = 600.0  # a store that was lost stays an incident for so long, whatever else is found
+AFTER = {ReapClass.ORPHAN: After.STOP, ReapClass.ARCHIVED: After.ARCHIVE, ReapClass.IDLE: After.PARK}
+
+
+def sighted(book: Book, event: Sighted, now: float) -> None:
+    """Do what the table says, each with its intent and its class in the event log first."""
+    verdicts, strays, why_kept = judge(book.sessions.values(), book.roles, event.glimpses, event.strays, event.policy, now)
+    glimpses = {glimpse.launch_id: glimpse for glimpse in event.glimpses}
+    for verdict in verdicts:
+        session = book.of_launch(verdict.launch_id)
+        if verdict.action is not ReapAction.KEEP and session is not None:
+            reap(book, session, verdict, glimpses[verdict.launch_id], event.actor, now)
+    for verdict, stray in strays:
+        if verdict.action is ReapAction.KILL:
+            pids = [process.pid for process in processes_of(stray)]
+            data = {"class": verdict.kind.value, "evidence": list(verdict.evidence), "pids": pids, "actor": event.actor}
+            book.change.log.append(LogEntry(now, "orphan.reaping", None, stray.name or None, stray.launch_id, data))
+            book.do(EndStray(stray, GRACE_S))
+    _tell_of_store(book, why_kept, now)
+
+
+def _tell_of_store(book: Book, why_kept: str, now: float) -> None:
+    """One incident while there is reason to think that the store does not know what it should."""
+    key = incident.key_of(IncidentKind.STORE_LOST)
+    if why_kept:
+        words = f"nothing is reaped as an orphan: {why_kept}; vigil reap --dry-run shows them"
+        if key in book.incidents:
+            return
+        open_incident(book, IncidentKind.STORE_LOST, None, words, now)
+    elif key in book.incidents and now - book.incidents[key].opened_at >= SETTLED_S:
+        resolve(book, key, "every launch that lives is known", now)
+
+
+def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, actor: str, now: float) -> None:
+    """Mean it, then ask for it: what lives is compared by its server first; what only left something behind is cleared."""
+    launch = session.launch
+    assert launch is not None
+    reason = f"{verdict.kind}: {verdict.evidence[0]}"
+    data = {"class": verdict.kind.value, "action": verdict.action.value, "evidence": list(verdict.evidence), "actor": actor}
+    book.log(now, session, "session.reaping", **data)
+    intent = intend(book, session, REAP, Cause.POLICY, actor, reason, now)
+    if launch.ended_at is not None:
+        book.keep(replace(session, intent=intent))
+        book.do(EndLaunch(launch, GRACE_S))
+        return
+    words = f"being reaped ({reason})"
+    become(book, session, now, State.ENDING, words, hold=None, after=AFTER[verdict.kind], intent=intent)
+    book.do(EndLaunch(launch, GRACE_S, unless_attended=True, reap=True, guard=glimpse.guard))
+
+
+def spared(book: Book, event: Spared, now: float) -> None:
+    """What was to be reaped lives on; of one that died meanwhile the rest is ended."""
+    session = book.of_launch(event.launch_id)
+    if session is None or session.state is not State.ENDING or session.intent is None or session.intent.verb != REAP:
+        return
+    assert session.launch is not None
+    if session.launch.ended_at is not None:
+        book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
+        return
+    book.log(now, session, "session.spared", verb=REAP, why=event.why)
+    # A kill that its server did after all was ours, and nobody's crash (P8).
+    intent = replace(session.intent, void_from=now + GRACE_S)
+    become(book, session, now, State.RUNNING, f"not reaped: {event.why}", after=None, intent=intent, waking=None)

@@ -1,0 +1,29 @@
+"""Replicas: how a role's sessions are made, told what to run, and taken away; each has a slot of its own."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.handlers.admission import launch_when_paced
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session, Spec, State
+from vigil.core.model.team import Role
+
+
+def create(book: Book, role: Role, index: int, actor: str, now: float) -> Session:
+    """Make the session of a slot, born clean; it launches when its turn comes."""
+    spec = role.spec.spec
+    session = Session(role.session_id(), role.spec.slot(index), spec, now, State.PENDING, now, "declared")
+    session = book.keep(replace(session, role=role.key, index=index, account=role.account))
+    book.keep_role(replace(role, born=role.born + 1))
+    book.log(now, session, "session.declared", actor=actor, agent=spec.agent, runtime=spec.runtime.value)
+    launch_when_paced(book, session, now)
+    return session
+
+
+def respecify(book: Book, session: Session, spec: Spec, actor: str, now: float) -> Session:
+    """Let a replica's next launch run something else."""
+    if spec.agent != session.spec.agent:  # a conversation is one agent's own
+        session = replace(session, conversation="", transcript=None, quarantined=())
+    session = book.keep(replace(session, spec=spec))
+    book.log(now, session, "session.respecified", actor=actor)
+    return session

@@ -1,0 +1,69 @@
+"""Incidents of a session follow from what it is: the table of rules/incident opens and resolves them (P12)."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.effects import SetTimer
+from vigil.core.handlers import host_incident
+from vigil.core.handlers.incident import hush, open_incident, resolve
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.restart import After
+from vigil.core.model.session import Session
+from vigil.core.rules.escalation import is_settled
+from vigil.core.rules.incident import RULES, IncidentRule, died_in, is_past, is_wedged, key_of, subject_of
+
+
+def follow(book: Book, session: Session, now: float) -> None:
+    """Open and resolve the incidents of a session so that they say what it is."""
+    for rule in RULES:
+        holds = rule.holds(session)
+        if not holds and not book.incidents:
+            continue
+        key = key_of(rule.kind, subject_of(rule, session))
+        if not holds:
+            if key in book.incidents and not _holds_of_sibling(book, rule, session):
+                removed = session.after is After.REMOVE
+                words = f"{session.name} {'was removed' if removed else f'is {session.state}'}"
+                resolve(book, key, words, now, final=removed, hushed=removed)
+        elif key not in book.incidents and not is_past(rule, session) and not _is_folded(book, rule, session):
+            if rule.folded_into is IncidentKind.MASS_DEATH and (settles_at := host_incident.settles_at(book, session)) > now:
+                book.do(SetTimer(session.id, "incidents", settles_at))
+            else:
+                open_incident(book, rule.kind, session, rule.why(session), now, subject_of(rule, session))
+    host_incident.end_incidents(book, session, now)
+
+
+def _holds_of_sibling(book: Book, rule: IncidentRule, session: Session) -> bool:
+    """Say whether another one keeps an incident open that they have in common."""
+    return any(map(rule.holds, _siblings(book, rule, session)))
+
+
+def _siblings(book: Book, rule: IncidentRule, session: Session) -> list[Session]:
+    """Return the others whose incident it would be too."""
+    common = rule.of(session)
+    if common is None:
+        return []
+    return [other for other in book.sessions.values() if other.id != session.id and rule.of(other) == common]
+
+
+def _is_folded(book: Book, rule: IncidentRule, session: Session) -> bool:
+    """Say whether the host's own incident speaks for this session."""
+    host = book.incidents.get(key_of(rule.folded_into)) if rule.folded_into else None
+    if host is None:
+        return False
+    return is_wedged(session) if rule.folded_into is IncidentKind.STUCK else died_in(session, host)
+
+
+def forget(book: Book, session: Session, now: float) -> None:
+    """Resolve what is open of a session that is removed; what it has in common with others, once none of them keeps it open.
+
+    Nobody is told anything of it from now on: whoever removed it knows, and the reason is on the timeline.
+    """
+    common = {key_of(rule.kind, subject_of(rule, session)): rule for rule in RULES}
+    for key, incident in list(book.incidents.items()):
+        kept = key in common and _holds_of_sibling(book, common[key], session)
+        if (incident.session_id == session.id or key in common) and not kept:
+            resolve(book, key, f"{session.name} was removed", now, final=True, hushed=True)
+    own = {key for key, rule in common.items() if not _siblings(book, rule, session)}
+    for incident in [one for one in book.resolved.values() if one.key in own and not is_settled(one)]:
+        hush(book, incident)  # its all-clear would come after the removal

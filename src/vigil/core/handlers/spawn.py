@@ -1,0 +1,52 @@
+"""Spawning: the next launch of a session, durable before it is spawned (P8)."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.effects import Spawn
+from vigil.core.handlers import watchdog
+from vigil.core.handlers.conversation import next_wake
+from vigil.core.handlers.summary import summarise
+from vigil.core.handlers.transition import become
+from vigil.core.model.launch import Launch, Mode
+from vigil.core.model.progress import NOTHING_COUNTED, UNHEARD
+from vigil.core.model.reading import Axis, Reading
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session, State
+
+
+def begin_launch(book: Book, session: Session, now: float) -> None:
+    """Make the next launch, durable before it is spawned; its id is never used twice."""
+    session = summarise(book, session, now)
+    number, wake = session.launches + 1, next_wake(book, session, now)
+    if wake.mode is Mode.FRESH:  # the conversation of before is not this one's: whatever it says first is
+        session = replace(session, conversation="", transcript=None, strikes=0, prompted_at=None)
+    launch = Launch(
+        id=f"{session.id}-{number}",
+        session_id=session.id,
+        number=number,
+        created_at=now,
+        mode=wake.mode,
+        woken_for=wake.cause,
+        conversation=session.conversation,
+    )
+    if session.launch is not None:
+        book.by_launch.pop(session.launch.id, None)
+    session = replace(
+        session, doing=UNHEARD, spent_before=session.spent, read_to={}, recent=(), tally=NOTHING_COUNTED, prompted_by=""
+    )
+    session = replace(session, **watchdog.clear_trail(session))
+    session = replace(
+        session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None, pulse=None
+    )
+    session = become(book, session, now, State.STARTING, "launching", hold=None, after=None, waking=None)
+    book.change.launches.append(launch)
+    book.spawning.add(launch.id)
+    if book.room is not None:
+        book.room -= 1
+    book.do(Spawn(session, launch))
+
+
+def unheard(now: float) -> dict[Axis, Reading]:
+    """Return the axes of a launch of which nothing was read and which has said nothing yet."""
+    return {Axis.ACTIVITY: Reading("unknown", "none", False, now, now, "this agent has reported nothing yet")}

@@ -1,0 +1,218 @@
+"""Hearing: what an agent said of itself is taken in: what it does, in which conversation, and what that cost.
+
+Hooks know best what an agent does now, then its stream, then its transcript (DESIGN 4.1): a worse source is heard only on what
+a better one may have missed: how a turn ended, and that the next one began by itself. What is counted and how far it was read
+become durable together: nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.events import Heard, Hooked
+from vigil.core.handlers import heartbeat, session_incident, watchdog
+from vigil.core.handlers.doubt import is_news, well_again
+from vigil.core.handlers.wall import TRIES, WALLS, at_wall, get_past
+from vigil.core.model.conversation import Spent
+from vigil.core.model.progress import IDLE, Doing
+from vigil.core.model.reading import Axis
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session
+from vigil.core.model.speech import Said, Usage, What
+from vigil.core.rules import activity, summary
+from vigil.core.rules.activity import activity_facts, note_work, remember, take_in
+
+SOURCES = ("hook", "stream", "transcript", "screen")  # the best first
+MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
+CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it comes
+UNHOOKED = frozenset({*WALLS, What.RETRIES, What.SPEAKS})
+WRITTEN = ("doing", "conversation", "spent", "wall")  # what is worth a write at once
+HEARTBEAT = "heartbeat"
+SIGNS = frozenset({What.ALIVE, What.UNKNOWN})
+SAME_S = 0.05  # so far moments of hooks are compared
+LATER_S = 0.2  # a worse source that says so is believed if it is so much newer: two clocks are compared
+KEPT_S = 30.0  # how old the stored time of the last activity may become
+
+
+def hooked(book: Book, event: Hooked, now: float) -> None:
+    """Take in what hooks said, in the order of their moments."""
+    in_order = sorted(event.hooks, key=lambda hook: hook.at)
+    said = (replace(one, at=hook.at) for hook in in_order for one in hook.said or (Said(What.ALIVE, name=hook.name),))
+    heard(book, Heard(event.launch_id, tuple(said), "hook"), now)
+
+
+def heard(book: Book, event: Heard, now: float) -> None:
+    """Take in what was said; of an agent that has died meanwhile only what it leaves behind."""
+    session = book.of_launch(event.launch_id)
+    if session is None or session.launch is None:
+        return
+    before = session
+    session = replace(session, read_to={**session.read_to, **dict(event.read_to)})
+    for said in event.said:
+        session = _remember(_count(session, said), said, now if said.at is None else min(said.at, now), event.source)
+    if session.launch is not None and session.launch.ended_at is not None:
+        session = replace(session, trail=replace(session.trail, spoke=session.trail.spoke or bool(event.said)))
+        _leave_behind(book, before, session, event, now)
+        return
+    _follow(book, before, session, event, now)
+
+
+def _leave_behind(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
+    """Take in the last words of an agent that is gone: that its turn was over, what wall it met, and that it got past one."""
+    worked_at = None
+    own = [said for said in event.said if not said.subagent]
+    for said in own:
+        at = now if said.at is None else min(said.at, now)
+        if said.what is What.RESULT and not said.failed and (session.wall is None or at > session.wall.at):
+            worked_at = at
+        session = at_wall(book, session, said, at, now)
+    book.keep(_end_turns(session, event, now))
+    if worked_at is not None and book.walled:
+        get_past(book, session, worked_at, now)
+    if session.wall != before.wall or worked_at is not None:
+        session_incident.follow(book, book.sessions[session.id], now)
+
+
+def _end_turns(session: Session, event: Heard, now: float) -> Session:
+    """Count the turns that ended in words which nobody had read when their agent died; nothing is opened by them."""
+    doing = session.doing
+    for said in event.said:
+        at = now if said.at is None else min(said.at, now)
+        missed = said.what in MISSED and not said.subagent
+        if missed or _counts(session, event.source, said, at):
+            before, doing = doing, take_in(doing, said, at)
+            if before.turn and not doing.turn:
+                session = _end_turn(session)
+    return session
+
+
+def _follow(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
+    active_at = alive_at = session.last_activity_at or 0.0
+    doing, changed_at, worked_at = session.doing, None, None
+    for said in event.said:
+        at = now if said.at is None else min(said.at, now)
+        alive_at = max(alive_at, at)
+        if said.what is What.TICKS:
+            session = replace(session, trail=activity.extend_trail(session.trail, said, at))
+            continue
+        if doing.turn:
+            session = _end_silence(book, session, active_at, at)
+        active_at = max(active_at, at)
+        if not (said.name == HEARTBEAT and said.what in SIGNS):  # a sign of life is no work
+            session = note_work(session, "sub-agent" if said.subagent else event.source, at)
+        session = replace(session, trail=activity.extend_trail(session.trail, said, at))
+        if said.what is What.PROMPT and not said.subagent:
+            session = _take_prompt(session, event.source, at)
+        if proves_work(session, doing, said, at):
+            worked_at = at
+        session = at_wall(book, session, said, at, now)
+        if _counts(session, event.source, said, at) or _opens(session, doing, event.source, said, at):
+            after = take_in(doing, said, at)
+            if doing.turn and not after.turn:
+                session = _end_turn(session)
+            doing, changed_at = after, at if after != doing else changed_at
+    facts = activity_facts(session, doing, event.source, changed_at)
+    news = is_news(session)
+    session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at or None)
+    session = heartbeat.heard(book, session, max(alive_at, book.void_before), now)
+    if any(said.what is not What.TICKS for said in event.said):
+        session = watchdog.heard(book, before, session, now)
+    changed = any(getattr(session, name) != getattr(before, name) for name in WRITTEN)
+    if news:
+        well_again(book, session, now)
+    else:
+        book.keep(session, durable=changed or book.is_behind(session, KEPT_S))
+    if worked_at is not None and book.walled:
+        get_past(book, session, worked_at, now)
+    if facts or session.wall != before.wall or worked_at is not None:
+        session_incident.follow(book, book.sessions[session.id], now)
+
+
+def _take_prompt(session: Session, source: str, at: float) -> Session:
+    """Take in that a prompt was taken; what a worse source tells later is the same prompt, and not the next one."""
+    if session.prompted_by and SOURCES.index(source) > SOURCES.index(session.prompted_by):
+        return session
+    return replace(session, prompted_at=max(at, session.prompted_at or 0.0), prompted_by=source)
+
+
+def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:
+    """Say whether a word proves that the model answers: a tool that starts, or a turn that began since and ended well."""
+    if said.subagent or (session.wall is not None and at <= session.wall.at):
+        return False
+    if said.what in MISSED:
+        return doing.turn and not said.failed and (session.wall is None or session.wall.tried)
+    return said.what is What.TOOL_STARTED
+
+
+def _counts(session: Session, source: str, said: Said, at: float) -> bool:
+    """Say whether a word says what its agent does: one that comes late only closes; a worse source only ends a turn."""
+    reading = session.axes.get(Axis.ACTIVITY)
+    if reading is None or reading.source not in SOURCES or SOURCES.index(source) < SOURCES.index(reading.source):
+        return True
+    if said.what in UNHOOKED:
+        return at > reading.observed_at - LATER_S  # hooks may not tell of it, and of the end of its turn they do
+    if source == reading.source:
+        return at >= reading.observed_at - SAME_S or said.what in CLOSING
+    if source == "screen" and said.what is What.ANSWERED:
+        return True  # what stood there stands there no more: of that nobody else tells
+    return said.what in MISSED and at > reading.observed_at + LATER_S
+
+
+def _opens(session: Session, doing: Doing, source: str, said: Said, at: float) -> bool:
+    """Say whether a transcript tells of a turn that no hook told of: a prompt that was typed during one begins the next.
+
+    Its hook came when it was typed. Of what an agent prints nobody knows when it was said, so a stream never tells of this.
+    """
+    if source != "transcript" or said.what not in TRIES or said.subagent or said.at is None or doing.turn:
+        return False
+    reading = session.axes.get(Axis.ACTIVITY)
+    return reading is not None and at > reading.observed_at + SAME_S  # the turn before was over, whoever said so
+
+
+def _count(session: Session, said: Said) -> Session:
+    """Take in the conversation and what was spent."""
+    if said.conversation and said.conversation != session.conversation and not said.subagent:
+        session = replace(session, conversation=said.conversation, counted=Spent(), strikes=0)
+    if said.usage is not None:
+        session = _spend(session, said.usage)
+    return session
+
+
+def _remember(session: Session, said: Said, at: float, source: str) -> Session:
+    """Keep a word for whoever asks later, and count it; what two sources tell is one word."""
+    ring = remember(session.recent, said, at, source)
+    counted = summary.count_word(session.tally, said, is_new=ring is not session.recent)
+    return replace(session, recent=ring, tally=counted)
+
+
+def _end_silence(book: Book, session: Session, active_at: float, at: float) -> Session:
+    """Take in that an agent was silent until now; while nobody listened nobody knows."""
+    return replace(session, tally=summary.count_silence(session.tally, max(active_at, book.void_before), at))
+
+
+def _end_turn(session: Session) -> Session:
+    """Count a turn that was open and is over, whoever says so, and however many do."""
+    return replace(session, doing=IDLE, spent=replace(session.spent, turns=session.spent.turns + 1))
+
+
+def _spend(session: Session, usage: Usage) -> Session:
+    """Add what something cost; of what is only told so far, what is new since the last time."""
+    told = Spent(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost_usd or 0.0)
+    if not usage.so_far:
+        return replace(session, spent=_sum(session.spent, told))
+    new = Spent(
+        max(0, told.input_tokens - session.counted.input_tokens),
+        max(0, told.output_tokens - session.counted.output_tokens),
+        max(0, told.cached_tokens - session.counted.cached_tokens),
+        max(0.0, told.cost_usd - session.counted.cost_usd),
+    )
+    return replace(session, spent=_sum(session.spent, new), counted=_sum(session.counted, new))
+
+
+def _sum(one: Spent, other: Spent) -> Spent:
+    return Spent(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cached_tokens + other.cached_tokens,
+        one.cost_usd + other.cost_usd,
+        one.turns + other.turns,
+    )

@@ -1,0 +1,49 @@
+"""Summaries: the event log gets one line for each launch that ended, once what its agent wrote last was read."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.effects import Amend, SetTimer
+from vigil.core.events import Weighed
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session
+from vigil.core.rules import summary
+from vigil.core.rules.activity import KEPT_OF_DEATH
+from vigil.core.rules.summary import summary_of, told
+
+LATEST_S = 15.0  # after a death whose pane stays open
+KIND = "session.summary"
+TIMER = "summary"
+
+
+def await_summary(book: Book, session: Session, now: float) -> None:
+    """A launch has died and left its pane open: nothing says when the rest of it was read, so that is given a while."""
+    if session.launch is not None and session.launch.ended_at is not None and not session.launch.summarised:
+        book.do(SetTimer(session.id, TIMER, now + LATEST_S))
+
+
+def summarise(book: Book, session: Session, now: float) -> Session:
+    """Write the summary of a launch that has died, unless it is there; return the session as it is then."""
+    launch, death = session.launch, session.last_death
+    if launch is None or launch.ended_at is None or launch.summarised or death is None or death.launch_id != launch.id:
+        return session
+    summary = summary_of(session, now)
+    assert summary is not None
+    book.log(now, session, KIND, death=death.id, **told(summary))
+    if session.recent[-KEPT_OF_DEATH:] != death.said:
+        book.do(Amend(replace(death, said=session.recent[-KEPT_OF_DEATH:])))
+    launch = replace(launch, summarised=True)
+    book.change.launches.append(launch)
+    return book.keep(replace(session, launch=launch))
+
+
+def timer(book: Book, session: Session, now: float) -> None:
+    """The rest of a dead launch was waited for long enough."""
+    summarise(book, session, now)
+
+
+def weighed(book: Book, event: Weighed, _now: float) -> None:
+    """Remember how much memory a launch had at most, also after its death; it is durable with what is written of it next."""
+    session = book.of_launch(event.launch_id)
+    if session is not None:
+        book.keep(replace(session, tally=summary.count_memory(session.tally, event.memory_bytes)), durable=False)

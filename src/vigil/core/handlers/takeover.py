@@ -1,0 +1,123 @@
+"""Takeover: what a new daemon takes up again of what the last one left."""
+
+from __future__ import annotations
+
+from math import nextafter
+
+from vigil.core.book import Book
+from vigil.core.effects import CloseLaunch, SetTimer, Tell
+from vigil.core.events import Resumed
+from vigil.core.handlers import heartbeat, session_incident, summary, watchdog
+from vigil.core.handlers.hold import WAITING
+from vigil.core.handlers.incident import plan_reaction
+from vigil.core.handlers.intent import spares_people
+from vigil.core.handlers.launch import COLD_START, relaunch
+from vigil.core.handlers.transition import become
+from vigil.core.model.replace import replace
+from vigil.core.model.restart import Hold
+from vigil.core.model.session import Session, State
+from vigil.core.rules.liveness import leaves_its_pane, rested
+from vigil.core.rules.notice import interrupted
+from vigil.core.rules.restart import comes_back_by_itself, is_saturated
+from vigil.core.rules.wall import LONGEST_S, REASONS
+
+
+def resumed(book: Book, event: Resumed, now: float) -> None:
+    """Take up what was under way; live launches speak for themselves in events of their own."""
+    book.booted = event.booted
+    book.void_before = now  # what was said while nobody listened is not older than that
+    for session in [
+        s for s in book.sessions.values() if max(s.last_activity_at or 0.0, s.asked_at or 0.0, *s.worked.values()) > now
+    ]:
+        book.keep(_as_of(session, now))  # the clock was set back
+    stored = list(book.sessions.values())
+    book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
+    for incident in [incident for incident in book.incidents.values() if incident.opened_at > now]:
+        book.keep_incident(replace(incident, opened_at=now))  # the clock was set back: nobody waits for a moment long past
+    take_up(book, now)
+    for incident in (*book.incidents.values(), *book.resolved.values()):
+        book.do(Tell(incident))
+    for session in stored:
+        session_incident.follow(book, session, now)
+        launch, hold = session.launch, session.hold
+        waits = session.state in WAITING and (session.state is not State.FAILED or is_saturated(session))
+        if session.state is State.ENDING:
+            book.end_all(launch, unless_attended=spares_people(session.intent))
+        elif event.booted and waits and session.state is not State.FAILED and not comes_back_by_itself(book.role_of(session)):
+            become(book, session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
+        elif waits and (hold is None or hold.reason in ("pace", "memory", "survivor")):
+            relaunch(book, session, now, by_policy=True)
+        else:
+            if launch is not None and launch.ended_at is not None and not launch.closed and not leaves_its_pane(session):
+                book.do(CloseLaunch(launch))
+            elif leaves_its_pane(session):
+                summary.await_summary(book, session, now)
+            if waits and hold is not None and hold.until is not None:
+                session = _shorten(book, session, hold.until, now)
+                book.do(SetTimer(session.id, "hold", session.hold.until if session.hold and session.hold.until else now))
+            if session.doubt is not None:
+                session = book.keep(replace(session, doubt=rested(session.doubt, now)))
+                book.do(SetTimer(session.id, "look", now))
+            session = heartbeat.rest(book, session, now)
+            watchdog.rest(book, session, now)
+    for session_id in sorted(book.walled):
+        _take_up_wall(book, book.sessions[session_id], now)
+    for role in book.roles.values():
+        if role.shift is not None:
+            book.do(SetTimer(role.key, "shift", now))
+        if role.charges:
+            book.do(SetTimer(role.key, "steady", now))
+
+
+def _as_of(session: Session, now: float) -> Session:
+    """Let nothing that befell a session be in the future: what does from now on would count for nothing until then."""
+    active_at = None if session.last_activity_at is None else min(session.last_activity_at, now)
+    worked = {kind: min(at, now) for kind, at in session.worked.items()}
+    session = replace(session, last_activity_at=active_at, worked=worked)
+    asked_at, wall = session.asked_at, session.wall
+    if asked_at is None or asked_at <= now:
+        return session
+    met_since = wall is not None and wall.at > asked_at  # and stays so
+    wall = None if wall is None else replace(wall, at=min(wall.at, now))
+    return replace(session, wall=wall, asked_at=nextafter(now, 0.0) if met_since else now)
+
+
+def _take_up_wall(book: Book, session: Session, now: float) -> None:
+    """Wait for a wall as before; a clock that was set back makes none older, nor let it stand for longer than any does."""
+    wall = session.wall
+    assert wall is not None
+    until = wall.until if wall.until is None else min(wall.until, now + LONGEST_S)
+    taken_up = replace(wall, at=min(wall.at, now), until=until)
+    session = book.keep(replace(session, wall=taken_up), durable=taken_up != wall)
+    if until is not None and not wall.over:
+        book.do(SetTimer(session.id, "wall", until))
+
+
+def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
+    """Let a wait be no longer than any its policy knows: the clock may have been set back while the host was off."""
+    policy, role = session.spec.restart, book.role_of(session)
+    longest_s = max(policy.cap_s, policy.base_s) * (1 + policy.jitter)
+    if role is not None and session.state is State.FAILED:
+        longest_s = role.spec.retry_saturated_s or longest_s
+    if session.hold is not None and session.hold.reason in REASONS:  # a moment of somebody else's clock
+        longest_s = LONGEST_S
+    if until - now <= longest_s or session.hold is None:
+        return session
+    return book.keep(replace(session, hold=replace(session.hold, until=now + longest_s)))
+
+
+def take_up(book: Book, now: float) -> None:
+    """A daemon took over: what was being sent or tried when the last one ended may have arrived, or been done."""
+    for incident in [one for one in book.resolved.values() if (one.resolved_at or 0.0) > now]:
+        # The clock was set back: nobody waits for a moment long past.
+        book.keep_incident(replace(incident, resolved_at=now, over_at=now))
+    for incident in (*book.incidents.values(), *book.resolved.values()):
+        notices = tuple(interrupted(notice, now) for notice in incident.notices)
+        words = "the daemon ended meanwhile"
+        reactions = tuple(
+            replace(one, outcome="unknown", why=words) if one.outcome == "begun" else one for one in incident.reactions
+        )
+        if notices != incident.notices or reactions != incident.reactions:
+            book.keep_incident(replace(incident, notices=notices, reactions=reactions))
+    for incident in list(book.incidents.values()):
+        plan_reaction(book, incident, now)

@@ -1,0 +1,27 @@
+"""Transition: how a session becomes what it is now, in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vigil.core.book import DOUBTED, DOUBTFUL, Book
+from vigil.core.handlers import host_incident, session_incident
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session, State
+
+
+def become(book: Book, session: Session, now: float, state: State, why: str, **changes: Any) -> Session:
+    """Move a session to a state, and say so in the log if it is another one."""
+    moved = state is not session.state
+    if state not in DOUBTED:
+        changes["doubt"] = None
+    changed = replace(session, state=state, why=why, state_since=now if moved else session.state_since, **changes)
+    if moved:
+        data: dict[str, Any] = {"from": session.state.value, "to": state.value, "why": why}
+        if changed.hold is not None:
+            data |= {"hold": changed.hold.reason, "until": changed.hold.until}
+        book.log(now, changed, "session.state", **data)
+    book.keep(changed)
+    host_incident.count_wedged(book, changed, state in DOUBTFUL, now)
+    session_incident.follow(book, changed, now)
+    return changed

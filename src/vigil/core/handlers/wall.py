@@ -1,0 +1,72 @@
+"""Walls: an agent meets a limit or a failed login, its moment comes, and an agent gets past it (DESIGN 4.4)."""
+
+from __future__ import annotations
+
+from vigil.core.book import Book
+from vigil.core.effects import SetTimer
+from vigil.core.handlers import session_incident
+from vigil.core.handlers.account import works
+from vigil.core.handlers.launch import relaunch
+from vigil.core.model.death import Cause, Wall
+from vigil.core.model.reading import Axis
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session
+from vigil.core.model.speech import Said, What
+from vigil.core.rules.activity import activity_facts
+from vigil.core.rules.wall import read_wall
+
+
+def meet(book: Book, session: Session, met: Wall, now: float) -> Session:
+    """Keep the wall that an agent met; that it met one is said once, however often it says so."""
+    before = session.wall
+    if before is None or (before.launch_id, before.tries, before.cause) != (met.launch_id, met.tries, met.cause):
+        data = {"until": met.until, "tries": met.tries, "why": met.text}
+        book.log(now, session, f"session.{met.cause}", **data, **({"note": met.note} if met.note else {}))
+    if met.until is not None:
+        book.do(SetTimer(session.id, "wall", met.until))
+    return replace(session, wall=met)
+
+
+WALLS = {What.LIMIT: Cause.LIMIT, What.AUTH: Cause.AUTH}
+TRIES = frozenset({What.PROMPT, What.TURN_STARTED})
+
+
+def at_wall(book: Book, session: Session, said: Said, at: float, now: float) -> Session:
+    """Take in that an agent met a wall, or that it tries to get past one."""
+    wall, launch = session.wall, session.launch
+    if said.subagent or launch is None:
+        return session
+    if said.what in TRIES and wall is not None and at > wall.at:
+        return replace(session, wall=replace(wall, tried=True))
+    if said.what not in WALLS:
+        return session
+    met = read_wall(wall, launch.id, WALLS[said.what], said.text, said.until, at)
+    return meet(book, session, met, now)
+
+
+def wall_over(book: Book, session: Session, now: float) -> None:
+    """The moment that a wall was to end at has come; that it is gone is proved by whoever gets past it."""
+    wall = session.wall
+    if wall is not None and (wall.over or wall.until is None):
+        return
+    if wall is not None and wall.until is not None and now < wall.until:
+        book.do(SetTimer(session.id, "wall", wall.until))
+        return
+    doing, reading = session.doing, session.axes.get(Axis.ACTIVITY)
+    session = replace(session, wall=None if wall is None else replace(wall, over=True))
+    if doing.held == What.LIMIT and reading is not None and session.launch is not None and session.launch.ended_at is None:
+        doing = replace(doing, retries=False, held="", until=None)
+        session = book.read_axes(session, activity_facts(session, doing, reading.source, now), doing=doing)
+    book.keep(session)
+    session_incident.follow(book, session, now)
+
+
+def get_past(book: Book, session: Session, at: float, now: float) -> None:
+    """An agent works: whoever waited for the same wall comes back."""
+    met = [book.sessions[session_id] for session_id in sorted(book.walled)]
+    for other in works(book, book.sessions[session.id], at, now):
+        book.log(now, other, "session.hold-over", hold=other.hold.reason if other.hold else "", why=f"{session.name} works")
+        relaunch(book, other, now, by_policy=True)
+    for other in met:
+        if other.id not in book.walled:
+            session_incident.follow(book, book.sessions[other.id], now)

@@ -1,0 +1,265 @@
+"""Watching: who is silent with something open is looked at when its patience ends; what is found is told, and told again.
+
+One incident per condition, resolved when it is over (P12). Whoever speaks is well again at once. What was not read in time, or
+before a gap, is void: nothing is concluded from our own lateness. What is done about it is in `recovering`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vigil.core.book import Book, Idle
+from vigil.core.effects import Diagnose, Look, SetTimer
+from vigil.core.events import Diagnosed, Measured, WatchdogsSet
+from vigil.core.handlers import session_incident
+from vigil.core.handlers.conversation import quarantine
+from vigil.core.handlers.incident import say_anew
+from vigil.core.handlers.intent import voided
+from vigil.core.handlers.remedy import PEOPLE, PEOPLE_S, treat, waits_for_people
+from vigil.core.handlers.reminder import remind_of_questions
+from vigil.core.model.death import Confidence
+from vigil.core.model.evidence import Evidence
+from vigil.core.model.incident import IncidentKind
+from vigil.core.model.progress import IDLE, SAID_NOTHING, Doing
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session
+from vigil.core.model.stall import Stall, Thresholds, Watchdog
+from vigil.core.rules import incident, summary
+from vigil.core.rules.stall.case import Silence, case_of, is_watched, kind_of, silent_from, what_is_open
+from vigil.core.rules.stall.course import continued, is_told
+from vigil.core.rules.stall.facts import FACTS
+from vigil.core.rules.stall.schedule import due_at, reminder_at
+from vigil.core.rules.stall.thresholds import thresholds_of
+from vigil.core.rules.stall.verdict import VOID, WELL, StallVerdict, classify
+
+MEASURE_S = 5.0  # rates are measured over at most so long where nothing older was read
+UNANSWERED_S = 30.0  # a diagnosis that has not come by then is asked for again
+SLEPT_S = 60.0  # after a gap of so much silence is counted anew: connections need a while to come back
+LEARNING = 0.2  # how much a new sample counts
+LEARNED = 3  # samples before what was learned is used
+COMPARED = ("busy", "bytes come", "connected", "writes", "tool runs", "tool works", "child waits", "spins")
+UNWATCHED_WORDS = "nothing of it is open any more"
+
+
+def limits_for(book: Book, session: Session) -> Thresholds:
+    """Return what holds of a session now."""
+    role = book.role_of(session)
+    return thresholds_of(session.spec.agent, Watchdog() if role is None else role.spec.watchdog, book.watchdogs)
+
+
+def begin(book: Book, session: Session, now: float) -> None:
+    """Watch a launch from now on."""
+    if is_watched(session):
+        _arm(book, session, _due_at(book, session, now))
+
+
+def rest(book: Book, session: Session, now: float) -> Session:
+    """Count silence anew: nobody listened for a while, and that is nobody's silence."""
+    if not is_watched(session):
+        return session
+    session = replace(session, trail=replace(session.trail, floor=now, reminded_at=min(session.trail.reminded_at, now)))
+    if session.stall is not None:
+        session = replace(session, stall=replace(session.stall, samples=0))
+    session = book.keep(session, durable=False)
+    begin(book, session, now)
+    return session
+
+
+def missed(book: Book, session: Session, lasted_s: float, now: float) -> None:
+    """Nobody looked for a while: silence did not grow by that, and what was found before is void."""
+    if not is_watched(session):
+        return
+    floor = now if lasted_s >= SLEPT_S else min(now, silent_from(session) + lasted_s)
+    words = f"Vigil itself did not run for {lasted_s:.0f} s: nothing is concluded from that"
+    stall = session.stall
+    if stall is not None and stall.warned_at is not None:
+        stall = replace(stall, samples=0)
+    else:
+        stall = Stall(StallVerdict.SUPERVISOR_LATE, Confidence.CERTAIN, (words,), now, now, samples=0)
+    session = replace(session, trail=replace(session.trail, floor=floor), stall=stall)
+    begin(book, book.keep(session, durable=False), now)
+
+
+def heard(book: Book, before: Session, session: Session, now: float) -> Session:
+    """An agent spoke: what was found of its silence is over; what it has open now may have another patience."""
+    if session.stall is not None and session.stall.verdict != StallVerdict.LIVELOCK:
+        session = _over(book, session, "it spoke", now)
+    if session.doing != before.doing and is_watched(session):
+        next_at = _due_at(book, session, now)
+        if next_at < book.checked_at.get(session.id, float("inf")):
+            _arm(book, session, next_at)
+    return session
+
+
+def check(book: Book, session: Session, now: float) -> None:
+    """The patience with a session may be over: look at it if it is, else later."""
+    book.checked_at.pop(session.id, None)
+    if not is_watched(session):
+        if session.stall is not None:
+            ended = session.launch is None or session.launch.ended_at is not None  # how is told by its death, and that once
+            book.keep(replace(session, stall=None) if ended else _over(book, session, UNWATCHED_WORDS, now))
+        return
+    limits = limits_for(book, session)
+    if session.doing.asked:
+        session = remind_of_questions(book, session, limits, now)
+        _arm(book, session, reminder_at(session, limits))
+    elif now < (next_at := due_at(session, limits, now)):
+        _arm(book, session, next_at)
+    else:
+        _diagnose(book, session, now)
+
+
+def _diagnose(book: Book, session: Session, now: float) -> None:
+    assert session.launch is not None
+    book.do(Diagnose(session.launch, min(MEASURE_S, limits_for(book, session).stall_after_s / 4)))
+    _arm(book, session, now + UNANSWERED_S)
+
+
+def see_people(book: Book, session: Session, now: float) -> None:
+    """A remedy waits for a person to leave: see whether they have."""
+    if is_watched(session) and waits_for_people(session, limits_for(book, session)):
+        assert session.launch is not None
+        book.do(Look(session.launch))
+        book.do(SetTimer(session.id, PEOPLE, now + PEOPLE_S))
+
+
+def left_alone(book: Book, before: Session, session: Session, now: float) -> None:
+    """The last person has left: a stall that was only told to them is looked at now, and treated if all that needs holds."""
+    if session.attached or not is_watched(session) or session.doing.asked:
+        return
+    if waits_for_people(before, limits_for(book, session)):
+        _diagnose(book, session, now)
+
+
+def _due_at(book: Book, session: Session, now: float) -> float:
+    return due_at(session, limits_for(book, session), now)
+
+
+def _arm(book: Book, session: Session, at: float) -> None:
+    book.checked_at[session.id] = at
+    book.do(SetTimer(session.id, "silence", at))
+
+
+def case_for(book: Book, session: Session, evidence: Evidence, now: float) -> Silence:
+    """Return what a session is judged by, with what was learned of its kind of agent."""
+    idle = book.idle_cpu.get(kind_of(session))
+    idle_cpu = idle.cpu if idle is not None and idle.samples >= LEARNED else None
+    return case_of(session, evidence, limits_for(book, session), idle_cpu, now)
+
+
+def diagnosed(book: Book, event: Diagnosed, now: float) -> None:
+    """Judge what was read of a silent session, and tell or do what follows."""
+    session = book.living(event.launch_id)
+    if session is None or not is_watched(session) or session.doing.asked:
+        return
+    if event.evidence.at < max(book.void_before, session.last_activity_at or 0.0):
+        _arm(book, session, max(now, _due_at(book, session, now)))  # it spoke meanwhile, or nobody looked: that is void
+        return
+    case = case_for(book, session, event.evidence, now)
+    found = classify(case)
+    before = session.stall
+    session = replace(session, stall=continued(before, found, case))
+    if found.verdict in WELL:
+        if before is not None and before.warned_at is not None:
+            session = _over(book, replace(session, stall=before), f"found to be {found.verdict}", now, keep=session.stall)
+        session = book.keep(session, durable=before is not None and before.warned_at is not None)
+    elif found.verdict in VOID or not is_told(case, session.stall):
+        session = book.keep(session, durable=False)
+    else:
+        session = _tell(book, session, case, now)
+        session = treat(book, session, case, found, now)
+    if is_watched(session):
+        _arm(book, session, max(now, _due_at(book, session, now)))
+
+
+def _tell(book: Book, session: Session, case: Silence, now: float) -> Session:
+    """Warn of a stalled session, again when it is time, and say what changed since."""
+    stall, limits = session.stall, case.limits
+    assert stall is not None
+    if stall.warned_at is not None and now < stall.warned_at + limits.stall_repeat_s * 0.99:
+        return book.keep(session, durable=False)
+    state = tuple(_coarse(case, stall))
+    changed = [f"{name}: {value}" for name, value in state if (name, value) not in stall.told] if stall.told else []
+    counted = summary.count_stall(session.tally, stall.verdict) if stall.warnings == 0 else session.tally
+    stall = replace(stall, warned_at=now, warnings=stall.warnings + 1, told=state)
+    session = book.keep(replace(session, stall=stall, tally=counted))
+    if stall.verdict == StallVerdict.RESUME_POISONED:  # its next launch begins a new conversation, and a human is told
+        session = quarantine(book, session, "; ".join(stall.reasons), now)
+    book.log(
+        now,
+        session,
+        "session.stalled",
+        verdict=stall.verdict,
+        confidence=stall.confidence.value,
+        silent_s=round(case.silent_s, 1),
+        count=stall.warnings,
+        why="; ".join(stall.reasons),
+        changed=changed or (["nothing"] if stall.warnings > 1 else []),
+    )
+    session_incident.follow(book, session, now)
+    say_anew(book, incident.key_of(IncidentKind.STALLED, session.id), words_of(stall, changed))
+    return session
+
+
+def _coarse(case: Silence, stall: Stall) -> list[tuple[str, str]]:
+    """Return how things stand in words that do not change by themselves."""
+    evidence = case.evidence
+    shown = [("verdict", stall.verdict), ("open", what_is_open(case.doing, case.trail, case.limits)[0])]
+    shown += [("state", evidence.state.value or "unknown"), ("wchan", evidence.wchan.value or "unknown")]
+    shown += [(name, {True: "yes", False: "no", None: "unknown"}[FACTS[name].holds(case)]) for name in COMPARED]
+    for name, number in (("connections", evidence.sockets), ("processes below", evidence.descendants)):
+        shown.append((name, "unknown" if number.value is None else f"{number.value:.0f}"))
+    return shown
+
+
+def words_of(stall: Stall, changed: list[str] | None = None) -> str:
+    """Return a finding in one sentence."""
+    words = f"{stall.verdict} ({stall.confidence}): {'; '.join(stall.reasons)}"
+    return f"{words}; since the last time: {', '.join(changed)}" if changed else words
+
+
+def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None = None) -> Session:
+    """What was found is over: it is logged if it was told, and its incident resolves."""
+    stall = session.stall
+    session = replace(session, stall=keep)
+    if stall is None or stall.warned_at is None:
+        return session
+    data: dict[str, Any] = {"verdict": stall.verdict, "lasted_s": round(now - stall.since, 1), "why": why}
+    if stall.step:
+        data["after"] = stall.step
+        session = replace(session, intent=voided(session.intent, now))
+    book.log(now, session, "session.stall-over", **data)
+    session = book.keep(session)
+    session_incident.follow(book, session, now)
+    return session
+
+
+def configured(book: Book, event: WatchdogsSet, now: float) -> None:
+    """Let what the configuration says of silence hold at once."""
+    if event.watchdogs == book.watchdogs:
+        return
+    book.watchdogs = event.watchdogs
+    for session in list(book.sessions.values()):
+        begin(book, session, now)
+
+
+def measured(book: Book, event: Measured, _now: float) -> None:
+    """Learn what kinds of agents use while they wait for input."""
+    for launch_id, cpu in event.rates:
+        session = book.living(launch_id)
+        if session is None or not _waits_for_input(session.doing) or session.attached:
+            continue  # who types makes it work
+        kind = kind_of(session)
+        before = book.idle_cpu.get(kind)
+        learned = cpu if before is None else before.cpu + LEARNING * (cpu - before.cpu)
+        book.idle_cpu[kind] = Idle(learned, 1 if before is None else before.samples + 1)
+
+
+def _waits_for_input(doing: Doing) -> bool:
+    return doing == IDLE or bool(doing.asked)
+
+
+def clear_trail(session: Session) -> dict[str, Any]:
+    """Return what a new launch begins with: it has said nothing; that its session ever did is remembered."""
+    spoke = session.trail.spoke or session.trail.spoke_before
+    return {"trail": replace(SAID_NOTHING, spoke_before=spoke), "stall": None}

@@ -1,0 +1,1 @@
+"""What there is: frozen values, without a decision in them."""

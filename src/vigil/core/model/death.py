@@ -1,0 +1,146 @@
+"""Death: why and how a launch ended, who meant it to, and the record that it leaves (DESIGN 4.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vigil.core.model.launch import ProcessId
+from vigil.core.model.progress import Recent
+
+
+class Cause(StrEnum):
+    """Why a launch ended (DESIGN 4.4)."""
+
+    FINISHED = "finished"
+    OPERATOR = "operator"
+    POLICY = "policy"
+    UNHEALTHY = "unhealthy"
+    STALLED = "stalled"
+    LAUNCH_FAILED = "launch-failed"
+    EARLY_EXIT = "early-exit"
+    CRASH = "crash"
+    OOM = "oom"
+    SERVER_DIED = "server-died"
+    KILLED_BY_UNKNOWN = "killed-by-unknown"
+    UNOBSERVED = "unobserved"
+    HOST_REBOOTED = "host-rebooted"
+    LIMIT = "limit"
+    AUTH = "auth"
+
+
+class Confidence(StrEnum):
+    """How sure a conclusion is."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What we mean to do to a launch, durable before its first signal (P8)."""
+
+    id: str
+    session_id: str
+    launch_id: str
+    verb: str
+    cause: Cause
+    actor: str
+    reason: str
+    at: float
+    target: ProcessId | None
+    until: float
+    void_from: float | None = None  # it was given up: what ends later is not its doing
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceLine:
+    """One line of what a conclusion rests on."""
+
+    source: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Oom:
+    """What the kernel says of processes it ended for want of memory, just before a death by SIGKILL."""
+
+    named: bool | None = None  # its log names the process; None: nobody may read it
+    cgroup: str = ""
+    cgroup_kills: int | None = None  # by how much the counter of its cgroup has grown
+    host_kills: int | None = None  # and the host's
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What an agent said last, where that is why it ended: a limit, or that nobody let it in."""
+
+    cause: Cause
+    text: str
+    resets_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """What an agent met that no launch gets past: a limit of its account, or that nobody let it in."""
+
+    cause: Cause
+    text: str
+    at: float  # it was said last
+    launch_id: str
+    until: float | None  # None: until somebody gets past it
+    tries: int = 1  # so often in a row it was met
+    note: str = ""  # what is wrong with what was said of its end
+    over: bool = False  # its moment has come, and nobody has got past it yet
+    tried: bool = False  # somebody has given its agent something to do since
+    own: bool = False  # others of its account work on: it is a matter of this session alone
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """All that is known of how one launch ended, gathered before anything is concluded from it."""
+
+    launch_id: str
+    at: float
+    observed_by: str  # keeper, daemon, shim, start-up
+    exit_code: int | None = None
+    signal: int | None = None
+    ambiguous: bool = False  # only `$?` is known: signal n or exit 128+n
+    status_source: str = ""
+    server_ended: bool = False
+    server_exit_code: int | None = None
+    server_signal: int | None = None
+    root_signal: int | None = None  # the pane's root ended first, by this signal
+    rebooted: bool = False
+    started: bool = True
+    core: bool = False  # the kernel dumped its memory
+    oom: Oom | None = None  # asked for only where a SIGKILL ended it
+    words: Words | None = None
+    result: bool | None = None  # its stream ended with a result; None: its kind has none, or nobody can tell
+    full_disk: str = ""  # a place where nothing can be written any more
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The record a launch leaves: exactly one, with its cause and evidence (P3)."""
+
+    id: str
+    session_id: str
+    session: str
+    launch_id: str
+    at: float
+    observed_by: str
+    cause: Cause
+    exit_code: int | None
+    signal: int | None
+    charged: bool
+    intent: Intent | None
+    uptime_s: float | None
+    evidence: tuple[EvidenceLine, ...]
+    confidence: Confidence = Confidence.UNKNOWN  # as of one that was stored before this was asked
+    activity: str = ""  # what it was doing
+    pid: int | None = None  # the agent's; a later process may have the same
+    server_pid: int | None = None
+    open_turn: bool = False  # it was in the middle of one
+    said: tuple[Recent, ...] = ()  # its last words by then

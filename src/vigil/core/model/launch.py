@@ -1,0 +1,72 @@
+"""A launch: one incarnation of a session, and the processes it consists of (DESIGN 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RuntimeKind(StrEnum):
+    """Where a session lives."""
+
+    TMUX = "tmux"
+    HEADLESS = "headless"
+
+
+class Mode(StrEnum):
+    """How a session is woken (DESIGN 4.6)."""
+
+    FRESH = "fresh"  # with a new conversation
+    RESUME = "resume"  # where its conversation ended
+    NOTHING = "nothing"  # there is nothing to do
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """One process for ever: a recycled pid has another start time, another boot has another `boot`."""
+
+    pid: int
+    start_ticks: int
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSession:
+    """A tmux session that somebody else started, on a server of theirs; it was taken over, and may be given back."""
+
+    socket: str
+    target: str  # by its id on that server
+    name: str  # as it was called there
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One incarnation of a session; its id fences every fact, hook and exit."""
+
+    id: str
+    session_id: str
+    number: int
+    created_at: float
+    started_at: float | None = None
+    process: ProcessId | None = None
+    root: ProcessId | None = None  # the pane's root; for a headless launch the agent leads its own group
+    server: ProcessId | None = None
+    pane: str | None = None
+    names: tuple[str, ...] = ()  # the agent is a process of one of these names, which `process` only runs
+    found: ProcessId | None = None  # that agent, once it was seen
+    ended_at: float | None = None
+    closed: bool = False  # nothing of its runtime is left
+    server_told: bool = False  # that its server died is in the event log
+    mode: Mode = Mode.FRESH
+    woken_for: str = ""  # the cause of that mode
+    conversation: str = ""  # that it goes on with
+    summarised: bool = False  # so is what it did all in all
+    host: ForeignSession | None = None  # it was adopted: its server is not ours
+    speaks: bool = False  # its kind of agent says what it does, and is set up for that
+    reads_input: bool = False  # headless, it reads a pipe that is held open for it
+
+    @property
+    def agent(self) -> ProcessId | None:
+        """The process whose life is the launch's."""
+        return self.found or self.process

@@ -1,0 +1,63 @@
+"""Readings: what the axes show, and what a suspect remembers of its doubt (DESIGN 4.1, 4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Axis(StrEnum):
+    """What is observed apart and never folded (DESIGN 4.1)."""
+
+    SERVER = "server"
+    RUNTIME = "runtime"
+    PROCESS = "process"
+    ACTIVITY = "activity"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One reading of one axis: what, from where, how sure."""
+
+    axis: Axis
+    value: str
+    source: str
+    observed_at: float
+    conclusive: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an axis shows now, and since when it shows that."""
+
+    value: str
+    source: str
+    conclusive: bool
+    observed_at: float
+    since: float
+    why: str = ""
+
+
+class DoubtKind(StrEnum):
+    """Why a session's life is in doubt (DESIGN 4.2)."""
+
+    WEDGED = "wedged"
+    BLIND = "blind"
+    UNREADABLE = "unreadable"
+    CONFIRM = "confirm"
+    PANE = "pane"
+    ORACLE = "oracle"
+    ORPHANED = "orphaned"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What a suspect remembers; it survives a restart of the daemon."""
+
+    kind: DoubtKind
+    axis: Axis  # a healthy fact of this axis ends it
+    since: float
+    attempts: int
+    evidence: str  # what was read, without times: when it changes the attempts begin anew, the clock does not
+    sampled_at: float

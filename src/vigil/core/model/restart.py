@@ -1,0 +1,48 @@
+"""Restarts: when and how fast a session comes back, what it waits for, and what follows its end (DESIGN 4.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RestartWhen(StrEnum):
+    """After which deaths a session comes back."""
+
+    ALWAYS = "always"
+    ON_FAILURE = "on-failure"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """When and how fast a session comes back; defaults are DESIGN 4.4's."""
+
+    when: RestartWhen = RestartWhen.NEVER
+    max_restarts: int = 0  # 0 means no limit
+    base_s: float = 5.0
+    factor: float = 2.0
+    cap_s: float = 300.0
+    jitter: float = 0.1
+    reset_after_s: float = 600.0
+
+
+NEVER_RESTARTS = RestartPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a session that is wanted is not launched, and until when; None waits for a person."""
+
+    reason: str
+    until: float | None
+
+
+class After(StrEnum):
+    """What follows once a session that is ending is verified gone."""
+
+    STOP = "stop"
+    PARK = "park"
+    ARCHIVE = "archive"
+    RELAUNCH = "relaunch"
+    REMOVE = "remove"

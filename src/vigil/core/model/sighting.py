@@ -1,0 +1,100 @@
+"""Sightings: what the reaper read of a session or a stray, and what it is to the reaper (DESIGN 4.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vigil.core.model.launch import ProcessId
+from vigil.core.model.speech import Activity
+
+
+class ReapClass(StrEnum):
+    """What a session is to the reaper."""
+
+    ATTACHED = "attached"
+    BUSY = "busy"
+    UNKNOWN = "unknown"
+    ORPHAN = "orphan"
+    ARCHIVED = "archived"
+    IDLE = "idle"
+    KEEP = "keep"
+
+
+class ReapAction(StrEnum):
+    """What is done about it."""
+
+    KEEP = "keep"
+    PARK = "park"
+    KILL = "kill"
+
+
+@dataclass(frozen=True, slots=True)
+class ReapPolicy:
+    """What the configuration says of reaping."""
+
+    idle_ttl_s: float = 48 * 3600.0  # 0 is never
+    grace_s: float = 60.0
+    pressure: str = ""  # memory is short, in words: the longest idle is put to sleep
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What must still be so in the moment of the kill; the tmux server itself compares it (P2)."""
+
+    target: str  # the session in its server, by id
+    cutoff: int  # the second before the reading, by the wall: nothing was printed since
+    clients: str = ""  # who was attached, as its server lists it: nobody
+    history: int | None = None  # instead of the cutoff: the pane draws a spinner, and no line was added
+    printed: int | None = None  # without a server: so many bytes were printed by then
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """What was read of one launch; None is what could not be."""
+
+    launch_id: str
+    at: float
+    clients: int | None = 0  # people
+    printed_at: float | None = None  # its pane printed last
+    spins: bool = False  # it prints all the time, and shows the same
+    cpu: float | None = None  # cores, of all its processes
+    folder_gone_s: float | None = None  # its working folder is gone, for at least so long
+    unreadable: str = ""  # what could not be found out
+    guard: Guard | None = None
+    survivors: tuple[ProcessId, ...] = ()  # of a launch that has ended
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """What carries this instance's mark and belongs to no launch that is known."""
+
+    launch_id: str  # that it says it is of
+    name: str
+    processes: tuple[ProcessId, ...]
+    server: ProcessId | None = None
+    socket: str = ""
+    pane: str = ""
+    age_s: float = 0.0
+    older_than_store: bool = False
+    glimpse: Glimpse | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """All the table looks at, of one session or stray."""
+
+    runs: bool = True
+    human_clients: int = 0
+    activity: str = Activity.UNKNOWN
+    open: str = ""  # work that is open beside the agent's own turn
+    cpu: float | None = None
+    unreadable: str = ""
+    orphan: str = ""  # why it is one
+    orphan_s: float = 0.0  # for how long
+    archived: bool = False
+    quiet_s: float = 0.0  # since anything that counts as work
+    last_work: str = ""
+    idle_ttl_s: float = 0.0
+    grace_s: float = 60.0
+    kept: str = ""  # why it is none of the reaper's business

@@ -1,0 +1,122 @@
+"""Roles: what a manifest declares, and what is counted against it; frozen values (DESIGN 4).
+
+A role has replicas; each is a session with a slot of its own. What their deaths cost is counted once, for the role.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vigil.core.model.restart import Hold
+from vigil.core.model.session import Spec
+from vigil.core.model.stall import UNSAID, Watchdog
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A sign of life that a role promises: how often, how many may be missed, and how long the first may take."""
+
+    heartbeat_s: float
+    failures: int = 3
+    grace_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSpec:
+    """What was declared of a role. Its environment is kept apart, 0600, and never shown."""
+
+    workspace: str
+    team: str
+    name: str
+    replicas: int
+    spec: Spec  # of every replica
+    autostart: bool = False  # comes back by itself after a reboot
+    after_crash: str = "fresh"  # or resume
+    retry_saturated_s: float = 0.0  # a half-open trial after this long; 0 waits for a person
+    idle_ttl_s: float | None = None  # 0 is never, None as the configuration says
+    health: Health | None = None
+    watchdog: Watchdog = UNSAID
+    speaks: bool = False  # this kind of agent says what it does: one that has said nothing is not ready
+
+    @property
+    def key(self) -> str:
+        """The exact name of the role: what its count is kept under."""
+        return f"{self.workspace}/{self.team}/{self.name}"
+
+    def slot(self, index: int) -> str:
+        """Return the identity of one replica."""
+        return f"{self.key}/{index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One workspace: what is to be, whole."""
+
+    workspace: str
+    roles: tuple[RoleSpec, ...]
+
+
+class Phase(StrEnum):
+    """How far the shift of a role is."""
+
+    WAITING = "waiting"  # for the roles of its team that come before it
+    LAUNCHING = "launching"  # the new replicas, beside the old ones
+    DRAINING = "draining"  # the old ones
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """The rolling replacement of a role: its new replicas are ready before the old ones are drained."""
+
+    place: int  # in the order of its team
+    of: int  # so many roles
+    actor: str
+    timeout_s: float
+    phase: Phase = Phase.WAITING
+    until: float | None = None  # when this phase is given up
+    old: tuple[int, ...] = ()  # slots that are replaced
+    new: tuple[int, ...] = ()  # and those that replace them
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """How the last shift of a role ended."""
+
+    at: float
+    done: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A declared role, and what the deaths of its replicas have cost it so far."""
+
+    spec: RoleSpec
+    declared_at: float
+    charges: int = 0
+    event_at: float | None = None  # the first death of the newest event that was charged
+    hold: Hold | None = None  # what that event's replacements wait for
+    slots: tuple[int, ...] = ()  # the indexes that are its own: a shift replaces them by others
+    born: int = 0  # how many sessions it has made
+    deaths: tuple[str, ...] = ()  # the last ones that were charged, the newest last
+    account: str = ""  # whose limits its agents meet
+    trial: str | None = None  # the session that is tried since the role was given up
+    shift: Shift | None = None
+    shifted: Shifted | None = None
+
+    @property
+    def key(self) -> str:
+        """The exact name of the role."""
+        return self.spec.key
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """The slots in which there is to be a session: its own, and those of a shift that is under way."""
+        return self.slots if self.shift is None else tuple(dict.fromkeys(self.slots + self.shift.new))
+
+    def session_id(self) -> str:
+        """Return the id of the next session it makes: one that no session has had, nor one of a namesake."""
+        digest = hashlib.sha256(f"{self.key} {self.declared_at!r}".encode()).hexdigest()[:10]
+        return f"r{digest}x{self.born}"

@@ -1,0 +1,255 @@
+"""Escalation: which notices of an incident are due, when, and to whom (the ladder).
+
+Pure: times come in from outside. A notice's id names its incident, its step and its repeat, so whoever computes it again gets
+the same one, and what was recorded under it is never due again but by its own retries (P12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.model.replace import replace
+from vigil.core.rules.notice import CANCELLED, OPEN, RETRYING, TOLD
+from vigil.core.rules.quiet_hours import is_of_team, quiet_until
+
+SEVERITY: dict[IncidentKind, Severity] = {
+    IncidentKind.SATURATED: Severity.URGENT,
+    IncidentKind.STUCK: Severity.URGENT,
+    IncidentKind.SERVER_DIED: Severity.URGENT,
+    IncidentKind.MASS_DEATH: Severity.URGENT,
+    IncidentKind.KEEPER_LOST: Severity.URGENT,
+    IncidentKind.STORE_LOST: Severity.URGENT,
+    IncidentKind.NEEDS_INPUT: Severity.ACTION,
+    IncidentKind.STALLED: Severity.ACTION,
+    IncidentKind.AUTH: Severity.ACTION,
+    IncidentKind.TAINTED: Severity.ACTION,
+    IncidentKind.UNDELIVERED: Severity.ACTION,
+    IncidentKind.LIMIT: Severity.WARNING,
+    IncidentKind.UNHEALTHY_PROBER: Severity.WARNING,
+    IncidentKind.LATE_DAEMON: Severity.WARNING,
+    IncidentKind.LOW_MEMORY: Severity.WARNING,
+}
+USUAL_S = (0.0, 1800.0, 7200.0)  # where there are routes and no ladder: at once, after half an hour, after two hours
+OVER = "/resolved/"  # in the id of an all-clear
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A notice whose moment has come; its id is the same whenever it is computed again."""
+
+    notice_id: str
+    route: str
+    event: str  # opened, reminder, again, escalated or resolved
+    incident: Incident
+    before: Notice | None = None  # what became of it so far, where it was tried already
+
+
+def usual_ladders(routes: Iterable[str]) -> tuple[Ladder, ...]:
+    """Return the ladders of a configuration that has routes and says nothing of when: warnings are said once."""
+    routes = tuple(routes)
+    if not routes:
+        return ()
+    steps = tuple(LadderStep(route, after_s) for after_s in USUAL_S for route in routes)
+    once = tuple(LadderStep(route) for route in routes)
+    return (Ladder(steps, Severity.URGENT), Ladder(steps, Severity.ACTION), Ladder(once, Severity.WARNING))
+
+
+def steps_of(incident: Incident, telling: Telling) -> tuple[LadderStep, ...]:
+    """Return the steps of the first ladder that matches: a team's own go first, then those that name a kind.
+
+    That a route cannot be reached is said by the others; by all of them where no ladder says by which.
+    """
+    matching = [
+        ladder
+        for ladder in telling.ladders
+        if ladder.kind in (None, incident.kind)
+        and ladder.severity in (None, incident.severity)
+        and (ladder.team is None or is_of_team(incident, ladder.team))
+    ]
+    found = min(matching, key=_breadth) if matching else None
+    steps = found.steps if found is not None else ()
+    if not incident.about or (found is not None and not found.steps):
+        return steps
+    left = tuple(step for step in steps if step.route not in incident.about)
+    first_s = min((step.after_s for step in left), default=0.0)  # whoever should have known at once hears it at once
+    left = tuple(replace(step, after_s=step.after_s - first_s) for step in left)
+    return left or tuple(LadderStep(route) for route in telling.routes if route not in incident.about)
+
+
+def _breadth(ladder: Ladder) -> tuple[bool, int]:
+    if ladder.kind is not None:
+        return ladder.team is None, 0
+    return ladder.team is None, 1 if ladder.severity is not None else 2
+
+
+def due_notices(incident: Incident, telling: Telling, now: float) -> list[Due]:
+    """Return the notices that are due now: those not yet recorded, and those to be tried again.
+
+    Of the repeats that nobody sent in time only the newest is due, and what is tried again gives way to it. A route hears
+    `opened` until one notice reached it, also when that one comes late; who was told hears when it is over, who was not needs
+    no all-clear.
+    """
+    if quiet_until(incident, telling.quiet, now) is not None:
+        return []
+    return _due(incident, telling, now)
+
+
+def _due(incident: Incident, telling: Telling, now: float) -> list[Due]:
+    if incident.resolved_at is not None:
+        return [*_all_clears(incident, now), *_retries(incident, now)]
+    if incident.acked_at is not None:
+        return []
+    due = _steps_due(incident, telling, now)
+    new = {notice.notice_id.rpartition("/")[0] for notice in due}
+    retries = [again for again in _retries(incident, now) if again.notice_id.rpartition("/")[0] not in new]
+    return [*due, *_told_again(incident, now), *retries]
+
+
+def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
+    told, first = _told(incident), "opened"
+    if incident.escalated_at is not None:  # everybody hears of that once
+        told, first = {notice.route for notice in incident.notices if notice.event == "escalated"}, "escalated"
+    due = []
+    for index, step in enumerate(steps_of(incident, telling)):
+        number = _repeat_at(step, _base(incident), now)
+        if number > _newest(incident, index):
+            event = "reminder" if step.route in told else first
+            due.append(Due(f"{_step_id(incident, index)}/{number}", step.route, event, incident))
+            told.add(step.route)
+    return due + _reminders(incident, {notice.route for notice in due})
+
+
+def _reminders(incident: Incident, told_now: set[str]) -> list[Due]:
+    """Return the newest reminder that was decided beside the ladder, for all who were told and are not told now anyway."""
+    if not incident.reminders:
+        return []
+    recorded = {notice.id for notice in incident.notices}
+    due = [
+        Due(f"{incident.id}/reminded{incident.reminders}/{route}", route, "reminder", incident)
+        for route in sorted(_told(incident) - told_now)
+    ]
+    return [notice for notice in due if notice.notice_id not in recorded]
+
+
+def _base(incident: Incident) -> float:
+    """Return from when on a ladder's times count: what has become urgent begins anew."""
+    return incident.opened_at if incident.escalated_at is None else incident.escalated_at
+
+
+def _step_id(incident: Incident, index: int) -> str:
+    return f"{incident.id}/{'' if incident.escalated_at is None else 'u'}{index}"
+
+
+def _all_clears(incident: Incident, now: float) -> list[Due]:
+    if incident.resolved_at is None or incident.hushed or now < (incident.over_at or incident.resolved_at):
+        return []
+    recorded = {notice.id for notice in incident.notices}
+    due = [Due(f"{incident.id}{OVER}{route}", route, "resolved", incident) for route in sorted(_told(incident))]
+    return [notice for notice in due if notice.notice_id not in recorded]
+
+
+def _told_again(incident: Incident, now: float) -> list[Due]:
+    """What came back, and stays this time, is said again to those who know of it and have heard nothing since."""
+    if incident.again_at is None or now < incident.again_at:
+        return []
+    recorded = {notice.id for notice in incident.notices}
+    since = {notice.route for notice in incident.notices if notice.at >= (incident.reopened_at or 0.0)}
+    ids = {route: f"{incident.id}/again{incident.reopened}/{route}" for route in sorted(_told(incident) - since)}
+    return [Due(id_, route, "again", incident) for route, id_ in ids.items() if id_ not in recorded]
+
+
+def _retries(incident: Incident, now: float) -> list[Due]:
+    """Return what is to be tried again, if its moment has come."""
+    due = [notice for notice in _waiting(incident) if (notice.retry_at or 0.0) <= now]
+    return [Due(notice.id, notice.route, notice.event, incident, notice) for notice in due]
+
+
+def _waiting(incident: Incident) -> list[Notice]:
+    """Return what is to be tried again at some moment; of what is over only that it is."""
+    return [
+        notice
+        for notice in incident.notices
+        if notice.state == RETRYING
+        and not incident.hushed
+        and (incident.resolved_at is None or OVER in notice.id)
+        and not _is_overtaken(notice, incident)
+    ]
+
+
+def _is_overtaken(notice: Notice, incident: Incident) -> bool:
+    """Say whether a later repeat of the same step is on its way, or has come."""
+    step, _, number = notice.id.rpartition("/")
+    later = (other.id.rpartition("/") for other in incident.notices if other.event != "resolved" and other.state != CANCELLED)
+    return notice.event not in ("resolved", "again") and any(
+        prefix == step and other.isdigit() and int(other) > int(number) for prefix, _, other in later
+    )
+
+
+def _told(incident: Incident) -> set[str]:
+    return {notice.route for notice in incident.notices if notice.state in TOLD and OVER not in notice.id}
+
+
+def _repeat_at(step: LadderStep, base: float, now: float) -> int:
+    """Return the number of the newest repeat whose moment has come: 0 is the first notice, -1 says that none is due yet."""
+    first = _moment(step, base, 0)
+    if now < first:
+        return -1
+    if not step.repeat_s:
+        return 0
+    number = int((now - first) // step.repeat_s)
+    # The division may round past a moment, either way. `_moment` decides, so that what is due and what comes next agree.
+    while _moment(step, base, number) > now:
+        number -= 1
+    while _moment(step, base, number + 1) <= now:
+        number += 1
+    return number
+
+
+def _moment(step: LadderStep, base: float, number: int) -> float:
+    return base + step.after_s + number * (step.repeat_s or 0.0)
+
+
+def _newest(incident: Incident, index: int) -> int:
+    """Return the newest repeat recorded of a step; a clock that was set back must not bring older ones after it."""
+    prefix = f"{_step_id(incident, index)}/"
+    numbers = (int(notice.id.removeprefix(prefix)) for notice in incident.notices if notice.id.startswith(prefix))
+    return max(numbers, default=-1)
+
+
+def next_at(incident: Incident, telling: Telling, now: float) -> float | None:
+    """Return when the next notice is due: `now` if one is, None if there will be none as things are."""
+    moment = now if _due(incident, telling, now) else min(_coming(incident, telling, now), default=None)
+    return None if moment is None else quiet_until(incident, telling.quiet, moment) or moment
+
+
+def _coming(incident: Incident, telling: Telling, now: float) -> list[float]:
+    over = incident.resolved_at is not None
+    if incident.acked_at is not None and not over:
+        return []
+    moments = [notice.retry_at or 0.0 for notice in _waiting(incident)]
+    if over:
+        moments += [incident.over_at] if incident.over_at is not None and _told(incident) and not incident.hushed else []
+    else:
+        moments += [incident.again_at] if incident.again_at is not None and _told(incident) else []
+        for index, step in enumerate(steps_of(incident, telling)):
+            number = 1 + max(_repeat_at(step, _base(incident), now), _newest(incident, index))
+            if number == 0 or step.repeat_s:
+                moments.append(_moment(step, _base(incident), number))
+    return [moment for moment in moments if moment > now]
+
+
+def is_settled(incident: Incident) -> bool:
+    """Say whether nothing more is to be told of an incident that is over: whoever was told of it heard that it is."""
+    if incident.hushed:
+        return True
+    cleared = {notice.route for notice in incident.notices if OVER in notice.id}
+    return not any(notice.state in OPEN for notice in incident.notices) and _told(incident) <= cleared
+
+
+def is_wanted(due: Due, incident: Incident) -> bool:
+    """Say whether a notice still says how things are, by the newest version of its incident."""
+    if due.event == "resolved":
+        return incident.resolved_at is not None and not incident.hushed
+    return incident.resolved_at is None and incident.acked_at is None

@@ -1,0 +1,239 @@
+"""Explaining: why a session is as it is, in words, from what is recorded of it; nothing is concluded anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vigil.core.model.death import Cause, Death
+from vigil.core.model.reading import Axis, Doubt, DoubtKind
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.stall import Stall
+from vigil.core.rules.health import health_of
+from vigil.core.rules.liveness import PATIENCE
+from vigil.core.rules.restart import COMES_BACK
+from vigil.core.rules.sighting import WORKS
+from vigil.core.rules.words import some
+
+DOUBTFUL = (State.SUSPECT, State.STUCK)
+HOLDS = {  # what ends a wait that is not for a moment, nor for a person
+    "survivor": "is launched when the last launch is verified gone",
+    "pace": "is launched when its turn comes",
+    "memory": "is launched when the host has memory for it",
+    "cold-start": "is launched by vigil up, or vigil start",
+}
+SURE = (DoubtKind.WEDGED, DoubtKind.ORPHANED)  # what is the matter is known, only not what becomes of it
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One fact an explanation rests on."""
+
+    fact: str
+    value: str
+    source: str
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What happens next, and when; None means when somebody acts."""
+
+    what: str
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A verdict with its reasons."""
+
+    verdict: str
+    confidence: str
+    reasons: tuple[str, ...]
+    evidence: tuple[Proof, ...]
+    ruled_out: tuple[str, ...]
+    next: tuple[Next, ...]
+
+
+def explain(session: Session, checked_at: float | None = None) -> Explanation:
+    """Return why a session is in its state; `checked_at` is when its silence is looked at next."""
+    death = session.last_death
+    over = session.state not in (*ALIVE, State.STOPPED, State.PARKED) and death is not None
+    found = _found(session)
+    told = found is not None and found.warned_at is not None  # then the reasons say all of it, one by one
+    reasons = [session.why if told else why_of(session), *(() if found is None else found.reasons)]
+    if over and death is not None:
+        reasons += [f"{line.text} ({line.source})" for line in death.evidence]
+    return Explanation(
+        verdict=f"{death.cause}" if over and death is not None else _verdict(session),
+        confidence=_confidence(session),
+        reasons=tuple(dict.fromkeys(reasons)),
+        evidence=tuple(_proofs(session)),
+        ruled_out=tuple(_ruled_out(session)),
+        next=(*_next(session, checked_at), *_waiting(session)),
+    )
+
+
+def why_of(session: Session) -> str:
+    """Return the reason in one sentence; what is well but for one thing names that thing."""
+    if session.state is not State.RUNNING:
+        return session.why
+    process, server, activity = (session.axes.get(axis) for axis in (Axis.PROCESS, Axis.SERVER, Axis.ACTIVITY))
+    if process is not None and process.value == "stopped":
+        return "its agent is stopped (SIGSTOP or Ctrl-Z), not dead"
+    if server is not None and server.value == "wedged":
+        return "its tmux server does not answer at the moment"
+    if activity is not None and activity.value == "waiting-human":
+        return f"waits for a human: {activity.why}"
+    if activity is not None and activity.value == "throttled" and session.wall is not None and not session.wall.over:
+        return f"{session.wall.cause}: {session.wall.text}"
+    if session.stall is not None and session.stall.warned_at is not None:
+        return f"{session.stall.verdict}: {'; '.join(session.stall.reasons)}"
+    return session.why
+
+
+def _found(session: Session) -> Stall | None:
+    """Return what the watchdog found of a session that is up and not in doubt."""
+    return session.stall if session.state in (State.RUNNING, State.STARTING) and session.doubt is None else None
+
+
+def _verdict(session: Session) -> str:
+    if (found := _found(session)) is not None:
+        return found.verdict
+    if session.state is State.RUNNING and (health := health_of(session)) != "ok":
+        return f"{session.state}: {health}"
+    return f"{session.state}: {session.doubt.kind}" if session.doubt and session.state in DOUBTFUL else session.state.value
+
+
+def _confidence(session: Session) -> str:
+    if (found := _found(session)) is not None:
+        return found.confidence.value
+    if session.state in DOUBTFUL and session.doubt is not None and session.doubt.kind not in SURE:
+        return "unknown"
+    if session.state in ALIVE:
+        process = session.axes.get(Axis.PROCESS)
+        return "certain" if process is not None and process.conclusive else "likely"
+    return session.last_death.confidence.value if session.last_death is not None else "certain"
+
+
+def _proofs(session: Session) -> list[Proof]:
+    proofs = [
+        Proof(
+            axis.value,
+            reading.value + (f" ({reading.why})" if reading.why else ""),
+            reading.source + (", conclusive" if reading.conclusive else ""),
+            reading.observed_at,
+        )
+        for axis in Axis
+        if (reading := session.axes.get(axis)) is not None
+    ]
+    if session.worked and session.state in ALIVE:
+        kind = max(session.worked, key=lambda evidence: session.worked[evidence])
+        proofs.append(Proof("last work", WORKS.get(kind, kind), kind, session.worked[kind]))
+    if (found := _found(session)) is not None:
+        proofs += [Proof(sign.fact, sign.value, sign.source, sign.at) for sign in found.signs]
+    if session.last_death is not None:
+        death = session.last_death
+        words = f"{death.cause} ({_status(death)}); vigil death {death.id} tells all of it"
+        proofs.append(Proof("last death", words, death.observed_by, death.at))
+    if session.wall is not None:
+        wall = session.wall
+        times = "once" if wall.tries == 1 else f"{wall.tries} times in a row"
+        words = f"{wall.cause}, met {times}: {wall.text}" + (f" ({wall.note})" if wall.note else "")
+        proofs.append(Proof("wall", words, "its agent", wall.at))
+    if session.pulse is not None:
+        pulse = session.pulse
+        proofs.append(Proof("heartbeat", f"{pulse.state}, waited for since", "heartbeats", pulse.due_from))
+    if session.doubt is not None:
+        doubt = session.doubt
+        proofs.append(Proof("doubt", f"{doubt.kind}, {doubt.attempts} samples: {doubt.evidence}", "liveness", doubt.since))
+    if session.intent is not None:
+        proofs.append(Proof("intent", f"{session.intent.verb} by {session.intent.actor}", "store", session.intent.at))
+    return proofs
+
+
+def _status(death: Death) -> str:
+    if death.signal is not None:
+        return f"signal {death.signal}"
+    return "status unknown" if death.exit_code is None else f"exit {death.exit_code}"
+
+
+def _ruled_out(session: Session) -> list[str]:
+    out = []
+    process, runtime, server = (session.axes.get(axis) for axis in (Axis.PROCESS, Axis.RUNTIME, Axis.SERVER))
+    if process is not None and process.value == "alive" and process.conclusive:
+        out.append("the agent is dead: the kernel says that this very process lives")
+    if process is not None and process.value == "dead" and runtime is not None and runtime.value == "alive":
+        out.append("the agent lives because its pane does: the two are observed apart")
+    if process is not None and process.value == "stopped":
+        out.append("the agent is dead: it is stopped (SIGSTOP, Ctrl-Z) and goes on with SIGCONT")
+    if server is not None and server.value == "wedged":
+        out.append("the server is dead: it does not answer, but its process lives")
+    if process is not None and process.value in ("unknown", "failed"):
+        out.append("the agent is dead: that it could not be read proves nothing")
+    if (found := _found(session)) is not None:
+        out += found.ruled_out
+    death = session.last_death
+    if session.state not in ALIVE and death is not None and death.intent is None:
+        out.append("Vigil or an operator ended it: no intent was recorded")
+    return out
+
+
+def _next(session: Session, checked_at: float | None) -> list[Next]:
+    policy, found = session.spec.restart, _found(session)
+    if session.hold is not None:
+        what = "waits for a person: vigil reset or vigil start" if session.hold.until is None else "is launched again"
+        return [Next(HOLDS.get(session.hold.reason, what), session.hold.until)]
+    if session.doubt is not None and session.state in (*DOUBTFUL, State.RUNNING, State.STARTING):
+        return _after_doubt(session, session.doubt)
+    wall = session.wall
+    if session.state is State.RUNNING and wall is not None and not wall.over:
+        what = "whoever gets past it brings back all of its account" if wall.until is None else "its limit should be over"
+        return [Next(what, wall.until)]
+    steps = [] if found is None else _after_stall(session, found, checked_at)
+    if session.state in (State.RUNNING, State.STARTING):
+        back = "comes back after a failure" if Cause.CRASH in COMES_BACK[policy.when] else "stays dead if it dies"
+        return [*steps, Next(f"{back} (restart is {policy.when})", None)]
+    if session.state is State.PARKED:
+        return [Next(f"sleeps until vigil wake {session.name}, or a message to it", None)]
+    if session.state in (State.STOPPED, State.FAILED, State.SUCCEEDED):
+        return [Next(f"stays so until vigil start {session.name}", None)]
+    if session.state is State.ENDING:
+        return [Next("its processes are ended and verified gone", None)]
+    return [Next(f"vigil stop {session.name} ends it", None)]
+
+
+def _waiting(session: Session) -> list[Next]:
+    """Return what becomes of messages that wait."""
+    number = len(session.queue)
+    return (
+        [Next(f"{some(number, 'message is', 'messages are')} typed, in order, when it can take them", None)] if number else []
+    )
+
+
+def _after_stall(session: Session, found: Stall, checked_at: float | None) -> list[Next]:
+    """Return what follows from what the watchdog found."""
+    steps = [Next("its silence is looked at again", checked_at)] if checked_at is not None else []
+    if found.warned_at is None:
+        return steps
+    steps.append(Next("is well again as soon as it speaks", None))
+    if found.kept:
+        return [*steps, Next(f"is not touched: {found.kept}", None), Next(f"vigil restart {session.name} ends it", None)]
+    return [*steps, Next(f"the remedy after {found.step} follows if that did not help" if found.step else "is treated", None)]
+
+
+def _after_doubt(session: Session, doubt: Doubt) -> list[Next]:
+    """Return how a doubt ends: by the axis that caused it, by time, or by a person."""
+    patience = PATIENCE[doubt.kind]
+    ends = Next(f"is well again as soon as its {doubt.axis} is", None)
+    by_hand = Next(f"vigil stop {session.name} ends it", None)
+    if session.state is State.STUCK:
+        return [by_hand] if doubt.kind is DoubtKind.ORPHANED else [ends, by_hand]
+    if doubt.kind is DoubtKind.ORPHANED:
+        return [by_hand, Next("is stuck, and a human is told", doubt.since + patience.stuck_after_s)]
+    steps = [Next("is looked at again", doubt.sampled_at + patience.look_every_s), ends]
+    if patience.samples:
+        steps.append(Next(f"counts as dead after {patience.samples} equal samples", None))
+    if session.state is not State.SUSPECT:
+        steps.append(Next("is suspect", doubt.since + patience.suspect_after_s))
+    steps.append(Next("is stuck, and a human is told", doubt.since + patience.stuck_after_s))
+    return [*steps, by_hand]

@@ -1,0 +1,42 @@
+"""Health: one word for people, from a session's state."""
+
+from __future__ import annotations
+
+from vigil.core.model.heartbeat import PulseState
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import Session, State
+
+HEALTH = {
+    State.PENDING: "unknown",
+    State.STARTING: "unknown",
+    State.RUNNING: "ok",
+    State.SUSPECT: "suspect",
+    State.STUCK: "unhealthy",
+    State.ENDING: "unknown",
+    State.CRASHED: "dead",
+    State.PARKED: "unknown",
+    State.STOPPED: "unknown",
+    State.FAILED: "dead",
+    State.SUCCEEDED: "unknown",
+}
+STALLED_IN = frozenset({State.STARTING, State.RUNNING})
+PULSES = {PulseState.LATE: "suspect", PulseState.UNHEALTHY: "unhealthy"}
+ACTIVITIES = {"waiting-human": "needs-input", "throttled": "throttled"}
+
+
+def health_of(session: Session) -> str:
+    """Return one of ok, suspect, stalled, needs-input, throttled, unhealthy, dead, unknown."""
+    process = session.axes.get(Axis.PROCESS)
+    server = session.axes.get(Axis.SERVER)
+    if session.state is State.RUNNING and process is not None and process.value == "stopped":
+        return "stalled"
+    if session.state in STALLED_IN and session.stall is not None and session.stall.warned_at is not None:
+        return "stalled"
+    if session.state is State.RUNNING and server is not None and server.value == "wedged":
+        return "suspect"
+    if session.state is State.RUNNING and session.pulse is not None and session.pulse.state in PULSES:
+        return PULSES[session.pulse.state]
+    activity = session.axes.get(Axis.ACTIVITY)
+    if session.state is State.RUNNING and activity is not None and activity.value in ACTIVITIES:
+        return ACTIVITIES[activity.value]
+    return HEALTH[session.state]

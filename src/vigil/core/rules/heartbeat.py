@@ -1,0 +1,32 @@
+"""Heartbeats: why a session without signs of life is not ended all the same (P2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import Session, State
+from vigil.core.model.team import Health
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatKeep:
+    """One row: why an unhealthy session is not ended, and when that holds."""
+
+    why: str
+    holds: Callable[[Session, Health, float], bool]
+
+
+KEEPS = (
+    HeartbeatKeep("a person is attached", lambda s, _h, _now: s.attached > 0),
+    HeartbeatKeep("its life is in doubt", lambda s, _h, _now: s.state is not State.RUNNING or s.doubt is not None),
+    HeartbeatKeep("its process cannot be read", lambda s, _h, _now: _value(s, Axis.PROCESS) not in ("alive", "stopped")),
+    HeartbeatKeep("its tmux server does not answer", lambda s, _h, _now: _value(s, Axis.SERVER) not in (None, "alive")),
+    HeartbeatKeep("it still prints", lambda s, h, now: now - (s.last_activity_at or 0.0) < h.heartbeat_s * h.failures),
+)
+
+
+def _value(session: Session, axis: Axis) -> str | None:
+    reading = session.axes.get(axis)
+    return None if reading is None else reading.value

@@ -1,0 +1,190 @@
+"""Incidents: which conditions of a session a human should know of, and when one that comes back is the same (P12).
+
+One that several have in common (a role, an account) is theirs together; one that the host's own incident speaks for is not told
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vigil.core.model.death import Cause
+from vigil.core.model.incident import Incident, IncidentKind
+from vigil.core.model.reading import Axis, DoubtKind
+from vigil.core.model.replace import replace
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.rules.escalation import SEVERITY
+from vigil.core.rules.notice import uncancelled
+from vigil.core.rules.restart import HELD
+from vigil.core.rules.words import some
+
+# What comes back so soon after it ended is the same incident, and whoever was told of it has not been told yet that it is over.
+# The time doubles with every one that opens within an hour of the last: what flaps slowly is told a few times and not for ever.
+SAME_S = 10.0
+LONGEST_SAME_S = 600.0
+REMEMBERED_S = 3600.0
+MARGIN_S = 1.0  # an all-clear is not sent while the word that it came back may still be on its way
+EVENTS = frozenset({IncidentKind.MASS_DEATH})  # something that happened at a moment: the next one is another one
+
+
+def key_of(kind: IncidentKind, session_id: str = "host") -> str:
+    """Return what an incident is one of."""
+    return f"{session_id}/{kind}"
+
+
+def incident_of(kind: IncidentKind, session: Session | None, why: str, at: float, subject: str | None = None) -> Incident:
+    """Return an incident as it opens."""
+    whose = session.id if session else subject or "host"
+    return Incident(
+        id=f"i-{whose}-{kind}-{int(at * 1_000_000):x}",
+        key=key_of(kind, whose),
+        kind=kind,
+        severity=SEVERITY[kind],
+        session_id=session.id if session else None,
+        session=session.name if session else None,
+        opened_at=at,
+        why=why,
+    )
+
+
+def opened(fresh: Incident, before: Incident | None) -> Incident:
+    """Return what is open: the one before if it was over only just now; else a new one, which knows what was before it."""
+    if before is None or before.resolved_at is None or fresh.opened_at - before.resolved_at > REMEMBERED_S:
+        return fresh
+    now = fresh.opened_at
+    if before.over_at is not None and before.resolved_at <= now < before.over_at - MARGIN_S:
+        return replace(
+            before,
+            resolved_at=None,
+            resolution="",
+            over_at=None,
+            count=before.count + 1,
+            why=fresh.why,
+            reopened=before.reopened + 1,
+            reopened_at=now,
+            again_at=now + same_s(before),
+            notices=tuple(uncancelled(notice, now) for notice in before.notices if notice.event != "resolved"),
+        )
+    fresh = replace(fresh, flaps=before.flaps + 1, spent=before.spent + len(before.reactions))
+    # It resolved and opens again within one moment: another one all the same, with an id of its own.
+    return replace(fresh, id=f"{fresh.id}-{fresh.flaps}") if fresh.id == before.id else fresh
+
+
+def same_s(incident: Incident) -> float:
+    """Return how soon an incident must come back to be the same one."""
+    return min(LONGEST_SAME_S, SAME_S * 2.0 ** min(incident.flaps, 16))
+
+
+def host_incident(kind: IncidentKind, why: str, at: float) -> Incident:
+    """Return an incident of the host as it will be opened: whoever tells it before it is recorded tells the same one."""
+    return incident_of(kind, None, why, at)
+
+
+MASS_WINDOW_S = 1.0
+BREAKER_S = 60.0
+DOWN = frozenset({State.CRASHED, State.FAILED, State.PENDING})
+
+
+def is_wedged(session: Session) -> bool:
+    """Say whether a session is in doubt because its server does not answer."""
+    return session.doubt is not None and session.doubt.kind is DoubtKind.WEDGED
+
+
+def died_in(session: Session, host: Incident) -> bool:
+    """Say whether a session is down because of a mass death."""
+    death = session.last_death
+    near = death is not None and -2 * MASS_WINDOW_S <= death.at - host.opened_at <= BREAKER_S
+    return near and session.state in DOWN and is_last(session)
+
+
+def is_last(session: Session) -> bool:
+    """Say whether a session's last death is that of its newest launch."""
+    death, launch = session.last_death, session.launch
+    return death is not None and launch is not None and death.launch_id == launch.id
+
+
+def is_hit(session: Session, host: Incident) -> bool:
+    """Say whether a session is down or in doubt because of a mass death."""
+    doubted = session.doubt is not None and session.doubt.kind in (DoubtKind.CONFIRM, DoubtKind.PANE, DoubtKind.ORACLE)
+    return doubted or died_in(session, host)
+
+
+OF_AGENTS = frozenset({IncidentKind.NEEDS_INPUT, IncidentKind.STALLED})
+GIVEN_UP = frozenset({State.FAILED, State.STOPPED, State.SUCCEEDED})  # nothing brings these back by itself
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentRule:
+    """One row: a kind of incident, when it holds of a session, and the host's incident that stands for it."""
+
+    kind: IncidentKind
+    holds: Callable[[Session], bool]
+    why: Callable[[Session], str] = lambda session: session.why
+    folded_into: IncidentKind | None = None
+    of: Callable[[Session], str | None] = lambda _: None  # one for all that have this in common; None: each its own
+
+
+def _is_down_by_its_server(session: Session) -> bool:
+    death, hold = session.last_death, session.hold
+    if hold is not None and hold.reason in HELD:  # that is why it is down by now
+        return False
+    return session.state in DOWN and death is not None and death.cause is Cause.SERVER_DIED and is_last(session)
+
+
+def _waits_for_a_human(session: Session) -> bool:
+    activity = session.axes.get(Axis.ACTIVITY)
+    return session.state in ALIVE and activity is not None and activity.value == "waiting-human"
+
+
+def _is_at(session: Session, cause: Cause) -> bool:
+    """Say whether a session waits for a wall, or its living agent stands before one."""
+    if session.hold is not None and session.hold.reason == cause:
+        return True
+    wall = session.wall
+    met = wall is not None and wall.cause is cause and not wall.over and wall.at > (session.asked_at or 0.0)
+    return met and session.state in ALIVE and session.launch is not None and session.launch.ended_at is None
+
+
+def _wall_of(session: Session) -> str:
+    wall = session.wall
+    return session.why if wall is None else f"{wall.cause}: {wall.text}" + (f" ({wall.note})" if wall.note else "")
+
+
+def _is_stalled(session: Session) -> bool:
+    return session.state in ALIVE and session.stall is not None and session.stall.warned_at is not None
+
+
+RULES = (
+    IncidentRule(IncidentKind.STUCK, lambda s: s.state is State.STUCK, folded_into=IncidentKind.STUCK),
+    IncidentRule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated", of=lambda s: s.role),
+    IncidentRule(IncidentKind.LIMIT, lambda s: _is_at(s, Cause.LIMIT), _wall_of, of=lambda s: s.account or None),
+    IncidentRule(IncidentKind.AUTH, lambda s: _is_at(s, Cause.AUTH), _wall_of, of=lambda s: s.account or None),
+    IncidentRule(
+        IncidentKind.TAINTED,
+        lambda s: bool(s.conversation) and s.conversation in s.quarantined,
+        lambda s: f"conversation {s.conversation} did nothing when it was resumed: its next launch begins a new one",
+    ),
+    IncidentRule(
+        IncidentKind.UNDELIVERED,
+        lambda s: bool(s.queue) and s.state in GIVEN_UP,
+        lambda s: (
+            f"{some(len(s.queue), 'message waits', 'messages wait')} for it, and it is {s.state}: vigil start {s.name} delivers"
+        ),
+    ),
+    IncidentRule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
+    IncidentRule(
+        IncidentKind.STALLED, _is_stalled, lambda s: f"{s.stall.verdict}: {'; '.join(s.stall.reasons)}" if s.stall else ""
+    ),
+    IncidentRule(IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.axes[Axis.ACTIVITY].why}"),
+)
+
+
+def is_past(rule: IncidentRule, session: Session) -> bool:
+    """Say whether something begins to hold only because an agent is ended, or was dead before: its last words stay."""
+    return session.state is State.ENDING and rule.kind in OF_AGENTS
+
+
+def subject_of(rule: IncidentRule, session: Session) -> str:
+    """Return whose incident it is: the session's, or its role's."""
+    return rule.of(session) or session.id

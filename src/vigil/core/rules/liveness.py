@@ -1,0 +1,244 @@
+"""Liveness: what the axes of a session, read apart, say together (DESIGN 4.2).
+
+Pure, and a table: every pair of readings has one cell. What the kernel saw end is dead at once; what only looks dead is asked
+again; what cannot be read is never dead, only doubtful, and after a while a human's business (P7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vigil.core.model.reading import Axis, Doubt, DoubtKind, Reading
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session
+
+
+class AxisSign(StrEnum):
+    """One axis in one word, with how sure it is."""
+
+    ALIVE = "alive"
+    DEAD = "dead"  # conclusive: the kernel or our own record says so, of this very launch
+    GONE = "gone"  # inferred: it looks dead
+    STOPPED = "stopped"
+    UNCLEAR = "unclear"  # the probe ran and could not tell
+    FAILED = "failed"  # the probe failed, or passed its deadline
+
+
+class Cell(StrEnum):
+    """What a pair of readings means."""
+
+    LIVE = "live"
+    BLIND = "live, one axis cannot be read"
+    DEAD = "dead"
+    CONFIRM = "confirm"
+    PANE = "confirm that the pane is gone"
+    ORPHANED = "orphaned"
+    ORACLE = "ask what cannot lie"
+    UNREADABLE = "unreadable"
+
+
+# A row for each reading of the runtime, a column for each of the process.
+COLUMNS = (AxisSign.ALIVE, AxisSign.DEAD, AxisSign.GONE, AxisSign.STOPPED, AxisSign.UNCLEAR, AxisSign.FAILED)
+ROWS = {
+    AxisSign.ALIVE: (Cell.LIVE, Cell.DEAD, Cell.CONFIRM, Cell.LIVE, Cell.BLIND, Cell.BLIND),
+    AxisSign.DEAD: (Cell.ORPHANED, Cell.DEAD, Cell.DEAD, Cell.ORPHANED, Cell.ORACLE, Cell.ORACLE),
+    AxisSign.GONE: (Cell.PANE, Cell.DEAD, Cell.CONFIRM, Cell.PANE, Cell.ORACLE, Cell.ORACLE),
+    AxisSign.UNCLEAR: (Cell.BLIND, Cell.DEAD, Cell.CONFIRM, Cell.BLIND, Cell.UNREADABLE, Cell.UNREADABLE),
+    AxisSign.FAILED: (Cell.BLIND, Cell.DEAD, Cell.CONFIRM, Cell.BLIND, Cell.UNREADABLE, Cell.UNREADABLE),
+}
+TABLE = {(runtime, process): cell for runtime, cells in ROWS.items() for process, cell in zip(COLUMNS, cells, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtPatience:
+    """How long a kind of doubt may last: until it is shown, and until a human is needed."""
+
+    suspect_after_s: float
+    stuck_attempts: int
+    stuck_after_s: float
+    samples: int = 0  # equal samples that settle it; 0: samples never do
+    look_every_s: float = 5.0
+
+
+EPISODE_S = 300.0  # no doubt lasts longer without a human
+NEVER = 1 << 30
+PATIENCE = {
+    DoubtKind.WEDGED: DoubtPatience(10.0, 3, 60.0),
+    DoubtKind.BLIND: DoubtPatience(60.0, NEVER, EPISODE_S),
+    DoubtKind.UNREADABLE: DoubtPatience(0.0, 3, 60.0),
+    DoubtKind.ORACLE: DoubtPatience(0.0, 3, 60.0),
+    DoubtKind.CONFIRM: DoubtPatience(0.0, NEVER, EPISODE_S, samples=2),
+    DoubtKind.PANE: DoubtPatience(0.0, NEVER, EPISODE_S, samples=2),
+    DoubtKind.ORPHANED: DoubtPatience(0.0, NEVER, EPISODE_S),
+}
+DOUBT_OF = {
+    Cell.BLIND: DoubtKind.BLIND,
+    Cell.DEAD: DoubtKind.CONFIRM,  # by inference: at once, and still the kernel may say otherwise
+    Cell.CONFIRM: DoubtKind.CONFIRM,
+    Cell.PANE: DoubtKind.PANE,
+    Cell.ORPHANED: DoubtKind.ORPHANED,
+    Cell.ORACLE: DoubtKind.ORACLE,
+    Cell.UNREADABLE: DoubtKind.UNREADABLE,
+}
+SAMPLE_S = 5.0  # two readings closer together than this are one sample
+QUIET_S = 60.0  # what was active within it is not called dead by inference
+HANGUP_S = 1.0  # an agent whose pane has just closed may be on its way out
+
+
+class LifeVerdict(StrEnum):
+    """What a session is, by its axes."""
+
+    LIVE = "live"
+    SUSPECT = "suspect"
+    STUCK = "stuck"
+    ORPHANED = "orphaned"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict, what is remembered of the doubt behind it, and when to look again (None: at the next sweep)."""
+
+    verdict: LifeVerdict
+    doubt: Doubt | None = None
+    look_at: float | None = None
+
+
+WELL = Judgement(LifeVerdict.LIVE)
+DEAD = Judgement(LifeVerdict.DEAD)
+
+
+def sign_of(reading: Reading | None) -> AxisSign:
+    """Return one axis in one word."""
+    if reading is None:
+        return AxisSign.UNCLEAR
+    if reading.value == "dead":
+        return AxisSign.DEAD if reading.conclusive else AxisSign.GONE
+    return {"alive": AxisSign.ALIVE, "stopped": AxisSign.STOPPED, "failed": AxisSign.FAILED}.get(
+        reading.value, AxisSign.UNCLEAR
+    )
+
+
+def runtime_sign(axes: Mapping[Axis, Reading]) -> AxisSign:
+    """Return what is known of the pane; a server that the kernel saw end took its panes with it, a stopped root is there."""
+    server = axes.get(Axis.SERVER)
+    if server is not None and server.value == "dead" and server.conclusive:
+        return AxisSign.DEAD
+    sign = sign_of(axes.get(Axis.RUNTIME))
+    return AxisSign.ALIVE if sign is AxisSign.STOPPED else sign
+
+
+def judge(
+    axes: Mapping[Axis, Reading],
+    doubt: Doubt | None,
+    now: float,
+    active_at: float | None = None,
+    breaker_until: float = 0.0,
+    stuck: bool = False,
+) -> Judgement:
+    """Return what the axes say together, given what was doubted before.
+
+    While the breaker holds nothing is concluded from samples: only a conclusive reading settles it. What is `stuck` stays so
+    until the axis that caused it is well.
+    """
+    runtime, process = runtime_sign(axes), sign_of(axes.get(Axis.PROCESS))
+    cell = TABLE[runtime, process]
+    if cell is Cell.DEAD and process is AxisSign.DEAD:
+        return DEAD
+    found = _doubt_of(cell, axes)
+    if found is None:
+        return WELL
+    if stuck and cell is Cell.ORPHANED and _hung_and_died(doubt, axes):
+        return Judgement(LifeVerdict.ORPHANED, _sample(None, *found, _evidence(axes), now, stuck=False), now + SAMPLE_S)
+    if stuck and doubt is not None and doubt.axis is not found[1] and _axis_is_well(doubt.axis, axes):
+        doubt, stuck = None, False  # what caused it is over; this is another doubt
+    doubt = _sample(doubt, *found, _evidence(axes), now, stuck)
+    if cell is Cell.DEAD and not stuck and now - doubt.since < EPISODE_S:
+        return Judgement(LifeVerdict.DEAD, doubt, doubt.sampled_at + SAMPLE_S)
+    return _weigh(doubt, axes, now, active_at, breaker_until, stuck)
+
+
+def _doubt_of(cell: Cell, axes: Mapping[Axis, Reading]) -> tuple[DoubtKind, Axis] | None:
+    """Return what is doubtful, and which axis has to be well again."""
+    server = axes.get(Axis.SERVER)
+    if cell is Cell.LIVE:
+        if server is None or server.value == "alive":
+            return None
+        return (DoubtKind.WEDGED if server.value == "wedged" else DoubtKind.BLIND), Axis.SERVER
+    if cell is Cell.BLIND and server is not None and server.value == "wedged":
+        return DoubtKind.WEDGED, Axis.SERVER  # the server is why the rest cannot be read
+    of_runtime = cell in (Cell.PANE, Cell.ORPHANED) or (cell is Cell.BLIND and _axis_is_well(Axis.PROCESS, axes))
+    return DOUBT_OF[cell], Axis.RUNTIME if of_runtime else Axis.PROCESS
+
+
+def _hung_and_died(doubt: Doubt | None, axes: Mapping[Axis, Reading]) -> bool:
+    """Say whether a server that was waited for will never answer."""
+    return doubt is not None and doubt.axis is Axis.SERVER and sign_of(axes.get(Axis.SERVER)) is AxisSign.DEAD
+
+
+def _axis_is_well(axis: Axis, axes: Mapping[Axis, Reading]) -> bool:
+    return sign_of(axes.get(axis)) in (AxisSign.ALIVE, AxisSign.STOPPED)
+
+
+def _sample(before: Doubt | None, kind: DoubtKind, axis: Axis, evidence: str, now: float, stuck: bool) -> Doubt:
+    """Count one more sample of the same evidence; other evidence begins the count anew, and keeps the clock."""
+    if before is None:
+        return Doubt(kind, axis, now, 1, evidence, now)
+    if stuck:  # what caused it stays what caused it, whatever else is read meanwhile
+        return before if now - before.sampled_at < SAMPLE_S else replace(before, sampled_at=now)
+    if (before.kind, before.evidence) != (kind, evidence):
+        return Doubt(kind, axis, before.since, 1, evidence, now)
+    if now - before.sampled_at < SAMPLE_S:
+        return before
+    return Doubt(kind, axis, before.since, before.attempts + 1, evidence, now)
+
+
+def _weigh(
+    doubt: Doubt, axes: Mapping[Axis, Reading], now: float, active_at: float | None, breaker_until: float, stuck: bool
+) -> Judgement:
+    patience = PATIENCE[doubt.kind]
+    lasted_s = now - doubt.since
+    look_at = doubt.sampled_at + SAMPLE_S
+    quiet = active_at is None or now - active_at >= QUIET_S
+    settled = 0 < patience.samples <= doubt.attempts and quiet and now >= breaker_until
+    tried = doubt.attempts >= patience.stuck_attempts and lasted_s >= patience.stuck_after_s
+    if stuck or tried or lasted_s >= EPISODE_S:  # also what samples call dead all the while, and the kernel does not
+        return Judgement(LifeVerdict.STUCK, doubt)
+    if settled and doubt.kind is DoubtKind.CONFIRM:
+        return Judgement(LifeVerdict.DEAD, doubt, look_at)
+    if doubt.kind is DoubtKind.ORPHANED:
+        closed_at = _closed_at(axes)
+        if now - closed_at < HANGUP_S:
+            return Judgement(LifeVerdict.LIVE, doubt, closed_at + HANGUP_S)
+    if doubt.kind is DoubtKind.ORPHANED or settled:
+        return Judgement(LifeVerdict.ORPHANED, doubt, look_at)
+    return Judgement(LifeVerdict.SUSPECT if lasted_s >= patience.suspect_after_s else LifeVerdict.LIVE, doubt, look_at)
+
+
+def rested(doubt: Doubt, now: float) -> Doubt:
+    """Return a doubt as a new daemon takes it up: while nobody looked it grew no older, whatever the clock says."""
+    sampled_at = min(now, max(doubt.sampled_at, now - SAMPLE_S))
+    return replace(doubt, sampled_at=sampled_at, since=doubt.since + sampled_at - doubt.sampled_at)
+
+
+def _closed_at(axes: Mapping[Axis, Reading]) -> float:
+    """Return since when the pane or its server is seen to be gone."""
+    return min(axes[axis].since for axis in (Axis.SERVER, Axis.RUNTIME) if axis in axes and axes[axis].value == "dead")
+
+
+def _evidence(axes: Mapping[Axis, Reading]) -> str:
+    """Return what was read, without times, so that equal readings are equal."""
+    read = [(axis, axes[axis]) for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if axis in axes]
+    return ", ".join(
+        f"{axis} {sign_of(reading)}" if axis is not Axis.SERVER else f"server {reading.value}" for axis, reading in read
+    )
+
+
+def leaves_its_pane(session: Session) -> bool:
+    """Say whether the command around a dead agent lives on: a person may be looking at it, and it closes by itself."""
+    launch, runtime = session.launch, session.axes.get(Axis.RUNTIME)
+    if launch is None or launch.ended_at is None or launch.closed or launch.found in (None, launch.process):
+        return False
+    return runtime is not None and runtime.value == "alive"

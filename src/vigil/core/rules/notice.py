@@ -1,0 +1,120 @@
+"""The outbox: what becomes of a notice once it was tried; the notices of an incident are its queue, and durable with it.
+
+Pure: jitter and times come in from outside. Who tries a notice records that first (`sending`), so that a life that ends in
+between is known of. Delivered counts, tried does not (P12). An attempt whose fate nobody can know (we were killed, or the other
+side took it and never answered) is made once more and not again: so nobody is told the same more than twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vigil.core.model.incident import Notice
+from vigil.core.model.replace import replace
+
+SENDING, SENT, RETRYING, FAILED, UNKNOWN, CANCELLED = "sending", "sent", "retrying", "failed", "unknown", "cancelled"
+OPEN = frozenset({SENDING, RETRYING})  # something is still to come of these
+TOLD = frozenset({SENT, UNKNOWN})  # whoever was told, or may have been
+GIVEN_UP = frozenset({FAILED, UNKNOWN})
+MOST_UNSURE = 2
+FACTOR = 2.0
+CAP_S = 600.0
+JITTER = 0.2
+REVIVED_S = 86400.0  # what was given up longer ago is not told any more
+
+
+@dataclass(frozen=True, slots=True)
+class RoutePatience:
+    """How often a route is tried, and how long the first pause is."""
+
+    attempts: int = 8
+    pause_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is known of one attempt."""
+
+    ok: bool
+    why: str = ""
+    permanent: bool = False  # it would fail in the same way again
+    unsure: bool = False  # it may have arrived all the same
+    took: tuple[str, ...] = ()  # where a route reaches several at once, those that took it
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """All that decides what becomes of a notice."""
+
+    notice: Notice
+    attempt: Attempt
+    patience: RoutePatience
+
+
+@dataclass(frozen=True, slots=True)
+class FateRow:
+    """One row: what a notice becomes when this holds of it."""
+
+    state: str
+    holds: Callable[[Tried], bool]
+
+
+FATES = (  # The first row that holds decides.
+    FateRow(SENT, lambda tried: tried.attempt.ok),
+    FateRow(FAILED, lambda tried: tried.attempt.permanent),
+    FateRow(UNKNOWN, lambda tried: tried.notice.unsure >= MOST_UNSURE),
+    FateRow(FAILED, lambda tried: tried.notice.attempts >= tried.patience.attempts),
+    FateRow(RETRYING, lambda _: True),
+)
+
+
+def begun(notice: Notice, now: float) -> Notice:
+    """Return a notice that is being tried, once more than before."""
+    return replace(notice, state=SENDING, at=now, attempts=notice.attempts + 1, retry_at=None, why="")
+
+
+def fate_of(notice: Notice, attempt: Attempt, patience: RoutePatience, now: float, jitter: float) -> Notice:
+    """Return what a notice that was tried has become; jitter runs from -1 to 1."""
+    took = tuple(dict.fromkeys((*notice.took, *attempt.took)))
+    notice = replace(notice, at=now, why=attempt.why, unsure=notice.unsure + (1 if attempt.unsure else 0), took=took)
+    state = next(row.state for row in FATES if row.holds(Tried(notice, attempt, patience)))
+    retry_at = now + pause_s(notice.attempts, patience, jitter) if state == RETRYING else None
+    return replace(notice, state=state, retry_at=retry_at)
+
+
+def pause_s(attempts: int, patience: RoutePatience, jitter: float) -> float:
+    """Return the pause after so many attempts."""
+    longest_s = max(CAP_S, patience.pause_s)
+    return min(longest_s, patience.pause_s * FACTOR ** min(attempts - 1, 64)) * (1 + JITTER * jitter)
+
+
+def interrupted(notice: Notice, now: float) -> Notice:
+    """Return a notice that was being tried when its life ended: it may have arrived, and is tried once more at most."""
+    if notice.state != SENDING:
+        return notice
+    unsure = notice.unsure + 1
+    if unsure >= MOST_UNSURE:
+        return replace(notice, state=UNKNOWN, unsure=unsure, why="the daemon ended while it was being sent, twice")
+    words = "the daemon ended while it was being sent"
+    return replace(notice, state=RETRYING, unsure=unsure, retry_at=now, why=words)
+
+
+def revived(notice: Notice, now: float) -> Notice:
+    """Return a notice that was given up, to be tried once more and never again: its route delivers."""
+    return replace(notice, state=RETRYING, retry_at=now, revived=True, why="its route delivers again")
+
+
+def is_revivable(notice: Notice, now: float) -> bool:
+    """Say whether a notice did not arrive, for certain, and lately enough to be of use."""
+    return notice.state == FAILED and not notice.revived and now - notice.at <= REVIVED_S
+
+
+def cancelled(notice: Notice, why: str) -> Notice:
+    """Return a notice that nobody needs any more; one that is on its way, or has its fate, stays what it is."""
+    return replace(notice, state=CANCELLED, retry_at=None, why=why) if notice.state == RETRYING else notice
+
+
+def uncancelled(notice: Notice, now: float) -> Notice:
+    """Return a notice that somebody needs after all: what it speaks of came back before anybody was told."""
+    return replace(notice, state=RETRYING, retry_at=now, why="") if notice.state == CANCELLED else notice

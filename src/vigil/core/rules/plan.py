@@ -1,0 +1,186 @@
+"""Plan: what is to be done so that a workspace is as declared; declared and actual in, steps and holds out.
+
+Pure. Whoever shows a plan and whoever acts on it has the same value; applying the same manifest twice leaves nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from itertools import count, islice
+
+from vigil.core.model.replace import replace
+from vigil.core.model.restart import After
+from vigil.core.model.session import ALIVE, Session, Spec, State
+from vigil.core.model.team import Manifest, Role, RoleSpec
+
+COLD_START = "cold-start"  # what a new boot of the host left waiting for a person
+RESTING = {  # states a replica stays in until somebody acts: its slot is its own, nothing is spawned in its place
+    State.STOPPED: "an operator stopped it",
+    State.SUCCEEDED: "it finished",
+    State.PARKED: "it was put to sleep",
+    State.FAILED: "it failed and waits for a person",
+    State.STUCK: "it needs a human",
+}
+
+
+class PlanVerb(StrEnum):
+    """What a step does."""
+
+    DECLARE = "declare"  # a role that is new, or whose policy changed
+    CREATE = "create"
+    UPDATE = "update"  # what does not run: its next launch is as declared
+    START = "start"  # what a new boot of the host left waiting
+    REPLACE = "replace"
+    DRAIN = "drain"
+    FORGET = "forget"  # a role of which nothing is left
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One thing to do to a role, or to one of its slots."""
+
+    do: PlanVerb
+    role: str
+    slot: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A slot that is not as declared and is left alone, why, and until when."""
+
+    slot: str
+    reason: str
+    why: str
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that is to be done, in order, and what is not."""
+
+    steps: tuple[PlanStep, ...] = ()
+    held: tuple[Held, ...] = ()
+
+
+def make_plan(
+    manifest: Manifest,
+    roles: Mapping[str, Role],
+    sessions: Iterable[Session],
+    at_once: bool = False,
+    only: Collection[str] | None = None,
+) -> Plan:
+    """Compare what is declared with what there is; `at_once` replaces what runs an old command, `only` looks at some roles."""
+    slots: dict[str, dict[int, Session]] = defaultdict(dict)
+    for session in sessions:
+        if session.role is not None:
+            slots[session.role][session.index] = session
+    steps: list[PlanStep] = []
+    held: list[Held] = []
+    for wanted in manifest.roles:
+        if only is None or wanted.key in only:
+            for found in _compare(wanted, roles.get(wanted.key), slots.get(wanted.key, {}), at_once):
+                (steps if isinstance(found, PlanStep) else held).append(found)  # type: ignore[arg-type]
+    declared = {wanted.key for wanted in manifest.roles}
+    for key, role in roles.items():
+        if role.spec.workspace == manifest.workspace and key not in declared and (only is None or key in only):
+            why = "not in the manifest any more" if manifest.roles else "taken down"  # no file declares nothing
+            steps += _drain(key, slots.get(key, {}).values(), f"its role is {why}")
+            steps.append(PlanStep(PlanVerb.FORGET, key, None, f"it is {why}"))
+    return Plan(tuple(steps), tuple(held))
+
+
+def _compare(wanted: RoleSpec, known: Role | None, slots: Mapping[int, Session], at_once: bool) -> Iterator[PlanStep | Held]:
+    if known is not None and known.shift is not None and known.spec != wanted:
+        words = f"it is being shifted; apply this when that is over, or end it: vigil shift {wanted.team} --abort"
+        yield Held(wanted.key, "shift", words, known.shift.until)
+        return
+    yield from _declare(wanted, known)
+    yield from _fill(wanted, known, slots, at_once)
+
+
+def slots_for(role: Role | None, replicas: int, there: Mapping[int, Session]) -> tuple[int, ...]:
+    """Return the slots of a role with so many replicas: of those it has, the newest go; new ones are the lowest free ones."""
+    slots = () if role is None else role.slots
+    oldest = sorted(slots, key=lambda i: (i not in there, there[i].created_at if i in there else 0.0, i))
+    kept = oldest[:replicas]
+    leaving = {index for index, session in there.items() if is_leaving(session)}
+    free = (index for index in count() if index not in slots and index not in leaving)
+    return tuple(sorted([*kept, *islice(free, replicas - len(kept))]))
+
+
+def _declare(wanted: RoleSpec, known: Role | None) -> Iterator[PlanStep]:
+    if known is None:
+        yield PlanStep(PlanVerb.DECLARE, wanted.key, None, f"it is new, with {_replicas(wanted)}")
+    elif known.spec != wanted:
+        yield PlanStep(PlanVerb.DECLARE, wanted.key, None, f"it changed: {', '.join(_changed(known.spec, wanted))}")
+
+
+def _changed(before: RoleSpec, after: RoleSpec) -> list[str]:
+    own = [name for name in _names(RoleSpec) if name != "spec" and getattr(before, name) != getattr(after, name)]
+    return own + [name for name in _names(Spec) if getattr(before.spec, name) != getattr(after.spec, name)]
+
+
+def _names(kind: type[RoleSpec] | type[Spec]) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at_once: bool) -> Iterator[PlanStep | Held]:
+    slots = slots_for(known, wanted.replicas, there)
+    for index in slots:
+        name, session = wanted.slot(index), there.get(index)
+        if session is None:
+            yield PlanStep(PlanVerb.CREATE, wanted.key, name, "nobody has this slot")
+        elif is_leaving(session):
+            yield Held(name, "leaving", "what had this slot is being removed")
+        elif not is_same(session.spec, wanted.spec):
+            yield _differs(wanted, session, at_once)
+            yield from _start(wanted, session)
+        elif session.hold is not None and session.hold.reason == COLD_START:
+            yield from _start(wanted, session)
+        elif session.hold is not None:
+            yield Held(name, session.hold.reason, session.why, session.hold.until)
+        elif session.state in RESTING:
+            yield Held(name, session.state.value, RESTING[session.state])
+    wanted_slots = {*slots, *(known.shift.old + known.shift.new if known is not None and known.shift is not None else ())}
+    extra = (session for index, session in there.items() if index not in wanted_slots)
+    yield from _drain(wanted.key, extra, f"{_replicas(wanted)} {'is' if wanted.replicas == 1 else 'are'} wanted")
+
+
+def _replicas(wanted: RoleSpec) -> str:
+    return "1 replica" if wanted.replicas == 1 else f"{wanted.replicas} replicas"
+
+
+def _start(wanted: RoleSpec, session: Session) -> Iterator[PlanStep]:
+    if session.hold is not None and session.hold.reason == COLD_START:
+        yield PlanStep(PlanVerb.START, wanted.key, session.name, session.why)
+
+
+def _differs(wanted: RoleSpec, session: Session, at_once: bool) -> PlanStep | Held:
+    """Return what becomes of a replica that is not as declared: who runs is asked for, who does not is just told."""
+    if session.state not in ALIVE:
+        return PlanStep(PlanVerb.UPDATE, wanted.key, session.name, "its next launch runs what is declared now")
+    if at_once:
+        return PlanStep(PlanVerb.REPLACE, wanted.key, session.name, "it runs what was declared before")
+    words = f"it runs what was declared before; vigil shift {wanted.team} rolls it in, vigil up --replace restarts it"
+    return Held(session.name, "changed", words)
+
+
+def _drain(key: str, sessions: Iterable[Session], why: str) -> Iterator[PlanStep]:
+    """End the newest first."""
+    staying = [session for session in sessions if not is_leaving(session)]
+    for session in sorted(staying, key=lambda session: (session.created_at, session.index), reverse=True):
+        yield PlanStep(PlanVerb.DRAIN, key, session.name, why)
+
+
+def is_leaving(session: Session) -> bool:
+    """Say whether a session is being removed: its slot is free as soon as it is gone."""
+    return session.after is After.REMOVE
+
+
+def is_same(one: Spec, other: Spec) -> bool:
+    """Say whether a replica of one would be the same as one of the other: how it comes back is not asked for."""
+    return replace(one, restart=other.restart) == other

@@ -1,0 +1,65 @@
+"""Sending: whether a prompt may be typed into a session now, and if not, why; a table, and the first row that holds decides.
+
+What is typed cannot be taken back: into a dialog it answers a question, into a shell it is executed. So whatever is not known
+to be a composer that can take it refuses (P2, P7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vigil.core.model.session import State
+
+
+@dataclass(frozen=True, slots=True)
+class ComposerSight:
+    """What is known of a session and its terminal, read just before something would be typed."""
+
+    state: State
+    headless: bool = False
+    process: str = "alive"  # of its agent
+    server: str = "alive"
+    asked: str = ""  # what its agent waits for a person to answer
+    pane_read: bool = True
+    pane_dead: bool = False
+    in_mode: bool = False  # somebody scrolls, or chooses
+    foreground: str = "agent"  # who has the terminal: agent, other, unknown
+    screen_read: bool = True
+    dialog: str = ""
+    composer: bool | None = None  # whether it can take a prompt; None: this kind of agent does not show that
+    draft: bool = False  # somebody has begun to type there
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRefusal:
+    """One row: why nothing is typed, and whether waiting may help."""
+
+    why: Callable[[ComposerSight], str]
+    holds: Callable[[ComposerSight], bool]
+    passes: bool = False
+
+
+REFUSALS = (
+    PromptRefusal(lambda _: "it is headless and has no terminal", lambda s: s.headless),
+    PromptRefusal(lambda s: f"it is {s.state}", lambda s: s.state is State.STARTING, passes=True),
+    PromptRefusal(lambda s: f"it is {s.state}", lambda s: s.state is not State.RUNNING),
+    PromptRefusal(lambda _: "its agent is stopped (SIGSTOP or Ctrl-Z)", lambda s: s.process == "stopped"),
+    PromptRefusal(lambda _: "its agent has ended", lambda s: s.process == "dead"),
+    PromptRefusal(lambda _: "its agent cannot be read", lambda s: s.process != "alive"),
+    PromptRefusal(lambda _: "its tmux server does not answer", lambda s: s.server != "alive" or not s.pane_read, passes=True),
+    PromptRefusal(lambda _: "its pane is dead", lambda s: s.pane_dead),
+    PromptRefusal(lambda _: "its pane is in copy mode: somebody reads there", lambda s: s.in_mode, passes=True),
+    PromptRefusal(lambda _: "a shell has its terminal, not its agent", lambda s: s.foreground == "other"),
+    PromptRefusal(lambda _: "who has its terminal cannot be told", lambda s: s.foreground != "agent"),
+    PromptRefusal(lambda s: f"it shows a dialog ({s.dialog}): a person has to answer it", lambda s: bool(s.dialog)),
+    PromptRefusal(lambda s: f"it waits for a person: {s.asked}", lambda s: bool(s.asked)),
+    PromptRefusal(lambda _: "its screen cannot be read", lambda s: s.composer is not None and not s.screen_read, passes=True),
+    PromptRefusal(lambda _: "it shows no composer that could take a prompt", lambda s: s.composer is False, passes=True),
+    PromptRefusal(lambda _: "somebody has begun to type there", lambda s: s.draft, passes=True),
+)
+
+
+def why_not(sight: ComposerSight) -> PromptRefusal | None:
+    """Return why nothing may be typed now; None if it may."""
+    return next((row for row in REFUSALS if row.holds(sight)), None)

@@ -1,0 +1,46 @@
+"""Quiet hours: when people are not told, of what, and until when. Pure: how far the wall's clock is from UTC comes in."""
+
+from __future__ import annotations
+
+from vigil.core.model.incident import ALWAYS, Incident, Quiet
+
+DAY_S = 86400.0
+CHAINED = 8  # so many quiet hours may follow each other before somebody is told all the same
+
+
+def quiet_until(incident: Incident, rules: tuple[Quiet, ...], now: float) -> float | None:
+    """Return until when nobody is told of an incident; None if they are told now."""
+    own = [rule for rule in rules if rule.team is not None and is_of_team(incident, rule.team)]
+    holding = [rule for rule in own or [rule for rule in rules if rule.team is None] if not _passes(incident, rule)]
+    until = now
+    for _ in range(CHAINED):
+        later = max((_end(rule, until) for rule in holding), default=until)
+        if later <= until:
+            break
+        until = later
+    return until if until > now else None
+
+
+def is_of_team(incident: Incident, team: str) -> bool:
+    """Say whether an incident is that of a team's session: by the team's name, or by workspace and name."""
+    parts = (incident.session or "").split("/")
+    return len(parts) == 4 and team in (parts[1], f"{parts[0]}/{parts[1]}")
+
+
+def _passes(incident: Incident, rule: Quiet) -> bool:
+    return incident.severity in ALWAYS | rule.passes
+
+
+def _end(rule: Quiet, at: float) -> float:
+    """Return when the quiet that holds at a moment ends; that moment itself if there is none."""
+    wall = at + rule.offset_s(at)
+    clock_s = wall % DAY_S
+    over_midnight = rule.to_s < rule.from_s
+    if over_midnight and not (clock_s >= rule.from_s or clock_s < rule.to_s):
+        return at
+    if not over_midnight and not rule.from_s <= clock_s < rule.to_s:
+        return at
+    ends = wall - clock_s + rule.to_s + (DAY_S if over_midnight and clock_s >= rule.from_s else 0.0)
+    # By the wall's clock of that moment: the night in which clocks are set is shorter or longer than others.
+    ends_at = ends - rule.offset_s(ends - rule.offset_s(at))
+    return ends_at if ends_at > at else at

@@ -1,0 +1,141 @@
+"""Reactions: what may be done about an incident before somebody is called, to whom, and how often. Pure values and tables.
+
+Opt-in for each kind. Nothing is typed or ended where a person, progress or doubt is in the way (P2), and nothing follows from
+idleness alone: there is no incident of that kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vigil.core.model.death import Confidence
+from vigil.core.model.incident import HIBERNATE, PROMPT, RESTART, RUN, Incident, IncidentKind, Reaction
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.rules.quiet_hours import is_of_team
+from vigil.core.rules.stall.remedy import SENSORS, WINDOWS
+
+ENDS = frozenset({RESTART, HIBERNATE})  # what lives
+BUSY = frozenset({"starting", "working", "thinking", "tool"})
+EARLY_S = 600.0  # so long a finding has to be made a second time before nobody waits for that any more
+LOOK_AGAIN_S = 1.0
+LEFT_ALONE = frozenset({State.STOPPED, State.SUCCEEDED, State.PARKED})
+WALLS = frozenset({"limit", "auth"})
+# About which kinds each may be done. Nothing is typed into a question, and what is stuck is not known well enough to be ended.
+FOR: dict[str, frozenset[IncidentKind]] = {
+    PROMPT: frozenset({IncidentKind.STALLED, IncidentKind.TAINTED}),
+    RESTART: frozenset({IncidentKind.STALLED, IncidentKind.TAINTED, IncidentKind.SATURATED, IncidentKind.SERVER_DIED}),
+    HIBERNATE: frozenset({IncidentKind.STALLED, IncidentKind.TAINTED, IncidentKind.NEEDS_INPUT}),
+    RUN: frozenset(IncidentKind),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReactionQuestion:
+    """All that decides whether a reaction may be carried out."""
+
+    session: Session
+    do: str
+
+    @property
+    def alive(self) -> bool:
+        """Say whether there is somebody to be disturbed."""
+        return self.session.state in ALIVE
+
+    @property
+    def ends(self) -> bool:
+        """Say whether somebody would be ended."""
+        return self.do in ENDS and self.alive
+
+
+@dataclass(frozen=True, slots=True)
+class ReactionRefusal:
+    """One row: what keeps a reaction from being carried out."""
+
+    why: str
+    holds: Callable[[ReactionQuestion], bool]
+
+
+def _is_busy(session: Session) -> bool:
+    """Who is at work is busy, however long it takes, unless the watchdog found that it does not get on."""
+    activity = session.axes.get(Axis.ACTIVITY)
+    return activity is not None and activity.value in BUSY and not _is_stalled(session)
+
+
+def _is_stalled(session: Session) -> bool:
+    return session.stall is not None and session.stall.warned_at is not None
+
+
+def _is_unsure(session: Session) -> bool:
+    """Say whether too little speaks for a stall to end anybody for it (P2)."""
+    stall = session.stall
+    sure = stall is None or (stall.confidence is not Confidence.UNKNOWN and stall.independent >= SENSORS)
+    return _is_stalled(session) and not sure
+
+
+def _is_found_once(session: Session) -> bool:
+    return _is_stalled(session) and session.stall is not None and session.stall.samples < WINDOWS
+
+
+def _waits_for_a_human(session: Session) -> bool:
+    activity = session.axes.get(Axis.ACTIVITY)
+    return bool(session.doing.asked) or (activity is not None and activity.value == "waiting-human")
+
+
+def _is_unclear(session: Session) -> bool:
+    process, server = session.axes.get(Axis.PROCESS), session.axes.get(Axis.SERVER)
+    unread = process is None or process.value in ("unknown", "failed")
+    return session.state in (State.SUSPECT, State.STUCK) or unread or (server is not None and server.value != "alive")
+
+
+REFUSALS = (  # The first row that holds decides.
+    ReactionRefusal("it is being ended", lambda case: case.session.state is State.ENDING),
+    ReactionRefusal("a person is attached to it", lambda case: case.session.attached > 0),
+    ReactionRefusal("it is not meant to run", lambda case: case.session.state in LEFT_ALONE),
+    ReactionRefusal("a launch now would meet the same wall", lambda case: _hold(case.session) in WALLS),
+    ReactionRefusal("it does not run", lambda case: case.do != RESTART and not case.alive),
+    ReactionRefusal("it is starting", lambda case: case.session.state is State.STARTING),
+    ReactionRefusal("what it is cannot be told", lambda case: case.alive and _is_unclear(case.session)),
+    ReactionRefusal("it is busy", lambda case: case.alive and _is_busy(case.session)),
+    ReactionRefusal("it waits for a person", lambda case: case.do == PROMPT and _waits_for_a_human(case.session)),
+    ReactionRefusal("what is the matter with it is not sure enough", lambda case: case.ends and _is_unsure(case.session)),
+    ReactionRefusal("that it does not get on was found only once", lambda case: case.ends and _is_found_once(case.session)),
+)
+
+
+def _hold(session: Session) -> str:
+    return "" if session.hold is None else session.hold.reason
+
+
+def reaction_to(incident: Incident, reactions: tuple[Reaction, ...]) -> Reaction | None:
+    """Return what is to be done about an incident: a team's own goes first, then the first that names its kind."""
+    matching = [one for one in reactions if one.kind is incident.kind and (one.team is None or is_of_team(incident, one.team))]
+    return min(matching, key=lambda one: one.team is None, default=None)
+
+
+def why_not(session: Session | None, do: str) -> str | None:
+    """Return what keeps a reaction from being carried out on a session; None if nothing does."""
+    if do == RUN:
+        return None
+    if session is None:
+        return "its session is gone"
+    return next((row.why for row in REFUSALS if row.holds(ReactionQuestion(session, do))), None)
+
+
+def is_early(incident: Incident, session: Session | None, do: str, now: float) -> bool:
+    """Say whether a reaction waits, unspent: nobody is ended for what was found once, and it may be found again (P2)."""
+    if session is None or not ReactionQuestion(session, do).ends or not _is_found_once(session):
+        return False
+    return not _is_unsure(session) and now - incident.opened_at < EARLY_S
+
+
+def react_at(incident: Incident, reaction: Reaction) -> float:
+    """Return when the next reaction may follow."""
+    last = incident.reactions[-1].at + reaction.every_s if incident.reactions else 0.0
+    return max(incident.opened_at + reaction.after_s, last)
+
+
+def is_used_up(incident: Incident, reaction: Reaction) -> bool:
+    """Say whether nothing more is tried: the budget is that of the condition, also where it ended and came back."""
+    return incident.spent + len(incident.reactions) >= reaction.budget

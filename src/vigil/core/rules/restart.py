@@ -1,0 +1,84 @@
+"""Restart: what a death costs its session, in waiting (DESIGN 4.4).
+
+Pure: jitter and times come in from outside. Every death passes through `charge`, also a launch that failed.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from vigil.core.model.death import Cause
+from vigil.core.model.restart import Hold, RestartPolicy, RestartWhen
+from vigil.core.model.session import Session
+from vigil.core.model.team import Role
+
+FREE = frozenset({Cause.FINISHED, Cause.OPERATOR, Cause.POLICY, Cause.HOST_REBOOTED})
+COUNTED = frozenset(
+    {
+        Cause.CRASH,
+        Cause.EARLY_EXIT,
+        Cause.LAUNCH_FAILED,
+        Cause.UNHEALTHY,
+        Cause.STALLED,
+        Cause.OOM,
+        Cause.SERVER_DIED,
+        Cause.KILLED_BY_UNKNOWN,
+        Cause.UNOBSERVED,
+    }
+)
+HELD = frozenset({Cause.LIMIT, Cause.AUTH})  # a launch now would only meet the same wall
+LIMIT_S = 3600.0  # a limit that does not say when it ends is tried again after so long
+COMES_BACK: dict[RestartWhen, frozenset[Cause]] = {
+    RestartWhen.ALWAYS: frozenset(Cause),
+    RestartWhen.ON_FAILURE: frozenset(Cause) - {Cause.FINISHED},
+    RestartWhen.NEVER: frozenset(),
+}
+
+
+def charge(
+    cause: Cause, at: float, count: int, stable_s: float, policy: RestartPolicy, jitter: float, resets_at: float | None = None
+) -> tuple[int, Hold]:
+    """Return the new count, and what the next launch waits for.
+
+    `stable_s` is how long the launch that died had been up; `count` starts anew after `reset_after_s` of it.
+    """
+    if stable_s >= policy.reset_after_s:
+        count = 0
+    if cause in HELD:
+        return count, Hold(cause.value, until=_lifted_at(cause, at, resets_at, policy))
+    if cause in FREE:
+        return count, Hold("backoff", until=at + policy.base_s)  # uncharged, and still no tight loop
+    assert cause in COUNTED
+    count += 1
+    if 0 < policy.max_restarts < count:  # 0 means no limit
+        return count, Hold("saturated", until=None)
+    return count, Hold("backoff", until=at + delay_s(count, policy, jitter))
+
+
+def _lifted_at(cause: Cause, at: float, resets_at: float | None, policy: RestartPolicy) -> float | None:
+    """Return when a wall is gone; None if a person must act. A moment that has passed still makes no tight loop."""
+    if resets_at is None:
+        return None if cause is Cause.AUTH else at + LIMIT_S
+    return max(resets_at, at + policy.base_s)
+
+
+def delay_s(count: int, policy: RestartPolicy, jitter: float) -> float:
+    """Return the pause before restart number `count`; jitter runs from -1 to 1."""
+    # Clamped: 2.0 ** 1024 raises, and a session that dies every five minutes gets there within four days.
+    steps = min(count - 1, 64)
+    return min(policy.cap_s, policy.base_s * policy.factor**steps) * (1 + policy.jitter * jitter)
+
+
+def jitter_of(launch_id: str) -> float:
+    """Return a launch's own jitter, from -1 to 1: the same in a replay, different for sessions that die together."""
+    return zlib.crc32(launch_id.encode()) / 0xFFFFFFFF * 2 - 1
+
+
+def comes_back_by_itself(role: Role | None) -> bool:
+    """Say whether a new boot may bring a session back: a fleet comes only where its manifest says so."""
+    return role is None or role.spec.autostart
+
+
+def is_saturated(session: Session) -> bool:
+    """Say whether a session was given up after its last allowed restart."""
+    return session.hold is not None and session.hold.reason == "saturated"

@@ -1,0 +1,72 @@
+"""Course: what is found of a silent session now, as a continuation of what was found before."""
+
+from __future__ import annotations
+
+from vigil.core.model.replace import replace
+from vigil.core.model.stall import Stall
+from vigil.core.rules.stall.case import Silence
+from vigil.core.rules.stall.schedule import window_s
+from vigil.core.rules.stall.verdict import SAMPLES, SICK, StallFinding, StallVerdict
+
+
+def with_finding(before: Stall | None, found: StallFinding, at: float) -> Stall:
+    """Return what is found now for whoever asks, with what was said and done so far; it counts for nothing."""
+    stall = Stall(found.verdict, found.confidence, found.reasons, at, at, found.signs, found.ruled_out, samples=0)
+    if before is None or before.verdict not in SICK or found.verdict not in SICK:
+        return stall
+    same = before.verdict == found.verdict
+    return replace(
+        before,
+        verdict=found.verdict,
+        confidence=found.confidence,
+        reasons=found.reasons,
+        at=at,
+        since=before.since if same else at,
+        signs=found.signs,
+        ruled_out=found.ruled_out,
+    )
+
+
+def continued(before: Stall | None, found: StallFinding, case: Silence) -> Stall:
+    """Return what is found now, as a continuation of what was found before."""
+    same = before is not None and before.verdict == found.verdict
+    goes_on = before is not None and before.verdict in SICK and found.verdict in SICK
+    samples, since, at = 1, case.now, case.evidence.at
+    sampled_at = at
+    if same and before is not None:
+        since = before.since
+        counts = before.samples == 0 or at - before.sampled_at >= window_s(case.limits) * 0.9
+        samples, sampled_at = (before.samples + 1, at) if counts else (before.samples, before.sampled_at)
+    stall = Stall(
+        found.verdict,
+        found.confidence,
+        found.reasons,
+        at,
+        since,
+        found.signs,
+        found.ruled_out,
+        samples,
+        sampled_at,
+        found.independent,
+    )
+    if not goes_on or before is None:
+        return stall
+    return replace(
+        stall,
+        warned_at=before.warned_at,
+        warnings=before.warnings,
+        told=before.told,
+        step=before.step,
+        stepped_at=before.stepped_at,
+    )
+
+
+def is_told(case: Silence, stall: Stall | None) -> bool:
+    """Say whether a finding is worth telling: it was seen often enough, and the silence is long enough for it."""
+    assert stall is not None
+    verdict = StallVerdict(stall.verdict)
+    if stall.samples < SAMPLES.get(verdict, 1):
+        return False
+    if verdict is StallVerdict.UNKNOWN:
+        return case.silent_s >= case.patience_s
+    return True

@@ -1,0 +1,121 @@
+"""Remedies: what may be done about a stalled agent, from the cheapest up, and what keeps it from being done.
+
+Pure, and tables. A verdict that is not listed has no remedy: it is told to a human, and that is all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vigil.core.model.death import Confidence
+from vigil.core.model.evidence import Child
+from vigil.core.model.session import Session, State
+from vigil.core.model.stall import Thresholds
+from vigil.core.rules.stall.case import Silence
+from vigil.core.rules.stall.facts import adapters, blocked, holders
+from vigil.core.rules.stall.verdict import StallVerdict
+
+WINDOWS = 2  # equal findings in a row before anything is done (P2)
+SENSORS = 2  # independent ones that speak for it (P2)
+
+
+class Remedy(StrEnum):
+    """One rung; each is verified before the next."""
+
+    CHILD = "end-child"  # the process that hangs, and not the agent
+    INTERRUPT = "interrupt"  # the turn
+    STDIN = "close-stdin"  # of a headless agent that reads prompts from it
+    END = "end"  # TERM, its grace, KILL
+
+
+V = StallVerdict
+LADDER = (Remedy.INTERRUPT, Remedy.STDIN, Remedy.END)
+REMEDIES: dict[StallVerdict, tuple[Remedy, ...]] = {
+    V.BLOCKED_CHILD: (Remedy.CHILD, *LADDER),
+    V.LEAKED_PIPE: (Remedy.CHILD, *LADDER),
+    V.TOOL_OVERRUN: (Remedy.CHILD, *LADDER),
+    V.WEDGED_AFTER_TOOL: LADDER,
+    V.LOST_RESULT: LADDER,
+    V.UPSTREAM_STALL: LADDER,
+    V.NETWORK_DEAD: LADDER,
+    V.RESUME_POISONED: LADDER,
+    V.SPINNING: LADDER,
+    V.START_BLOCKED: (Remedy.STDIN, Remedy.END),
+    V.LIMBO: (Remedy.END,),  # its answer is safe: it has said it, and that is stored
+}
+
+
+def hung(case: Silence, verdict: StallVerdict) -> Child | None:
+    """Return the one process to end instead of the agent, where it is known; never one of which that is only likely."""
+    if verdict is V.BLOCKED_CHILD:
+        found = blocked(case)
+    elif verdict is V.LEAKED_PIPE:
+        found = holders(case)
+    elif verdict is V.TOOL_OVERRUN:
+        found = adapters(case) or _topmost(case)
+    else:
+        found = ()
+    return found[0] if found else None
+
+
+def _topmost(case: Silence) -> tuple[Child, ...]:
+    """Return the process of an open tool that its others are below; a tool of an MCP server has none of its own."""
+    own = case.own or ()
+    top = [child for child in own if child.parent == case.evidence.pid]
+    return tuple(top) if len(top) == 1 and not any(one.name.startswith("mcp") for one in case.doing.tools) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemedySight:
+    """What the rows that keep look at."""
+
+    session: Session
+    verdict: StallVerdict
+    confidence: Confidence
+    independent: int
+    samples: int
+    silent_s: float
+    limits: Thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class RemedyKeep:
+    """One row: why nothing is done, and when that holds."""
+
+    why: Callable[[RemedySight], str]
+    holds: Callable[[RemedySight], bool]
+
+
+KEEPS = (  # The first row that holds keeps. People stand first (P2).
+    RemedyKeep(lambda _: "a person is attached", lambda s: s.session.attached > 0),
+    RemedyKeep(lambda _: "its life is in doubt", lambda s: s.session.doubt is not None),
+    RemedyKeep(lambda s: f"it is {s.session.state}", lambda s: s.session.state not in (State.RUNNING, State.STARTING)),
+    RemedyKeep(lambda s: f"{s.verdict} has no remedy", lambda s: s.verdict not in REMEDIES),
+    RemedyKeep(lambda _: "automatic remedies are off (stall_auto_kill)", lambda s: not s.limits.stall_auto_kill),
+    RemedyKeep(lambda _: "it is not sure enough", lambda s: s.confidence is Confidence.UNKNOWN),
+    RemedyKeep(
+        lambda s: f"only {s.independent} of {SENSORS} independent sensors speak for it",
+        lambda s: s.independent < SENSORS,
+    ),
+    RemedyKeep(lambda s: f"found so {s.samples} of {WINDOWS} times", lambda s: s.samples < WINDOWS),
+    RemedyKeep(
+        lambda s: f"it is silent for {s.silent_s:.0f} of {s.limits.liveness_timeout_s:.0f} s",
+        lambda s: s.verdict is not V.LIMBO and s.silent_s < s.limits.liveness_timeout_s,
+    ),
+)
+
+
+def kept_by(sight: RemedySight) -> str:
+    """Return why nothing is done about a stalled agent; nothing if something may be."""
+    return next((row.why(sight) for row in KEEPS if row.holds(sight)), "")
+
+
+def next_step(verdict: StallVerdict, before: str, headless_input: bool, child: Child | None) -> Remedy | None:
+    """Return the rung after the last one that was tried; those that there is nothing for are left out."""
+    steps = [step for step in REMEDIES.get(verdict, ()) if step is not Remedy.CHILD or child is not None]
+    steps = [step for step in steps if step is not Remedy.STDIN or headless_input]
+    order = list(Remedy)
+    later = order[order.index(Remedy(before)) + 1 :] if before else order
+    return next((step for step in steps if step in later), steps[-1] if steps else None)  # the last is tried again

@@ -1,0 +1,80 @@
+"""Schedule: when a silent session is looked at next, and when a question is told again."""
+
+from __future__ import annotations
+
+from vigil.core.model.session import Session
+from vigil.core.model.stall import Stall, Thresholds
+from vigil.core.rules.activity import COMPACTION
+from vigil.core.rules.stall.case import patience_of, silent_from, tools_wait_until, waits_until
+from vigil.core.rules.stall.facts import CIRCLES, COMPACTIONS, NOT_FURTHER
+from vigil.core.rules.stall.verdict import SAMPLES, SICK, StallVerdict
+
+WINDOW_S = 60.0  # two findings that are nearer are one
+REMINDERS = 3.0  # times the first reminder, between the later ones
+
+
+def due_at(session: Session, limits: Thresholds, now: float) -> float:
+    """Return when a session is looked at next; one that was found to be silent is looked at again on a schedule."""
+    doing, since = session.doing, silent_from(session)
+    if doing.asked:
+        return reminder_at(session, limits)
+    if (doing.retries or doing.waits) and now < (until := waits_until(doing, since)):
+        return until
+    if (tools_until := tools_wait_until(doing)) is not None and now < tools_until:
+        return tools_until
+    first_s = min(patience_of(doing, session.trail, limits), limits.stall_after_s)
+    first_at = since + first_s
+    if _circles(session, limits, now):
+        first_at = min(first_at, now)
+    stall = session.stall
+    if stall is None or stall.at < first_at or stall.verdict == StallVerdict.SUPERVISOR_LATE:
+        return first_at
+    return _next_at(session, limits, stall)
+
+
+def _next_at(session: Session, limits: Thresholds, stall: Stall) -> float:
+    """Return when a silent session is looked at again: at a threshold, or when a warning is repeated."""
+    since = silent_from(session)
+    moments = [since + patience_of(session.doing, session.trail, limits), since + limits.liveness_timeout_s]
+    moments += [stall.at + limits.stall_repeat_s, (stall.warned_at or stall.at) + limits.stall_repeat_s]
+    if stall.verdict in SICK and stall.samples < max(2, SAMPLES.get(StallVerdict(stall.verdict), 1)):
+        moments.append(stall.sampled_at + window_s(limits))
+    if stall.stepped_at is not None:
+        moments.append(stall.stepped_at + verify_s(limits))
+    return min(at for at in moments if at > stall.at)
+
+
+def window_s(limits: Thresholds) -> float:
+    """Return how far apart two findings must be to be two."""
+    return min(WINDOW_S, limits.stall_after_s / 2)
+
+
+def verify_s(limits: Thresholds) -> float:
+    """Return how long a remedy has to show."""
+    return max(window_s(limits), min(10.0, limits.stall_after_s))
+
+
+def _circles(session: Session, limits: Thresholds, now: float) -> bool:
+    """Say whether a session that speaks may go in circles; it is looked at again when a warning would be repeated."""
+    trail, stall = session.trail, session.stall
+    if stall is not None and now - stall.at < limits.stall_repeat_s:
+        return False
+    many = trail.times >= (COMPACTIONS if trail.again == COMPACTION else CIRCLES)
+    still_s = now - max(trail.further_at, trail.floor)
+    speaks = now - trail.understood_at < limits.stall_after_s
+    return session.doing.turn and (many or (speaks and still_s >= NOT_FURTHER * limits.subagent_timeout_s))
+
+
+def reminder_at(session: Session, limits: Thresholds) -> float:
+    """Return when a person is reminded of a question next: a while after it, then three times as rarely.
+
+    From the last reminder on: an agent that speaks while it waits is not told of anew, and what was missed comes once.
+    """
+    every_s, trail = limits.approval_reminder_s, session.trail
+    next_at = trail.reminded_at + REMINDERS * every_s if reminders_of(session) else session.doing.asked[0].since + every_s
+    return max(next_at, trail.floor + every_s)
+
+
+def reminders_of(session: Session) -> int:
+    """Return how often a person was reminded of the oldest question that is open."""
+    return session.trail.reminders if session.trail.reminded_at >= session.doing.asked[0].since else 0

@@ -1,0 +1,151 @@
+"""Summary: what is counted of a launch, and what that says at its end: what it did, what it cost, who ended it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vigil.core.model.death import Cause, Death
+from vigil.core.model.progress import Stalls, Tally
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session
+from vigil.core.model.speech import Said, What
+from vigil.core.rules.activity import UNSAID
+
+VERDICTS = 20  # kinds of stalls that are told apart
+
+
+def count_word(tally: Tally, said: Said, is_new: bool) -> Tally:
+    """Count a word; one that another source told before is not new."""
+    if said.what in UNSAID or not is_new:
+        return tally
+    ended = said.what is What.TOOL_ENDED
+    return replace(
+        tally,
+        words=tally.words + 1,
+        tools=tally.tools + (said.what is What.TOOL_STARTED),
+        failed_tools=tally.failed_tools + (ended and said.failed),
+    )
+
+
+def count_silence(tally: Tally, from_at: float | None, until: float) -> Tally:
+    """Take in a silence that is over; `from_at` is None where nobody knows when it began."""
+    lasted_s = 0.0 if from_at is None else until - from_at
+    return replace(tally, longest_silence_s=lasted_s) if lasted_s > tally.longest_silence_s else tally
+
+
+def count_stall(tally: Tally, verdict: str) -> Tally:
+    """Count a stall."""
+    known = {one.verdict: one.count for one in tally.stalls}
+    if verdict not in known and len(known) >= VERDICTS:
+        return tally
+    known[verdict] = known.get(verdict, 0) + 1
+    return replace(tally, stalls=tuple(Stalls(name, count) for name, count in known.items()))
+
+
+def count_memory(tally: Tally, memory_bytes: int) -> Tally:
+    """Take in how much memory its processes have."""
+    return replace(tally, peak_bytes=max(memory_bytes, tally.peak_bytes or 0))
+
+
+# Who ended a launch, where no intent of ours did.
+ENDED_BY: dict[Cause, str] = {
+    Cause.FINISHED: "itself",
+    Cause.OPERATOR: "an operator",
+    Cause.POLICY: "policy",
+    Cause.UNHEALTHY: "policy",
+    Cause.STALLED: "policy",
+    Cause.LAUNCH_FAILED: "nobody: it never came to life",
+    Cause.EARLY_EXIT: "itself",
+    Cause.CRASH: "itself",
+    Cause.OOM: "the kernel",
+    Cause.SERVER_DIED: "its tmux server's death",
+    Cause.KILLED_BY_UNKNOWN: "somebody outside Vigil",
+    Cause.UNOBSERVED: "nobody saw who",
+    Cause.HOST_REBOOTED: "the host, which was booted anew",
+    Cause.LIMIT: "itself, at a usage limit",
+    Cause.AUTH: "itself, because it was not let in",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What one launch did so far, or all in all; None is unknown, because its agent does not say or nobody measured."""
+
+    duration_s: float | None
+    turns: int | None
+    tools: int | None
+    failed_tools: int | None
+    words: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    cost_usd: float | None
+    stalls: tuple[tuple[str, int], ...]
+    longest_silence_s: float | None
+    peak_bytes: int | None
+    cause: str | None = None  # None: it lives
+    exit_code: int | None = None
+    signal: int | None = None
+    ended_by: str | None = None
+
+
+def summary_of(session: Session, now: float) -> Summary | None:
+    """Return what a session's launch did; None if it has none."""
+    launch = session.launch
+    if launch is None:
+        return None
+    death = session.last_death if session.last_death is not None and session.last_death.launch_id == launch.id else None
+    until = launch.ended_at if launch.ended_at is not None else now
+    heard = session.tally.words > 0
+    last_at = session.last_activity_at
+    open_turn = session.doing.turn or (death is not None and death.open_turn)
+    tally = count_silence(session.tally, last_at, until) if open_turn else session.tally
+    spent, before = session.spent, session.spent_before
+    tokens = spent.input_tokens > before.input_tokens or spent.output_tokens > before.output_tokens
+    return Summary(
+        duration_s=None if launch.started_at is None else round(max(0.0, until - launch.started_at), 3),
+        turns=spent.turns - before.turns if heard else None,
+        tools=tally.tools if heard else None,
+        failed_tools=tally.failed_tools if heard else None,
+        words=tally.words,
+        input_tokens=spent.input_tokens - before.input_tokens if tokens else None,
+        output_tokens=spent.output_tokens - before.output_tokens if tokens else None,
+        cached_tokens=spent.cached_tokens - before.cached_tokens if tokens else None,
+        cost_usd=round(spent.cost_usd - before.cost_usd, 6) if spent.cost_usd > before.cost_usd else None,
+        stalls=tuple((one.verdict, one.count) for one in tally.stalls),
+        longest_silence_s=round(tally.longest_silence_s, 3) if heard else None,
+        peak_bytes=tally.peak_bytes,
+        cause=None if death is None else death.cause.value,
+        exit_code=None if death is None else death.exit_code,
+        signal=None if death is None else death.signal,
+        ended_by=None if death is None else ended_by(death),
+    )
+
+
+def ended_by(death: Death) -> str:
+    """Return who ended a launch."""
+    if death.intent is not None and death.cause in (Cause.OPERATOR, Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED):
+        return f"{death.intent.actor} ({death.intent.verb})"
+    return ENDED_BY[death.cause]
+
+
+def told(summary: Summary) -> dict[str, str | int | float | dict[str, int] | None]:
+    """Return a summary as the event log and the interface have it."""
+    return {
+        "cause": summary.cause,
+        "exit_code": summary.exit_code,
+        "signal": summary.signal,
+        "ended_by": summary.ended_by,
+        "duration_s": summary.duration_s,
+        "turns": summary.turns,
+        "tools": summary.tools,
+        "failed_tools": summary.failed_tools,
+        "words": summary.words,
+        "input_tokens": summary.input_tokens,
+        "output_tokens": summary.output_tokens,
+        "cached_tokens": summary.cached_tokens,
+        "cost_usd": summary.cost_usd,
+        "stalls": dict(summary.stalls),
+        "longest_silence_s": summary.longest_silence_s,
+        "peak_rss_bytes": summary.peak_bytes,
+    }
