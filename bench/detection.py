@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.harness import percentile, send, wait_for_calm
 from bench.peers.contract import System
-from vigil.keeper import kernel
+from vigil.kernel import process
 
 TOLD_S = 12.0  # twice the longest period; a death that nobody was told of by then counts as never told
 SEED = 20
@@ -40,7 +40,7 @@ def time_death(system: System, chance: random.Random) -> float | None:
     """Kill one agent and return after how many ms a listener was told; None if it never was."""
     time.sleep(chance.uniform(0.02, system.phase_s))
     pid = chance.choice(system.victims())
-    start_ticks = kernel.read_start_ticks(pid) or 0
+    start_ticks = process.read_start_ticks(pid) or 0
     at_ns = time.monotonic_ns()
     send(pid, start_ticks, signal.SIGKILL)
     try:

@@ -18,8 +18,8 @@ from typing import Any
 
 from bench.harness import Run, percentile, wait_for_calm, wait_until
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.daemon.diagnosing import PASS_S
-from vigil.keeper import kernel
+from vigil.daemon.sense.processes import PASS_S
+from vigil.kernel import process
 from vigil.observe.diagnosis import diagnose, take_sample
 from vigil.observe.sockets import read_sockets
 from vigil.observe.stats import read_scan
@@ -139,9 +139,9 @@ def fleet(folder: Path, agents: int, each: int) -> Iterator[list[Launch]]:
         try:
             assert top.stdout is not None
             pids = [int(line) for line in top.stdout]
-            boot = kernel.read_boot()
+            boot = process.read_boot()
             launches = [
-                Launch(f"bench{pid}-1", f"bench{pid}", 1, 0.0, process=ProcessId(pid, kernel.read_start_ticks(pid) or 0, boot))
+                Launch(f"bench{pid}-1", f"bench{pid}", 1, 0.0, process=ProcessId(pid, process.read_start_ticks(pid) or 0, boot))
                 for pid in pids
             ]
             wait_until(lambda: _are_born(launches, each), BORN_S, f"{agents * (each + 1):,} processes", every_s=0.5)

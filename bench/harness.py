@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from bench.readings import read_busy_s
-from vigil.keeper import kernel
+from vigil.kernel import process
 
 MARK = "BENCH_RUN"
 AGENT = ("sleep", "3600")  # an agent that does nothing, and ends by itself should even this program be killed
@@ -73,14 +73,14 @@ def find_marked(mark: str) -> list[tuple[int, int]]:
                 marked = wanted in file.read().split(b"\0")
         except OSError:
             continue  # it ended, or is somebody else's
-        if marked and (stat := kernel.read_stat(int(name))) is not None and stat.state not in "ZX":
+        if marked and (stat := process.read_stat(int(name))) is not None and stat.state not in "ZX":
             found.append((int(name), stat.start_ticks))
     return found
 
 
 def send(pid: int, start_ticks: int, number: signal.Signals) -> None:
     """Signal exactly this process; one that is gone is left alone, and so is a stranger with its pid."""
-    pidfd = kernel.open_pidfd(pid, start_ticks)
+    pidfd = process.open_pidfd(pid, start_ticks)
     if pidfd is None:
         return
     try:

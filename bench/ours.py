@@ -17,7 +17,7 @@ from bench.readings import read_children
 from vigil.client import Client
 from vigil.client.starting import start_daemon
 from vigil.home import home_at
-from vigil.keeper import kernel
+from vigil.kernel import process
 
 CALLERS = 4  # as many as the daemon launches at once
 REQUEST = b"GET /v1/events/stream HTTP/1.1\r\nHost: vigil\r\nAccept: text/event-stream\r\n\r\n"
@@ -131,8 +131,8 @@ class Vigil(System):
     def kill_daemon(self) -> None:
         """Kill the daemon alone, and see it gone."""
         pid = self.client.status()["pid"]
-        send(pid, kernel.read_start_ticks(pid) or 0, signal.SIGKILL)
-        wait_until(lambda: not kernel.is_alive(pid, kernel.read_start_ticks(pid) or 0), START_S, "end of the daemon", 0.001)
+        send(pid, process.read_start_ticks(pid) or 0, signal.SIGKILL)
+        wait_until(lambda: not process.is_alive(pid, process.read_start_ticks(pid) or 0), START_S, "end of the daemon", 0.001)
 
     def pids(self) -> set[int]:
         """Return the agents as they were started."""

@@ -10,11 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.harness import AGENT, send, wait_until
-from vigil.keeper import kernel
+from vigil.kernel.process import is_alive, read_start_ticks
 
 COMMAND_S = 60.0
 END_S = 60.0
-
 Processes = list[tuple[int, int]]  # pid and start time
 
 
@@ -37,7 +36,7 @@ def start_server(path: Path) -> Processes:
     argv += ["-P", "-F", "#{pid} #{pane_pid}", *AGENT]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TMUX")}
     result = subprocess.run(argv, env=environment, capture_output=True, timeout=COMMAND_S, check=True)
-    return [(pid, kernel.read_start_ticks(pid) or 0) for pid in map(int, result.stdout.split())]
+    return [(pid, read_start_ticks(pid) or 0) for pid in map(int, result.stdout.split())]
 
 
 def end_servers(started: list[Processes]) -> None:
@@ -45,4 +44,4 @@ def end_servers(started: list[Processes]) -> None:
     for server, _ in started:
         send(*server, signal.SIGTERM)
     everybody = [process for processes in started for process in processes]
-    wait_until(lambda: not any(kernel.is_alive(*process) for process in everybody), END_S, "end of raw tmux", every_s=0.1)
+    wait_until(lambda: not any(is_alive(*process) for process in everybody), END_S, "end of raw tmux", every_s=0.1)

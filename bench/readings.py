@@ -6,7 +6,7 @@ import os
 import time
 from typing import NamedTuple
 
-from vigil.keeper import kernel
+from vigil.kernel import process
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -64,12 +64,12 @@ def read_children(pid: int) -> list[int]:
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
             found += map(int, file.read().split())
-    return [child for child in found if (stat := kernel.read_stat(child)) is not None and stat.state not in "ZX"]
+    return [child for child in found if (stat := process.read_stat(child)) is not None and stat.state not in "ZX"]
 
 
 def read_age_s(pid: int) -> float:
     """Read how long a process has been there; 0 if it is not."""
-    stat = kernel.read_stat(pid)
+    stat = process.read_stat(pid)
     return 0.0 if stat is None else time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks * TICK_S
 
 

@@ -11,7 +11,7 @@ from bench.harness import send, wait_for_calm, wait_until
 from bench.ours import Vigil
 from bench.peers.contract import System
 from bench.readings import read_cost
-from vigil.keeper import kernel
+from vigil.kernel import process
 
 PASSES = 8
 QUICK_PASSES = 3
@@ -36,7 +36,7 @@ def measure(systems: Sequence[System], count: int, quick: bool) -> list[dict[str
 
 def measure_stopped(system: Vigil, count: int, passes: int, servers: list[int]) -> dict[str, Any]:
     """Stop some servers, measure, and let them go on."""
-    ticks = {pid: kernel.read_start_ticks(pid) or 0 for pid in servers}
+    ticks = {pid: process.read_start_ticks(pid) or 0 for pid in servers}
     try:
         for pid in servers:
             send(pid, ticks[pid], signal.SIGSTOP)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.harness import Run, send, wait_until
 from bench.readings import read_age_s, read_children
-from vigil.keeper import kernel
+from vigil.kernel import process
 
 START_S = 120.0
 STOP_S = 30.0
@@ -102,7 +102,7 @@ class Peer(System):
     def stop(self) -> None:
         """Ask it to end, and end what it leaves behind."""
         if self.process is not None and self.process.poll() is None:
-            agents = [(pid, kernel.read_start_ticks(pid) or 0) for pid in self.agents()]
+            agents = [(pid, process.read_start_ticks(pid) or 0) for pid in self.agents()]
             self.process.send_signal(signal.SIGTERM)
             try:
                 self.process.wait(STOP_S)
@@ -111,7 +111,7 @@ class Peer(System):
                 self.process.wait()
             for pid, start_ticks in agents:
                 send(pid, start_ticks, signal.SIGKILL)
-            wait_until(lambda: not any(kernel.is_alive(*agent) for agent in agents), STOP_S, f"end of {self.label}")
+            wait_until(lambda: not any(process.is_alive(*agent) for agent in agents), STOP_S, f"end of {self.label}")
         self.process = None
 
     def supervisors(self) -> list[int]:
@@ -166,7 +166,7 @@ class Lines:
 
 def is_there(pid: int) -> bool:
     """Say whether a process of this pid lives; one that only waits to be reaped does not."""
-    stat = kernel.read_stat(pid)
+    stat = process.read_stat(pid)
     return stat is not None and stat.state not in "ZX"
 
 

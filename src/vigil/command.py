@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from vigil.keeper import kernel
+from vigil.kernel.process import open_pidfd, read_start_ticks, read_stat
 
 GRACE_S = 0.2  # for the last words of what outlived its leader
 KILL_S = 0.5
@@ -33,7 +33,7 @@ NOT_STARTED = 126
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     """What a command said, or why it was given up."""
 
     status: int | None  # exit code, negative for a signal; None if it was abandoned
@@ -50,7 +50,7 @@ def run_command(
     stdin: bytes = b"",
     limit_bytes: int = 1 << 20,
     cwd: str | None = None,
-) -> Answer:
+) -> CommandAnswer:
     """Run a command and return its answer, at most about half a second after its deadline; for worker threads.
 
     A program that is missing or cannot be executed answers 127 or 126, as it does in a shell.
@@ -61,7 +61,7 @@ def run_command(
     try:
         running = _start(argv, os.environ if env is None else env, stdin, limit_bytes, cwd)
     except OSError as error:
-        return Answer(NOT_STARTED, b"", str(error).encode())
+        return CommandAnswer(NOT_STARTED, b"", str(error).encode())
     try:
         with _lock:
             _running.append(running)
@@ -146,14 +146,14 @@ class _Running:
         os.close(self.pidfd)
         os.close(self.tether)
 
-    def answer(self, deadline_s: float) -> Answer:
+    def answer(self, deadline_s: float) -> CommandAnswer:
         """Return what became of the command."""
         status, abandoned = self.status, ""
         if not self.ended:
             status, abandoned = None, f"no answer in {deadline_s:g} s"
         elif status is None:
             abandoned = "its exit status was lost"
-        return Answer(status, bytes(self.output), bytes(self.errors), abandoned, self.left)
+        return CommandAnswer(status, bytes(self.output), bytes(self.errors), abandoned, self.left)
 
     def _register(self, waiting: selectors.BaseSelector) -> None:
         """Wait for its end and for its pipes; whoever is called says whether there is more to wait for."""
@@ -225,7 +225,7 @@ class _Running:
         number = self.process.pid if _is_unreaped(self.process) else None
         for name in _read_pids():
             try:
-                stat = kernel.read_stat(int(name))
+                stat = read_stat(int(name))
                 if stat is None or stat.start_ticks < self.start_ticks or (stat.state in "ZX" and stat.threads <= 1):
                     continue
                 if number in (stat.pgrp, stat.sid) or self._bears_token(name):
@@ -261,7 +261,7 @@ def _start(argv: Sequence[str], env: Mapping[str, str], stdin: bytes, limit_byte
         finally:
             os.close(held)
         undo.callback(_give_up, process)
-        start_ticks = kernel.read_start_ticks(process.pid) or 0
+        start_ticks = read_start_ticks(process.pid) or 0
         pidfd = os.pidfd_open(process.pid)
         undo.pop_all()
     return _Running(process, pidfd, start_ticks, tether, token, memoryview(stdin), limit_bytes)
@@ -323,7 +323,7 @@ def _read_pids() -> list[str]:
 
 def _kill(pid: int, start_ticks: int) -> None:
     try:
-        pidfd = kernel.open_pidfd(pid, start_ticks)
+        pidfd = open_pidfd(pid, start_ticks)
         if pidfd is None:
             return
         try:

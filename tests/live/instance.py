@@ -19,12 +19,11 @@ from tests.live import warm
 from vigil.client.client import Client
 from vigil.errors import VigilError
 from vigil.home import home_at
-from vigil.keeper import kernel
+from vigil.kernel import process
 
 VIGIL = [sys.executable, "-m", "vigil.cli"]
 DEADLINE_S = 20.0
 LOOK_S, RARELY_S = 0.01, 0.05
-
 T = TypeVar("T")
 Json = dict[str, Any]
 
@@ -154,7 +153,7 @@ class Instance:
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == os.getpid():
                 continue
-            stat = kernel.read_stat(int(entry))
+            stat = process.read_stat(int(entry))
             if (
                 stat is not None
                 and stat.state not in "ZX"
@@ -186,10 +185,10 @@ def wait_for(look: Callable[[], T | None], within_s: float, what: str, report: C
 
 def kill(pid: int, number: int) -> None:
     """Send a deadly signal to one process and wait until it has ended."""
-    stat = kernel.read_stat(pid)
+    stat = process.read_stat(pid)
     assert stat is not None
     os.kill(pid, number)
-    wait_for(lambda: not kernel.is_alive(pid, stat.start_ticks), DEADLINE_S, f"pid {pid} to end")
+    wait_for(lambda: not process.is_alive(pid, stat.start_ticks), DEADLINE_S, f"pid {pid} to end")
 
 
 def resume(pid: int) -> None:
@@ -202,7 +201,7 @@ def resume(pid: int) -> None:
 
 def alive(pid: int) -> bool:
     """Say whether a pid is a living process."""
-    stat = kernel.read_stat(pid)
+    stat = process.read_stat(pid)
     return stat is not None and stat.state not in "ZX"
 
 

@@ -19,6 +19,6 @@ def pass_by(hours: float) -> None:
 
 if __name__ == "__main__":
     pass_by(float(sys.argv[1]))
-    from vigil.api.main import main
+    from vigil.daemon.__main__ import main
 
     sys.exit(main([*sys.argv[2:], "--detach"]))

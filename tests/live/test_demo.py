@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.instance import DEADLINE_S, VIGIL, kill, wait_for
-from vigil.keeper import kernel
+from vigil.kernel import process
 
 SHOW_S = 90.0
 ESCAPE = "\x1b"
@@ -66,7 +66,7 @@ class Theatre:
         """Return what is left of a demo: files, folders, living processes."""
         found = [str(path) for path in self.tmp.rglob("*")]
         found += [str(self.own_home)] if self.own_home.exists() else []
-        return found + [f"{pid} {stat.name}" for pid in self._processes() if (stat := kernel.read_stat(pid)) is not None]
+        return found + [f"{pid} {stat.name}" for pid in self._processes() if (stat := process.read_stat(pid)) is not None]
 
     def lock_holder(self, name: str) -> int:
         """Return the pid in a lock of the demo's instance."""
@@ -256,7 +256,7 @@ def capture(tmux: list[str], *options: str) -> str:
 def _names(entry: str, token: bytes) -> bool:
     """Say whether a living process names a folder in its command line or environment."""
     try:
-        stat = kernel.read_stat(int(entry))
+        stat = process.read_stat(int(entry))
         if stat is None or stat.state in "ZX":
             return False
         return any(token in Path(f"/proc/{entry}/{name}").read_bytes() for name in ("cmdline", "environ"))

@@ -10,11 +10,10 @@ from functools import partial
 import pytest
 
 from tests.live.instance import DEADLINE_S, Instance, wait_for
-from vigil.keeper.kernel import read_stat
 from vigil.keeper.records import read_exits
+from vigil.kernel.process import read_stat
 
 RUNTIMES = ("tmux", "headless")
-
 EXITS = {  # what the agent does: exit code, signal, cause
     "exit 0": (0, None, "finished"),
     "exit 3": (3, None, "crash"),

@@ -13,7 +13,7 @@ import pytest
 
 from tests.live.instance import alive, wait_for
 from vigil.core.model.sighting import Guard
-from vigil.runtimes.guarding import Use, compare_and_kill, order, parse_answer, parse_use, read_use, why_spared
+from vigil.runtimes.tmux.guard import Use, compare_and_kill, order, parse_answer, parse_use, read_use, why_spared
 
 BARE = {"PATH": os.environ["PATH"], "LC_ALL": "C"}  # as a service manager or cron has it
 TAG = "s1-1"

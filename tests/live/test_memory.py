@@ -16,7 +16,7 @@ import pytest
 from tests.live.instance import Instance, Json, kill, wait_for
 from tests.live.test_deaths import wait_bundle
 from tests.live.test_snapshots import read_exit, wait_snapshot
-from vigil.keeper.cgroups import EVENTS, Cgroups
+from vigil.kernel.cgroups import EVENTS, Cgroups
 
 LIMIT_BYTES = 60 << 20
 HOG = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\nx = b'x' * (200 << 20)"

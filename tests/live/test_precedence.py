@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.instance import Instance
-from vigil.daemon.precedence import NICE, come_first
+from vigil.daemon.base.precedence import NICE, come_first
 
 TRY = "import sys; from vigil.daemon.precedence import come_first; sys.exit(not come_first())"
 

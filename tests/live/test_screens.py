@@ -22,11 +22,21 @@ from tests.live.instance import DEADLINE_S, kill, resume, wait_for
 from tests.unit.builders import make_launch, make_session, make_spec
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.session import Session
-from vigil.daemon.screens import SCREEN_BYTES, Screens, Seen, find_terminal, fit, has_printed, is_same, shown_of, write_screen
+from vigil.daemon.sense.screens import (
+    SCREEN_BYTES,
+    Screens,
+    SeenScreen,
+    find_terminal,
+    fit,
+    has_printed,
+    is_same,
+    shown_of,
+    write_screen,
+)
 from vigil.home import Home
-from vigil.keeper import kernel
+from vigil.kernel.process import is_alive, read_boot, read_start_ticks, read_stat
 from vigil.runtimes import Headless, Tmux
-from vigil.runtimes.screen import ScreenRefused, capture
+from vigil.runtimes.tmux.screen import ScreenRefused, capture
 
 PRINTER = 'while :; do cat "$0"; done'
 COMMAND = ("capture-pane", "-p", "-J", "-S", "-200", "-t", "%0")
@@ -82,22 +92,22 @@ class Pane:
 
     def end(self) -> None:
         """End its server, and all that lives in it."""
-        if kernel.is_alive(self.server.pid, self.server.start_ticks):
+        if is_alive(self.server.pid, self.server.start_ticks):
             resume(self.server.pid)
             kill(self.server.pid, signal.SIGKILL)
         root = self.launch.root
         assert root is not None
-        wait_for(lambda: not kernel.is_alive(root.pid, root.start_ticks), DEADLINE_S, "the pane's root to end")
+        wait_for(lambda: not is_alive(root.pid, root.start_ticks), DEADLINE_S, "the pane's root to end")
 
 
 def process(pid: int) -> ProcessId:
-    ticks = kernel.read_start_ticks(pid)
+    ticks = read_start_ticks(pid)
     assert ticks is not None
-    return ProcessId(pid, ticks, kernel.read_boot())
+    return ProcessId(pid, ticks, read_boot())
 
 
 def state_of(pid: int) -> str:
-    stat = kernel.read_stat(pid)
+    stat = read_stat(pid)
     return stat.state if stat else ""
 
 
@@ -136,6 +146,9 @@ async def keep_until(screens: Screens, panes: list[Pane], look: Callable[[], boo
     async with asyncio.timeout(DEADLINE_S):
         while not look():
             await screens.keep(sessions)
+
+
+# What a screen says
 
 
 CONTENTS = {
@@ -187,6 +200,9 @@ async def test_a_hundred_readings_leave_a_server_as_it_was(panes: Callable[[str]
 
 def files_of(pane: Pane) -> int:
     return len(os.listdir(f"/proc/{pane.server.pid}/fd"))
+
+
+# When it is kept
 
 
 async def test_what_was_printed_is_on_disk_when_the_server_is_killed(
@@ -335,6 +351,9 @@ def with_launch(session: Session, **changes: Any) -> Session:
     return make_session(id=session.id, name=session.name, launch=make_launch(session.id, id=launch.id, **values))
 
 
+# When it is not
+
+
 async def test_a_folder_that_is_gone_stays_gone(home: Home, tmux: Tmux, panes: Callable[[str], Pane]) -> None:
     pane = panes("a")
     pane.folder.rmdir()
@@ -406,6 +425,9 @@ async def until(look: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
+# Servers that speak otherwise
+
+
 class Stranger:
     """Something that answers on a server's socket with another protocol's version."""
 
@@ -452,6 +474,9 @@ async def test_who_does_not_understand_is_asked_by_a_command_four_of_them_a_pass
 
     tmux.forget(made[0].launch)
     assert not tmux.needs_command(made[0].launch)
+
+
+# How much, and how many
 
 
 async def test_of_a_large_screen_the_last_lines_are_kept(home: Home, tmux: Tmux, panes: Callable[[str], Pane]) -> None:
@@ -520,11 +545,11 @@ def test_a_terminal_has_printed_until_the_end_of_its_eight_seconds(tmp_path: Pat
     terminal.touch()
     os.utime(terminal, (1003, 1003))
 
-    assert has_printed(make_launch(), Seen(captured_at, captured_at, str(terminal)), now=2000.0) == printed
+    assert has_printed(make_launch(), SeenScreen(captured_at, captured_at, str(terminal)), now=2000.0) == printed
 
 
 def test_a_launch_of_which_nothing_tells_is_read_rarely() -> None:
-    seen = Seen(captured_at=1000.0, asked_at=1000.0)
+    seen = SeenScreen(captured_at=1000.0, asked_at=1000.0)
 
     assert [has_printed(make_launch(), seen, now) for now in (1060.0, 1119.0, 1121.0)] == [False, False, True]
 

@@ -183,13 +183,13 @@ def test_twenty_runs_at_once_make_one_daemon_and_twenty_sessions(vigil: Instance
     sessions = vigil.client.sessions()
     assert len({session["pid"] for session in sessions}) == 20
     assert {session["state"] for session in sessions} == {"running"}
-    daemons = [pid for pid in vigil.processes() if b"vigil.api" in command_of(pid)]
+    daemons = [pid for pid in vigil.processes() if b"vigil.daemon" in command_of(pid)]
     keepers = [pid for pid in vigil.processes() if b"keeper/__main__" in command_of(pid)]
     assert (daemons, keepers) == ([vigil.daemon_pid], [vigil.keeper_pid])
 
 
 def test_two_daemons_started_at_once_are_one(vigil: Instance) -> None:
-    command = [*VIGIL[:1], "-m", "vigil.api", "--home", str(vigil.path)]
+    command = [*VIGIL[:1], "-m", "vigil.daemon", "--home", str(vigil.path)]
     both = [subprocess.Popen(command, env=vigil.env, stdout=subprocess.DEVNULL) for _ in range(2)]
 
     wait_for(lambda: vigil.client.status(), 20, "a daemon")

@@ -1,7 +1,7 @@
 """A daemon that is forked from a process which has imported it already: four hundred imports were half of the suite's time.
 
-It is the same program in a process of its own; only what `python -m vigil.api` does before `main` was done earlier. Whatever is
-started by a command (vigil.run_cli), and whatever does not come up at once, starts as it does for a person.
+It is the same program in a process of its own; only what `python -m vigil.daemon` does before `main` was done earlier. What a
+command starts (vigil.run_cli), and what does not come up at once, starts as it does for a person.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def _template() -> socket.socket:
 
 
 def _serve(sock: socket.socket) -> None:
-    gc.disable()  # as `python -m vigil.api` does
+    gc.disable()  # as `python -m vigil.daemon` does
     import vigil.api.app
-    import vigil.api.main
     import vigil.api.server
     import vigil.config.loading
+    import vigil.daemon.__main__
     import vigil.daemon.daemon
     import vigil.store.store  # noqa: F401
 
@@ -76,8 +76,8 @@ def _serve(sock: socket.socket) -> None:
 
 
 def _become_daemon(wanted: dict[str, Any], ready_fd: int) -> None:
-    from vigil.api.main import main
-    from vigil.daemon import precedence
+    from vigil.daemon.__main__ import main
+    from vigil.daemon.base import precedence
 
     code = 1
     try:
@@ -90,7 +90,7 @@ def _become_daemon(wanted: dict[str, Any], ready_fd: int) -> None:
         os.dup2(errors, 2)
         os.close(errors)
         words = ["--home", wanted["home"], "--config", wanted["config"]]
-        _be_called(sys.executable, "-m", "vigil.api", *words)
+        _be_called(sys.executable, "-m", "vigil.daemon", *words)
         precedence.NICE = 0  # dozens of daemons that come first would leave the agents no processor
         code = main([*words, "--ready-fd", str(ready_fd), "--detach"])
     finally:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.live.instance import Instance, Json, kill, resume, wait_for
-from vigil.keeper import kernel
+from vigil.kernel import process
 
 FOLDER = Path(__file__).parent / "recordings"
 BOOT = "00000000-0000-0000-0000-000000000000:1"
@@ -131,7 +131,7 @@ def record(name: str) -> None:
 
 def scrubbed(text: str, vigil: Instance) -> str:
     """Return a recording without what names this machine; refuse one that still does."""
-    text = text.replace(kernel.read_boot(), BOOT).replace(str(vigil.path), "/tmp/vigil")
+    text = text.replace(process.read_boot(), BOOT).replace(str(vigil.path), "/tmp/vigil")
     # A launch has a `root`, whoever records it.
     ours = {str(Path.home()), str(Path(sys.prefix)), str(Path.cwd()), socket.gethostname(), getpass.getuser()}
     words = ours - {"/", "", "root"}

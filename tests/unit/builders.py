@@ -258,6 +258,9 @@ def only_spawn(effects: Iterable[Effect]) -> Spawn:
     return spawn
 
 
+# Situations: how a session comes into each of its states, by what happened to it.
+
+
 def starting(policy: RestartPolicy = NEVER) -> Stage:
     stage = Stage()
     stage.declare(policy)

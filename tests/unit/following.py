@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from vigil.daemon.following import Following
-from vigil.observe.lines import Outcome, Position, Taken
+from vigil.daemon.sense.tail.turns import Following
+from vigil.observe.lines import Position, ReadOutcome, TakenLines
 
 SOON_S = 20.0
 OFTEN_S = 0.02
@@ -22,11 +22,11 @@ class Told:
     """What was told, and a way to wait for more."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[str, str, Taken]] = []
+        self.calls: list[tuple[str, str, TakenLines]] = []
         self.at: list[float] = []
         self._more = asyncio.Event()
 
-    def __call__(self, key: str, path: str, taken: Taken) -> None:
+    def __call__(self, key: str, path: str, taken: TakenLines) -> None:
         self.calls.append((key, os.path.basename(path), taken))
         self.at.append(time.monotonic())
         self._more.set()
@@ -34,7 +34,7 @@ class Told:
     def lines(self, key: str | None = None) -> list[bytes]:
         return [line for whose, _, taken in self.calls if key in (None, whose) for line in taken.lines]
 
-    def outcomes(self, name: str | None = None) -> list[Outcome]:
+    def outcomes(self, name: str | None = None) -> list[ReadOutcome]:
         return [taken.outcome for _, whose, taken in self.calls if name in (None, whose)]
 
     async def until(self, holds: Callable[[], bool]) -> None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tests.unit.builders import make_launch
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.keeper import kernel
+from vigil.kernel.process import read_boot, read_start_ticks
 from vigil.observe.trees import Tokens, scan_launch, tree_of
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def started(*command: str, env: Mapping[str, str] | None = None) -> Iterator[Age
     finally:
         tokens = Tokens()
         for stat in tree_of(agent.launch, scan_launch(agent.launch, tokens), tokens).members:
-            if kernel.read_start_ticks(stat.pid) == stat.start_ticks:
+            if read_start_ticks(stat.pid) == stat.start_ticks:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(stat.pid, signal.SIGKILL)
         process.wait(SOON_S)
@@ -78,9 +78,9 @@ def started_python(script: str) -> Iterator[Agent]:
 
 def launch_of(pid: int, launch_id: str = "s1-1") -> Launch:
     """Return the launch whose agent a process is."""
-    ticks = kernel.read_start_ticks(pid)
+    ticks = read_start_ticks(pid)
     assert ticks is not None
-    return make_launch(id=launch_id, process=ProcessId(pid, ticks, kernel.read_boot()), root=None, server=None)
+    return make_launch(id=launch_id, process=ProcessId(pid, ticks, read_boot()), root=None, server=None)
 
 
 def until(read: Callable[[], T], holds: Callable[[T], bool]) -> T:

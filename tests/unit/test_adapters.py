@@ -62,6 +62,9 @@ def test_an_adapter_is_all_it_takes_for_a_kind_of_agent() -> None:
     assert with_samples == {*AGENTS}, "the doctor looks for their programs"
 
 
+# Reading
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_sample_says_what_was_reviewed(path: Path) -> None:
     assert golden(path) == path.with_suffix(".golden").read_text("utf-8")
@@ -150,6 +153,9 @@ def test_what_starts_a_tool_and_what_ends_it_have_the_same_id(path: Any) -> None
         }
 
 
+# Starting
+
+
 def beginning(command: Iterable[str], **more: Any) -> Beginning:
     known: dict[str, Any] = {"place": PLACE, "folder": FOLDER, "headless": False, "conversation": ID, "hook": HOOK}
     return Beginning(tuple(command), **{**known, **more})
@@ -214,6 +220,9 @@ def test_a_conversation_is_resumed_by_its_id(adapter: Adapter) -> None:
     assert adapter.resumes
     assert start.conversation == ID
     assert start.command.count(ID) == 1
+
+
+# Transcripts
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=lambda adapter: adapter.name)

@@ -15,7 +15,7 @@ from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import State
 from vigil.core.model.team import Manifest, RoleSpec
-from vigil.daemon.admission import PLENTY, room_for
+from vigil.daemon.sense.memory import PLENTY, room_for
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=1, base_s=10.0, jitter=0.0)
 KEY = "shop/backend/coder"

@@ -11,12 +11,12 @@ import pytest
 from tests.unit.builders import make_launch, make_session
 from vigil.core.events import Exited, Interrupted
 from vigil.core.model.session import State
-from vigil.daemon import adopt
-from vigil.daemon.adopt import Adopter
-from vigil.daemon.clock import Clock
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.start import takeover as adopt
+from vigil.daemon.start.takeover import Adopter
 from vigil.home import home_at, make_home
-from vigil.keeper import kernel
-from vigil.keeper.records import record_json
+from vigil.kernel import process
+from vigil.kernel.durable import record_json
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def make_adopter(folder: Path, copied: bool = False) -> Adopter:
 
 
 async def test_of_a_copy_nothing_is_taken_for_alive_not_even_a_birth_of_this_boot(folder: Path) -> None:
-    record_json(str(folder / "born.json"), {"agent": [1, 7], "boot": kernel.read_boot()})
+    record_json(str(folder / "born.json"), {"agent": [1, 7], "boot": process.read_boot()})
 
     event = await make_adopter(folder, copied=True).adopt(make_session(State.STARTING, launch=make_launch()))
 

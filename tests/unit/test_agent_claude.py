@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.samples.golden import sample_files, samples
-from vigil.agents.claude import ADAPTER, HOOK_EVENTS, SETTINGS_FILE, begin, transcripts
-from vigil.agents.claude_hooks import EVENTS, read_hook
-from vigil.agents.claude_stream import read_stream
-from vigil.agents.claude_transcript import read_entry
+from vigil.agents.claude.adapter import ADAPTER, HOOK_EVENTS, SETTINGS_FILE, begin, transcripts
+from vigil.agents.claude.hooks import EVENTS, read_hook
+from vigil.agents.claude.stream import read_stream
+from vigil.agents.claude.transcript import read_entry
 from vigil.agents.contract import Beginning, Place
 from vigil.agents.walls import resets_at
 from vigil.core.model.progress import Doing
@@ -37,6 +37,9 @@ json_values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | 
 
 def whats(said: Any) -> list[What]:
     return [one.what for one in said]
+
+
+# Samples
 
 
 @given(event=st.dictionaries(st.text(), json_values, max_size=5))
@@ -75,6 +78,9 @@ def test_an_event_of_the_future_is_unknown_and_has_its_name() -> None:
     assert list(read_hook({"hook_event_name": "Dream"})) == [Said(What.UNKNOWN, name="Dream")]
     assert list(read_entry({"type": "dream"})) == [Said(What.UNKNOWN, name="dream")]
     assert whats(read_hook({"hook_event_name": "Notification", "notification_type": "dream"})) == [What.UNKNOWN]
+
+
+# Stream
 
 
 def result(**more: Any) -> dict[str, Any]:
@@ -168,6 +174,9 @@ def test_tools_that_only_ask_are_questions() -> None:
     call = {"type": "tool_use", "id": "t1", "name": "AskUserQuestion"}
 
     assert whats(read_stream({"type": "assistant", "message": {"content": [call]}})) == [What.TOOL_STARTED, What.ASKED]
+
+
+# Hooks
 
 
 @pytest.mark.parametrize(
@@ -289,6 +298,9 @@ def test_a_payload_may_say_plainly_what_goes_on() -> None:
     assert (said.what, said.name, said.until) == (What.DOES, "waiting-timer", 1794900000.0)
 
 
+# Transcripts
+
+
 def test_a_message_is_counted_once_though_each_piece_repeats_its_usage() -> None:
     message = {"stop_reason": "tool_use", "usage": {"input_tokens": 2, "output_tokens": 3}, "content": [{"type": "text"}]}
     rows = [{"type": "assistant", "apiBlockIndex": index, "message": message} for index in (0, 1)]
@@ -324,6 +336,9 @@ def test_the_configuration_folder_is_honoured_and_never_a_pattern() -> None:
     assert own == f"/c[[]1]/projects/-w/{ID}.jsonl"
     assert transcripts(Place("/w", {}), ID) == ()
     assert transcripts(Place("/w", {"HOME": "/h"}), "../../etc/*") == ()
+
+
+# Beginning
 
 
 def start(*command: str, resume: bool = False, cwd: str = "/w", env: dict[str, str] | None = None, **more: Any) -> Beginning:
@@ -428,6 +443,9 @@ def test_settings_that_the_user_named_are_kept_in_a_copy_with_our_hooks(tmp_path
     assert merged["model"] == "opus"
     assert [entry["hooks"][0]["command"] for entry in merged["hooks"]["Stop"]] == ["true", "sh '/a folder/hook.sh'"]
     assert json.loads((tmp_path / "my.json").read_text()) == theirs
+
+
+# The screen
 
 
 COMPOSER = "─" * 40 + "\n❯ \n" + "─" * 40 + "\n  ? for shortcuts"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from vigil.agents.codex import ADAPTER, FLAGS_FILE, HOOK_EVENTS, begin
+from vigil.agents.codex.adapter import ADAPTER, FLAGS_FILE, HOOK_EVENTS, begin
 from vigil.agents.contract import Beginning, Place
 from vigil.core.model.progress import UNHEARD
 from vigil.core.model.speech import Said, What
@@ -28,6 +28,9 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, env: dict[str, str] | None = None, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/launch", "headless": True, "conversation": ID, "hook": ()}
     return begin(Beginning(command, Place("/work", env or {"HOME": "/home/me"}), **{**known, **more}))
+
+
+# Reading
 
 
 def test_a_kind_of_item_of_the_future_is_unknown() -> None:
@@ -120,6 +123,9 @@ def test_rollouts_lie_where_the_environment_says() -> None:
     assert ADAPTER.transcripts(Place("/work", {"HOME": "/h", "CODEX_HOME": "/c [1]"}), ID) == (
         f"/c [[]1]/sessions/*/*/*/rollout-*-{ID}.jsonl",
     )
+
+
+# Starting
 
 
 @pytest.mark.parametrize(
@@ -219,6 +225,9 @@ def test_a_hook_that_toml_cannot_hold_is_left_out() -> None:
 
         assert start.command == ("codex", "exec", "--json")
         assert "does not take" in " ".join(start.without)
+
+
+# The terminal
 
 
 COMPOSER = "› hello\n\n• Ran echo hi\n\n› Ask Codex to do anything\n\n  gpt-5.1-codex default · /work\n  ? for shortcuts\n"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.samples.golden import sample_files, samples
 from vigil.agents.contract import Beginning, Place
-from vigil.agents.gemini import ADAPTER, HOOK_EVENTS, SETTINGS, SETTINGS_FILE, begin
+from vigil.agents.gemini.adapter import ADAPTER, HOOK_EVENTS, SETTINGS, SETTINGS_FILE, begin
 from vigil.core.model.progress import UNHEARD
 from vigil.core.model.speech import Said, What
 from vigil.core.rules.activity import activity_of, take_in
@@ -29,6 +29,9 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, env: dict[str, str] | None = None, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/launch", "headless": False, "conversation": ID, "hook": HOOK}
     return begin(Beginning(command, Place("/work", env or {"HOME": "/root"}), **{**known, **more}))
+
+
+# Reading
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,9 @@ def test_chats_lie_where_the_environment_says() -> None:
     )
 
 
+# Starting
+
+
 @pytest.mark.parametrize(
     ("command", "resume", "expected"),
     [
@@ -155,6 +161,9 @@ def test_a_stream_that_is_not_asked_for_is_said_to_be_missing() -> None:
 
     assert missing in started("gemini", "-p", "do it", headless=True).without
     assert missing not in started("gemini", "-o", "stream-json", "-p", "do it", headless=True).without
+
+
+# The terminal
 
 
 COMPOSER = " Shift+Tab to accept edits\n >   Type your message or @path/to/file\n workspace (/directory)    sandbox\n"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from vigil.agents.contract import Beginning, Place
-from vigil.agents.opencode import ADAPTER, CONFIG, PLUGIN_FILE, begin
+from vigil.agents.opencode.adapter import ADAPTER, CONFIG, PLUGIN_FILE, begin
 from vigil.core.model.progress import UNHEARD
 from vigil.core.model.speech import Said, What
 from vigil.core.rules.activity import activity_of, take_in
@@ -29,6 +29,9 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, env: dict[str, str] | None = None, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/the launch", "headless": False, "conversation": ID, "hook": HOOK}
     return begin(Beginning(command, Place("/work", env or {"HOME": "/home/me"}), **{**known, **more}))
+
+
+# Reading
 
 
 @pytest.mark.parametrize(
@@ -91,6 +94,9 @@ def test_a_session_is_throttled_while_it_tries_again() -> None:
     assert shown == [("working", None), ("throttled", 1794828129.177), ("working", None), ("idle", None)]
 
 
+# Starting
+
+
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
@@ -140,6 +146,9 @@ def test_where_our_plugin_cannot_be_added_nothing_is_changed(command: list[str],
 def test_a_stream_that_is_not_asked_for_is_said_to_be_missing() -> None:
     assert "stream: it is not asked for with run --format json" in started("opencode", "run", "x", headless=True).without
     assert started("opencode", "run", "--format", "json", "x", headless=True).without == ()
+
+
+# The plugin
 
 
 EVENTS = (
@@ -215,6 +224,9 @@ def test_our_plugin_tells_each_thing_once_and_no_secret(tmp_path: Path) -> None:
         ]
     )
     assert {one.subagent for one in said if one.what is What.TOOL_STARTED} == {"ses_2"}
+
+
+# The terminal
 
 
 HOME = '  ┃  Ask anything… "Fix a TODO in the codebase"\n  ┃  Build · M Fake\n          tab agents  ctrl+p commands\n'

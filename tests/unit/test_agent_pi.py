@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from vigil.agents.contract import Beginning, Place
-from vigil.agents.pi import ADAPTER, EXTENSION_FILE, begin
+from vigil.agents.pi.adapter import ADAPTER, EXTENSION_FILE, begin
 from vigil.core.model.progress import UNHEARD
 from vigil.core.model.speech import Said, What
 from vigil.core.rules.activity import activity_of, take_in
@@ -31,6 +31,9 @@ def whats(said: Iterable[Said]) -> list[What]:
 def started(*command: str, **more: Any) -> Any:
     known: dict[str, Any] = {"folder": "/launch", "headless": False, "conversation": ID, "hook": HOOK}
     return begin(Beginning(command, Place("/work", {"HOME": "/home/me"}), **{**known, **more}))
+
+
+# Reading
 
 
 def ended(reason: str, error: str = "") -> dict[str, Any]:
@@ -119,6 +122,9 @@ def test_session_files_lie_where_the_environment_says(env: dict[str, str], expec
     assert ADAPTER.transcripts(Place("/work", env), ID) == (expected,)
 
 
+# Starting
+
+
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
@@ -146,6 +152,9 @@ def test_without_anybody_who_takes_hooks_there_is_no_extension() -> None:
 def test_a_stream_that_is_not_asked_for_is_said_to_be_missing() -> None:
     assert "stream: it is not asked for with --mode json" in started("pi", "-p", "x", headless=True).without
     assert started("pi", "--mode", "json", "x", headless=True).without == ()
+
+
+# The extension
 
 
 RUN = """
@@ -191,6 +200,9 @@ def test_our_extension_tells_each_thing_once_and_no_secret(tmp_path: Path) -> No
             What.ENDED,
         ]
     )
+
+
+# The terminal
 
 
 LINE = "─" * 40

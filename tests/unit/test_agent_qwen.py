@@ -12,17 +12,10 @@ from hypothesis import strategies as st
 
 from tests.samples.golden import sample_files, samples
 from vigil.agents.contract import Beginning, Place
-from vigil.agents.qwen import (
-    DEFAULTS,
-    HOOK_EVENTS,
-    SETTINGS_FILE,
-    SYSTEM,
-    begin,
-    read_entry,
-    read_hook,
-    read_stream,
-    transcripts,
-)
+from vigil.agents.qwen.adapter import DEFAULTS, HOOK_EVENTS, SETTINGS_FILE, SYSTEM, begin
+from vigil.agents.qwen.hooks import read_hook
+from vigil.agents.qwen.stream import read_stream
+from vigil.agents.qwen.transcript import read_entry, transcripts
 from vigil.core.model.speech import Said, What
 
 FILES = sample_files("qwen")

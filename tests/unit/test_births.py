@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from vigil.keeper.births import Births
-from vigil.keeper.cgroups import Cgroups
-from vigil.keeper.host import Host
-from vigil.keeper.kernel_log import KernelLog
 from vigil.keeper.kills import Kills
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.watch import Watcher
+from vigil.kernel.cgroups import Cgroups
+from vigil.kernel.host import HostFacts
+from vigil.kernel.kernel_log import KernelLog
 
 
 class Graves(dict[int, tuple[int, int, float]]):
@@ -28,7 +28,7 @@ class Graves(dict[int, tuple[int, int, float]]):
 
 
 def test_a_status_that_an_earlier_process_of_the_same_pid_left_is_not_its_clients(tmp_path: Path) -> None:
-    epoll, host, cgroups, log = select.epoll(), Host(), Cgroups(), KernelLog()
+    epoll, host, cgroups, log = select.epoll(), HostFacts(), Cgroups(), KernelLog()
     kills = Kills(log, cgroups)
     samples = Samples(host, cgroups, log, kills)
     snapshots = Snapshots(samples, host, cgroups, log, lambda _: None)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from vigil.daemon.clock import Clock
-from vigil.daemon.deathwatch import moment_of
-from vigil.daemon.gaps import ALLOWED_S, BEAT_S, Gaps
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.lateness import ALLOWED_S, BEAT_S, Gaps
+from vigil.daemon.sense.death import moment_of
 
 
 class Times:

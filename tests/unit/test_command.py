@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from vigil.command import ERRORS_BYTES, Answer, let_linger, lingering, reap_lingering, run_command
-from vigil.keeper import kernel
+from vigil.command import ERRORS_BYTES, CommandAnswer, let_linger, lingering, reap_lingering, run_command
+from vigil.kernel import process
 
 PATIENT_S = 60.0  # no command of these tests needs as long
 BRIEF_S = 1.0
@@ -29,7 +29,7 @@ class Marked:
     def __init__(self) -> None:
         self._mark = f"MARK={secrets.token_hex(8)}"
 
-    def run(self, script: str, deadline_s: float = PATIENT_S, stdin: bytes = b"", limit_bytes: int = 1 << 20) -> Answer:
+    def run(self, script: str, deadline_s: float = PATIENT_S, stdin: bytes = b"", limit_bytes: int = 1 << 20) -> CommandAnswer:
         """Run a shell script."""
         return run_command(["sh", "-c", script], deadline_s, self.env(), stdin, limit_bytes)
 
@@ -76,17 +76,17 @@ def open_files() -> int:
 
 
 def test_a_command_answers_with_what_it_printed(marked: Marked) -> None:
-    assert marked.run("echo said; echo complained >&2") == Answer(0, b"said\n", b"complained\n")
+    assert marked.run("echo said; echo complained >&2") == CommandAnswer(0, b"said\n", b"complained\n")
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 126, 255])
 def test_its_status_is_its_exit_code(marked: Marked, code: int) -> None:
-    assert marked.run(f"exit {code}") == Answer(code, b"", b"")
+    assert marked.run(f"exit {code}") == CommandAnswer(code, b"", b"")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGPIPE, signal.SIGUSR1])
 def test_the_status_of_a_command_ended_by_a_signal_is_negative(marked: Marked, number: signal.Signals) -> None:
-    assert marked.run(f"kill -{int(number)} $$") == Answer(-number, b"", b"")
+    assert marked.run(f"kill -{int(number)} $$") == CommandAnswer(-number, b"", b"")
 
 
 def test_words_reach_the_program_as_they_are() -> None:
@@ -155,31 +155,31 @@ def test_words_too_many_for_the_kernel_are_an_answer() -> None:
 def test_standard_input_arrives_whole_and_ends(marked: Marked, size: int) -> None:
     said = (b"0123456789abcde\n" * (size // 16 + 1))[:size]
 
-    assert marked.run("cat", stdin=said, limit_bytes=size) == Answer(0, said, b"")
+    assert marked.run("cat", stdin=said, limit_bytes=size) == CommandAnswer(0, said, b"")
 
 
 def test_without_input_a_command_reads_the_end_of_it(marked: Marked) -> None:
-    assert marked.run("cat; echo over") == Answer(0, b"over\n", b"")
+    assert marked.run("cat; echo over") == CommandAnswer(0, b"over\n", b"")
 
 
 def test_a_command_that_never_reads_its_input_answers(marked: Marked) -> None:
-    assert marked.run("echo deaf", stdin=b"x" * (1 << 20)) == Answer(0, b"deaf\n", b"")
+    assert marked.run("echo deaf", stdin=b"x" * (1 << 20)) == CommandAnswer(0, b"deaf\n", b"")
 
 
 def test_a_command_that_closed_its_input_answers(marked: Marked) -> None:
-    assert marked.run("exec <&-; echo deaf", stdin=b"x" * (1 << 20)) == Answer(0, b"deaf\n", b"")
+    assert marked.run("exec <&-; echo deaf", stdin=b"x" * (1 << 20)) == CommandAnswer(0, b"deaf\n", b"")
 
 
 def test_a_command_that_neither_reads_nor_ends_is_abandoned(marked: Marked) -> None:
     answer = marked.run("exec sleep 600", deadline_s=BRIEF_S, stdin=b"x" * (1 << 20))
 
-    assert answer == Answer(None, b"", b"", abandoned="no answer in 1 s")
+    assert answer == CommandAnswer(None, b"", b"", abandoned="no answer in 1 s")
 
 
 def test_output_beyond_the_limit_is_read_and_thrown_away(marked: Marked) -> None:
     answer = marked.run("head -c 3000000 /dev/zero; echo end >&2", limit_bytes=1000)
 
-    assert answer == Answer(0, b"\0" * 1000, b"end\n")
+    assert answer == CommandAnswer(0, b"\0" * 1000, b"end\n")
 
 
 def test_of_errors_the_last_are_kept(marked: Marked) -> None:
@@ -206,7 +206,7 @@ def test_a_command_that_ignores_term_and_hangs_is_abandoned_at_its_deadline(mark
 def test_what_an_abandoned_command_said_is_kept(marked: Marked) -> None:
     answer = marked.run("echo so far; echo trouble >&2; exec sleep 600", deadline_s=3.0)
 
-    assert answer == Answer(None, b"so far\n", b"trouble\n", abandoned="no answer in 3 s")
+    assert answer == CommandAnswer(None, b"so far\n", b"trouble\n", abandoned="no answer in 3 s")
 
 
 def test_a_command_that_prints_for_ever_is_abandoned(marked: Marked) -> None:
@@ -217,7 +217,7 @@ def test_a_command_that_prints_for_ever_is_abandoned(marked: Marked) -> None:
 
 
 def test_a_command_that_stopped_itself_is_abandoned(marked: Marked) -> None:
-    assert marked.run("kill -STOP $$", deadline_s=BRIEF_S) == Answer(None, b"", b"", abandoned="no answer in 1 s")
+    assert marked.run("kill -STOP $$", deadline_s=BRIEF_S) == CommandAnswer(None, b"", b"", abandoned="no answer in 1 s")
     assert marked.living() == []
 
 
@@ -226,7 +226,7 @@ def test_an_abandoned_command_takes_its_whole_family_with_it(marked: Marked) -> 
 
     answer = marked.run(script, deadline_s=BRIEF_S)
 
-    assert answer == Answer(None, b"", b"", abandoned="no answer in 1 s")
+    assert answer == CommandAnswer(None, b"", b"", abandoned="no answer in 1 s")
     assert marked.living() == []
 
 
@@ -240,7 +240,7 @@ def outliving(grandchild: str, folder: Path) -> str:
 
 
 def is_running(pid: int) -> bool:
-    stat = kernel.read_stat(pid)
+    stat = process.read_stat(pid)
     return stat is not None and stat.state not in "ZX"
 
 
@@ -295,14 +295,14 @@ def test_what_cannot_be_found_is_said_to_be_still_there(marked: Marked, tmp_path
     answer = marked.run(outliving("setsid env -i sh {stay} &", tmp_path))
 
     pid = int(answer.output)
-    pidfd = kernel.open_pidfd(pid, kernel.read_start_ticks(pid) or 0)
+    pidfd = process.open_pidfd(pid, process.read_start_ticks(pid) or 0)
     assert pidfd is not None
     try:
         assert (answer.status, answer.lingering) == (4, True)
         assert lingering() == 0  # its leader was reaped
     finally:
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        wait_for(lambda: kernel.has_ended(pidfd))
+        wait_for(lambda: process.has_ended(pidfd))
         os.close(pidfd)
 
 
@@ -343,11 +343,11 @@ def test_a_status_that_the_kernel_threw_away_is_never_taken_for_success() -> Non
 
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
 
-    assert said == f"{Answer(None, b'', b'', abandoned='its exit status was lost')}\n"
+    assert said == f"{CommandAnswer(None, b'', b'', abandoned='its exit status was lost')}\n"
 
 
 def test_several_threads_get_each_their_own_answers() -> None:
-    answers: dict[int, list[Answer]] = {number: [] for number in range(8)}
+    answers: dict[int, list[CommandAnswer]] = {number: [] for number in range(8)}
 
     def work(number: int) -> None:
         for turn in range(5):
@@ -361,7 +361,7 @@ def test_several_threads_get_each_their_own_answers() -> None:
         thread.join(PATIENT_S)
 
     for number, given in answers.items():
-        assert given == [Answer(number, f"{number}.{turn}".encode() * 20_000, b"") for turn in range(5)]
+        assert given == [CommandAnswer(number, f"{number}.{turn}".encode() * 20_000, b"") for turn in range(5)]
 
 
 def test_no_file_stays_open_after_fifty_commands(marked: Marked) -> None:

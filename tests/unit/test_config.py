@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from vigil.config.checking import KINDS, MOST_PROBLEMS, check
 from vigil.config.hours import Zone
 from vigil.config.loading import LARGEST_BYTES, ConfigFile, ConfigRefused
-from vigil.config.models import File, LaunchTable, ReaperTable, Table, WatchdogTable
+from vigil.config.models import ConfigTables, ConfigWatchdog, LaunchTable, ReaperTable, Table
 from vigil.config.values import AgentConfig, Config, LaunchConfig, RouteConfig
 from vigil.config.wording import key
 from vigil.core.handlers.operator import VERBS
@@ -74,6 +74,9 @@ def problems(file: ConfigFile) -> list[str]:
     return list(refused.value.problems)
 
 
+# What it says
+
+
 def test_the_example_of_the_interface_is_understood(write: Write) -> None:
     assert write(INTERFACE).read() == Config(
         routes={"ops": RouteConfig(url="file:/etc/vigil/ops.url"), "script": RouteConfig(exec=("/usr/local/bin/on-incident",))},
@@ -102,13 +105,13 @@ def test_the_example_of_the_reference_page_is_understood(write: Write) -> None:
 
 def test_the_reference_page_names_every_key_and_every_word() -> None:
     page = DOCS.read_text("utf-8")
-    tables = [table for table in Table.__subclasses__() if table is not File]
+    tables = [table for table in Table.__subclasses__() if table is not ConfigTables]
     keys = {field.alias or name for table in tables for name, field in table.model_fields.items()}
     words = {str(word) for kind in (RestartWhen, Severity, IncidentKind) for word in kind}
 
     assert [key for key in sorted(keys) if not re.search(rf"`([a-z\[\]]+\.)?{key}`|`\[+{key}", page) and key != "backoff"] == []
     assert [word for word in sorted(words) if f"`{word}`" not in page] == []
-    assert [table for table in File.model_fields if not re.search(rf"## `\[+{table}", page)] == []
+    assert [table for table in ConfigTables.model_fields if not re.search(rf"## `\[+{table}", page)] == []
 
 
 def test_a_severity_and_a_kind_can_both_be_asked_for(write: Write) -> None:
@@ -134,7 +137,7 @@ def test_a_launch_needs_256_mebibytes_unless_the_file_says_otherwise(write: Writ
 
 
 def test_the_defaults_of_the_tables_are_within_their_own_ranges() -> None:
-    WatchdogTable.model_validate(WatchdogTable().model_dump())
+    ConfigWatchdog.model_validate(ConfigWatchdog().model_dump())
     ReaperTable.model_validate(ReaperTable().model_dump())
     LaunchTable.model_validate(LaunchTable().model_dump())
 
@@ -142,6 +145,9 @@ def test_the_defaults_of_the_tables_are_within_their_own_ranges() -> None:
 def test_a_configuration_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         Config().ladders = ()  # type: ignore[misc]
+
+
+# What is wrong with it
 
 
 @pytest.mark.parametrize(
@@ -305,7 +311,14 @@ LEAVES = st.one_of(
 )
 KEYS = st.sampled_from(
     sorted(
-        {*File.model_fields, *(key for table in Table.__subclasses__() for key in table.model_fields), "r", "[key]", "", "A"}
+        {
+            *ConfigTables.model_fields,
+            *(key for table in Table.__subclasses__() for key in table.model_fields),
+            "r",
+            "[key]",
+            "",
+            "A",
+        }
     )
 )
 
@@ -319,6 +332,9 @@ def test_whatever_a_document_holds_it_is_a_configuration_or_problems_in_our_word
         for line in found:
             assert "\n" not in line
             assert "what belongs here" not in line, (line, KINDS)
+
+
+# Reading it
 
 
 def test_a_file_that_does_not_exist_is_the_default(tmp_path: Path) -> None:
@@ -415,6 +431,9 @@ def test_a_link_to_a_file_is_followed(write: Write, tmp_path: Path) -> None:
     (tmp_path / "link.toml").symlink_to(file.path)
 
     assert ConfigFile(tmp_path / "link.toml").read() == file.read()
+
+
+# Incidents
 
 
 def test_the_examples_of_the_page_about_incidents_are_understood(write: Write) -> None:

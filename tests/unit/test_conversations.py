@@ -16,8 +16,8 @@ from tests.unit.builders import make_session, make_spec
 from vigil.agents.adapters import ADAPTERS
 from vigil.core.model.conversation import Kept, Transcript
 from vigil.core.model.session import Session
-from vigil.daemon.clock import Clock
-from vigil.daemon.conversations import MOST_HUNG, Conversations
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.sense.transcripts import MOST_HUNG, Conversations
 
 CONVERSATION = "6f1f6c62-1111-4222-8333-abcdefabcdef"
 OTHER = "7f1f6c62-1111-4222-8333-abcdefabcdef"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vigil.demo.fleet import FLEET, Agent
+from vigil.demo.fleet import FLEET, DemoAgent
 from vigil.demo.story import Story, in_order
 
 
@@ -18,7 +18,7 @@ def test_a_story_nobody_told_yet_misses_every_agent() -> None:
 
 
 def test_a_story_is_told_when_states_and_cause_were_seen() -> None:
-    story = Story([Agent("a", "", (), states=("running", "crashed"), cause="crash")])
+    story = Story([DemoAgent("a", "", (), states=("running", "crashed"), cause="crash")])
 
     story.hear(state("a", "running"))
     story.hear(state("a", "crashed"))
@@ -29,7 +29,7 @@ def test_a_story_is_told_when_states_and_cause_were_seen() -> None:
 
 
 def test_another_agents_events_tell_nothing() -> None:
-    story = Story([Agent("a", "", (), states=("running",))])
+    story = Story([DemoAgent("a", "", (), states=("running",))])
 
     story.hear(state("ab", "running"))
 

@@ -12,8 +12,8 @@ from vigil.core.events import Event, Weighed
 from vigil.core.machine import Machine
 from vigil.core.model.launch import Launch
 from vigil.core.model.session import Session, State
-from vigil.daemon.clock import Clock
-from vigil.daemon.diagnosing import HUNG, Diagnoser
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.sense.processes import HUNG, Diagnoser
 
 SOON_S = 20.0
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.processes import Agent, started, started_python, until
-from vigil.keeper import kernel
+from vigil.kernel import process
 from vigil.observe.details import kind_of
-from vigil.observe.diagnosis import Diagnosis, Reading, diagnose, take_sample
+from vigil.observe.diagnosis import Diagnosis, ProcessReading, diagnose, take_sample
 from vigil.observe.sockets import read_sockets
 from vigil.observe.survivors import read_processes
 from vigil.observe.trees import Tokens
@@ -28,7 +28,7 @@ def look(agent: Agent, proc: str = "/proc") -> Diagnosis:
     return diagnose(agent.launch, before, take_sample(agent.launch, tokens, proc=proc))
 
 
-def of(found: Diagnosis, pid: int) -> Reading:
+def of(found: Diagnosis, pid: int) -> ProcessReading:
     (reading,) = (one for one in found.processes if one.process.pid == pid)
     return reading
 
@@ -98,8 +98,6 @@ holder.wait()
 print(reads.pid, flush=True)
 sys.stdin.readline()
 """
-
-
 SHARES_A_CORE = """
 import os, sys, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -257,7 +255,7 @@ def test_a_process_whose_first_thread_ended_lives_and_is_read_by_another_one() -
         assert reading.command is not None and "pthread_exit" in " ".join(reading.command)
         assert [one.socket.state for one in found.sockets].count("ESTABLISHED") == 2
         assert found.unknown == ()
-        (seen,) = [one for one in read_processes(kernel.read_boot(), "") if one.process == agent.launch.process]
+        (seen,) = [one for one in read_processes(process.read_boot(), "") if one.process == agent.launch.process]
         assert seen.launch_id == agent.launch.id, "it is also a survivor, should its launch end"
 
 

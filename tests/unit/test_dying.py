@@ -31,6 +31,8 @@ from vigil.core.model.restart import Hold, RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, State
 from vigil.core.rules.restart import delay_s, jitter_of
 
+# Deaths
+
 
 @pytest.mark.parametrize(
     ("policy", "found", "state", "cause"),
@@ -216,6 +218,9 @@ def test_a_launch_that_was_stable_is_forgiven_when_it_dies() -> None:
     stage.exit(exit_code=1)
 
     assert stage.session().charges == 1
+
+
+# Orphans
 
 
 @pytest.mark.parametrize("what", ["pane", "server"])

@@ -31,6 +31,8 @@ from vigil.core.model.reading import Axis
 from vigil.core.model.restart import RestartPolicy
 from vigil.core.model.session import State
 
+# What came of ending
+
 
 @pytest.mark.parametrize(
     ("situation", "state", "asked"),
@@ -111,6 +113,9 @@ def test_an_intent_of_one_launch_does_not_speak_for_the_next() -> None:
     stage.exit(signal=15)
 
     assert [death.cause for death in stage.deaths] == [Cause.OPERATOR, Cause.KILLED_BY_UNKNOWN]
+
+
+# Ends that are verified before the exit is told, and exits of what could not be ended
 
 
 WHENS = pytest.mark.parametrize("policy", [ALWAYS, ON_FAILURE, NEVER], ids=lambda policy: policy.when)

@@ -44,6 +44,9 @@ def shown(due: list[Due]) -> list[tuple[str, str, str]]:
     return [(notice.notice_id, notice.route, notice.event) for notice in due]
 
 
+# Severity and ladder
+
+
 def test_every_kind_has_its_severity() -> None:
     kinds = {severity: {kind.value for kind in IncidentKind if SEVERITY[kind] is severity} for severity in Severity}
 
@@ -86,6 +89,9 @@ def test_an_incident_without_a_ladder_is_told_to_nobody(ladders: tuple[Ladder, .
     assert steps_of(make_incident(), Telling(ladders)) == ()
     assert due_notices(make_incident(), Telling(ladders), OPENED_AT + 1e6) == []
     assert next_at(make_incident(), Telling(ladders), OPENED_AT + 1e6) is None
+
+
+# While it is open
 
 
 def test_the_first_step_is_due_when_the_incident_opens() -> None:
@@ -174,6 +180,9 @@ def test_an_acknowledged_incident_is_not_mentioned_again() -> None:
     assert next_at(incident, ladders, OPENED_AT + 1e6) is None
 
 
+# When it is over
+
+
 @pytest.mark.parametrize("acked_at", [None, OPENED_AT + 1])
 def test_a_resolved_incident_is_over_for_each_route_that_was_told_and_for_no_other(acked_at: float | None) -> None:
     ladders = make_ladders(OPS, LadderStep("dead"), LadderStep("script", after_s=3600))
@@ -202,6 +211,9 @@ def test_the_all_clear_goes_out_also_when_the_ladder_is_gone() -> None:
     assert shown(due_notices(replace(incident, resolved_at=OPENED_AT + 9), Telling(), OPENED_AT + 9)) == [
         ("i1/resolved/ops", "ops", "resolved")
     ]
+
+
+# Whatever happens
 
 
 STEPS = st.builds(

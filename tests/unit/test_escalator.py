@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 
 from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
 from vigil.core.rules.escalation import Due, usual_ladders
-from vigil.daemon.clock import Clock
-from vigil.daemon.escalator import OVER, RETRY_S, Escalator
-from vigil.daemon.heartbeat import Heartbeat
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.tell.clock import Heartbeat
+from vigil.daemon.tell.escalator import OVER, RETRY_S, Escalator
 
 WAIT_S = 20.0
 AT_ONCE = Telling((Ladder((LadderStep("ops"),)),))
@@ -214,6 +214,9 @@ def test_what_was_forgotten_is_not_handed_out(make_stage: MakeStage) -> None:
     assert stage.ids == ["i2/0/0"]
 
 
+# The all-clear
+
+
 def test_a_resolved_incident_gets_its_all_clear_also_when_no_record_has_come_back(make_stage: MakeStage) -> None:
     stage = make_stage(LadderStep("ops"), LadderStep("script", after_s=3600))
     incident = stage.open()
@@ -291,6 +294,9 @@ def test_what_is_remembered_of_incidents_that_are_over_is_bounded(make_stage: Ma
     assert stage.escalator._known == {}
 
 
+# A new life
+
+
 def test_a_restart_hands_out_only_what_is_missing_once(make_stage: MakeStage) -> None:
     steps = (
         LadderStep("ops"),
@@ -333,6 +339,9 @@ def test_a_life_that_ends_between_two_notices_costs_neither_of_them(make_stage: 
     stage.skipped_s = 30.0
 
     stage.wait_for("i1/0/0", "i1/1/0")
+
+
+# Whatever happens
 
 
 async def test_a_notice_goes_out_in_time_while_the_loop_is_blocked(make_stage: MakeStage) -> None:

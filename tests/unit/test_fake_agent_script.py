@@ -8,12 +8,12 @@ import pytest
 
 from vigil.fake_agent import player, script
 from vigil.fake_agent.main import SCENARIOS, load, shipped
-from vigil.fake_agent.script import FOREVER, Burn, Child, Event, Exit, Handle, Print, ScriptError, Wait, parse
+from vigil.fake_agent.script import FOREVER, Burn, ChildStep, Event, ExitStep, Handle, Print, ScriptError, Wait, parse
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "fake-agent.md"
 
 
-def parse_step(text: str, top: str = "", sets: dict[str, str] | None = None) -> script.Step:
+def parse_step(text: str, top: str = "", sets: dict[str, str] | None = None) -> script.ScriptStep:
     return parse(f'about = "a test"\n{top}\n[[step]]\n{text}', sets).steps[0]
 
 
@@ -38,8 +38,8 @@ def test_every_live_name_is_known_to_the_player() -> None:
 def test_a_value_that_is_no_table_stands_for_the_first_field() -> None:
     assert parse_step('print = "hello"').act == Print(text="hello")
     assert parse_step("wait = 0.5").act == Wait(seconds=0.5)
-    assert parse_step('child = ["sleep", "1"]').act == Child(argv=("sleep", "1"))
-    assert parse_step("exit = 3").act == Exit(code=3)
+    assert parse_step('child = ["sleep", "1"]').act == ChildStep(argv=("sleep", "1"))
+    assert parse_step("exit = 3").act == ExitStep(code=3)
 
 
 def test_a_table_names_its_fields() -> None:
@@ -66,7 +66,7 @@ def test_all_steps_may_be_repeated_together() -> None:
 
 def test_a_signal_is_named_with_or_without_its_prefix() -> None:
     assert parse_step('handle = { signal = "TERM", exit = 143 }').act == Handle(signal.SIGTERM, exit=143)
-    assert parse_step('exit = { signal = "sigsegv" }').act == Exit(signal=signal.SIGSEGV)
+    assert parse_step('exit = { signal = "sigsegv" }').act == ExitStep(signal=signal.SIGSEGV)
 
 
 def test_a_var_is_filled_into_text_and_into_numbers() -> None:
@@ -181,7 +181,7 @@ def test_every_shipped_scenario_can_be_played(name: str) -> None:
 
     assert scenario.steps
     for step in scenario.steps:
-        assert not isinstance(step.act, Child) or step.act.scenario in (None, *shipped())
+        assert not isinstance(step.act, ChildStep) or step.act.scenario in (None, *shipped())
 
 
 @pytest.mark.parametrize("name", shipped())

@@ -6,7 +6,7 @@ import asyncio
 from typing import cast
 
 from vigil.core.effects import LogEntry
-from vigil.daemon.feed import Feed
+from vigil.daemon.base.feed import Feed
 from vigil.store.store import Store, StoredEvent
 
 

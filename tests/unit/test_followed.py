@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tests.unit.following import SOON_S, Told, append, following, literal, quiet
-from vigil.observe.lines import BEGUN_ANEW, Outcome, Taken
+from vigil.observe.lines import BEGUN_ANEW, ReadOutcome, TakenLines
 from vigil.runtimes.tail import release_head
 
 
@@ -47,7 +47,7 @@ async def test_a_file_that_was_cut_or_replaced_is_told_from_its_beginning_and_th
         await told.until_told(b"and followed")
 
     assert told.lines() == [b"one", b"two", b"cut", b"replaced", b"by rename", b"and followed"]
-    assert [outcome for outcome in told.outcomes() if outcome in BEGUN_ANEW] == [Outcome.TRUNCATED, Outcome.REPLACED]
+    assert [outcome for outcome in told.outcomes() if outcome in BEGUN_ANEW] == [ReadOutcome.TRUNCATED, ReadOutcome.REPLACED]
 
 
 async def test_a_file_that_goes_and_comes_back_is_told_once(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ async def test_a_file_that_goes_and_comes_back_is_told_once(tmp_path: Path) -> N
         subject.follow("k", [literal(path)], [str(tmp_path)], told)
         await told.until_told(b"one")
         path.unlink()
-        await told.until(lambda: Outcome.GONE in told.outcomes())
+        await told.until(lambda: ReadOutcome.GONE in told.outcomes())
         append(path, b"one", b"two")
         await told.until_told(b"two")
 
@@ -90,7 +90,7 @@ async def test_a_file_that_is_renamed_says_so_and_keeps_its_place(tmp_path: Path
         position = subject.positions()["k"][str(tmp_path / "log")]
         (tmp_path / "log").rename(tmp_path / "log.1")
         await told.until(lambda: bool(told.outcomes("log.1")))
-        assert told.calls[-1][2] == Taken(position, Outcome.MOVED)
+        assert told.calls[-1][2] == TakenLines(position, ReadOutcome.MOVED)
         append(tmp_path / "log.1", b"two")
         await told.until_told(b"two")
 
@@ -117,14 +117,14 @@ async def test_what_is_not_the_agents_is_refused_and_said_once(tmp_path: Path) -
         assert await subject.catch_up("k", SOON_S)
 
     assert told.lines() == [b"mine"]
-    refused = {name: taken.why for _, name, taken in told.calls if taken.outcome is Outcome.REFUSED}
+    refused = {name: taken.why for _, name, taken in told.calls if taken.outcome is ReadOutcome.REFUSED}
     assert refused == {
         "link": "it is a symbolic link",
         "folder": "it is a symbolic link",
         "fifo": "it is no regular file",
         "secret": f"it really is {tmp_path}/folder/secret, outside of what the agent owns",
     }
-    assert told.outcomes().count(Outcome.REFUSED) == 4
+    assert told.outcomes().count(ReadOutcome.REFUSED) == 4
 
 
 async def test_a_root_that_becomes_a_link_later_leads_nowhere(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ async def test_a_root_that_becomes_a_link_later_leads_nowhere(tmp_path: Path) ->
         assert await subject.catch_up("k", SOON_S)
         home.rmdir()
         home.symlink_to(private)
-        await told.until(lambda: Outcome.REFUSED in told.outcomes())
+        await told.until(lambda: ReadOutcome.REFUSED in told.outcomes())
 
     assert told.lines() == []
 
@@ -154,4 +154,4 @@ async def test_a_head_that_is_released_meanwhile_disturbs_nobody(tmp_path: Path)
             release_head(path, 8192)
 
     assert path.stat().st_blocks * 512 < 200_000 < path.stat().st_size
-    assert set(told.outcomes()) == {Outcome.READ}
+    assert set(told.outcomes()) == {ReadOutcome.READ}

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.following import SOON_S, Told, append, following, literal, quiet, stored
-from vigil.daemon.followed import LOOK_BYTES, LOOK_LINES, MOST_FILES
-from vigil.daemon.following import Following
-from vigil.observe.lines import LINE_BYTES, Outcome, Position, Taken
+from vigil.daemon.sense.tail.files import LOOK_BYTES, LOOK_LINES, MOST_FILES
+from vigil.daemon.sense.tail.turns import Following
+from vigil.observe.lines import LINE_BYTES, Position, ReadOutcome, TakenLines
 
 # Lines
 
@@ -39,7 +39,7 @@ async def test_lines_are_told_as_they_come(tmp_path: Path) -> None:
         await told.until_told(b"three")
 
     assert told.lines() == [b"one", b"two", b"three"]
-    assert set(told.outcomes()) == {Outcome.READ}
+    assert set(told.outcomes()) == {ReadOutcome.READ}
 
 
 async def test_files_and_folders_that_appear_later_are_found(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ async def test_files_and_folders_that_appear_later_are_found(tmp_path: Path) -> 
         append(tmp_path / "p" / "x" / "sub" / "agent-1.jsonl", b"four")
         await told.until_told(b"four")
         shutil.rmtree(tmp_path / "p")
-        await told.until(lambda: told.outcomes().count(Outcome.GONE) == 3)
+        await told.until(lambda: told.outcomes().count(ReadOutcome.GONE) == 3)
         (tmp_path / "p" / "x" / "sub").mkdir(parents=True)
         append(tmp_path / "p" / "x" / "sub" / "agent-3.jsonl", b"five")
         await told.until_told(b"five")
@@ -145,7 +145,7 @@ async def test_nothing_is_told_after_the_end_and_nothing_stays_open(tmp_path: Pa
 async def test_who_cannot_take_lines_in_stops_nobody(tmp_path: Path) -> None:
     told = Told()
 
-    def refuse(key: str, path: str, taken: Taken) -> None:
+    def refuse(key: str, path: str, taken: TakenLines) -> None:
         told(key, path, taken)
         raise ValueError("no JSON")
 
@@ -374,7 +374,7 @@ class World:
                     assert await subject.catch_up("k", SOON_S)
                     assert stored(subject.positions()["k"]) == self._kept
 
-    def _take_in(self, _key: str, path: str, taken: Taken) -> None:
+    def _take_in(self, _key: str, path: str, taken: TakenLines) -> None:
         self.told += taken.lines
         if taken.position is not None:
             self._kept[path] = taken.position

@@ -12,8 +12,8 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from vigil.daemon.heartbeat import BLOCKED_S, STACK_LINES, Heartbeat, where_is
-from vigil.daemon.lateness import BEATS, Beats
+from vigil.daemon.base.lateness import BEATS, Beats
+from vigil.daemon.tell.clock import BLOCKED_S, STACK_LINES, Heartbeat, where_is
 
 WAIT_S = 20.0
 

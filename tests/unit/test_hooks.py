@@ -13,8 +13,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from vigil.core.events import Event, Hooked, Noted
-from vigil.daemon.clock import Clock
-from vigil.daemon.hooks import HELD, PAUSE_S, RETRY_S, SLICE, Hooks
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.sense.hooks import HELD, PAUSE_S, RETRY_S, SLICE, Hooks
 
 SOON_S = 20.0
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vigil.keeper.cgroups import Cgroups, Mount, path_within, place, read_mounts
-from vigil.keeper.host import Host, OomKills, read_host, read_oom_kills
+from vigil.kernel.cgroups import Cgroups, Mount, path_within, place, read_mounts
+from vigil.kernel.host import HostFacts, OomKills, read_host, read_oom_kills
 
 MEMINFO = "MemTotal:       24682416 kB\nMemFree: 1 kB\nMemAvailable:   24139392 kB\nSwapTotal:  2048 kB\nSwapFree:   1024 kB\n"
 VMSTAT = "nr_free_pages 6014166\noom_kill 3\nnuma_hit 9\n"
@@ -69,7 +69,7 @@ def test_this_host_can_be_read() -> None:
 
 def test_a_reading_serves_all_who_ask_within_a_second(tmp_path: Path) -> None:
     now = 100.0
-    host = Host(write(tmp_path, {"vmstat": VMSTAT}), lambda: now)
+    host = HostFacts(write(tmp_path, {"vmstat": VMSTAT}), lambda: now)
     first = host.read()
     write(tmp_path, {"vmstat": VMSTAT.replace("3", "4")})
 
@@ -80,7 +80,7 @@ def test_a_reading_serves_all_who_ask_within_a_second(tmp_path: Path) -> None:
 
 
 def test_a_reading_is_not_changed_by_whoever_got_it(tmp_path: Path) -> None:
-    host = Host(write(tmp_path, {"vmstat": VMSTAT}), lambda: 0.0)
+    host = HostFacts(write(tmp_path, {"vmstat": VMSTAT}), lambda: 0.0)
     host.read()["oom_kills"] = 99
 
     assert host.read()["oom_kills"] == 3
@@ -191,7 +191,7 @@ def test_a_process_that_is_gone_has_no_cgroup_and_a_cgroup_that_is_gone_no_count
 
 def test_what_was_read_before_a_moment_says_nothing_of_what_came_after(tmp_path: Path) -> None:
     now = 10.0
-    host = Host(write(tmp_path, {"vmstat": VMSTAT}), lambda: now)
+    host = HostFacts(write(tmp_path, {"vmstat": VMSTAT}), lambda: now)
     before = host.read()["oom_kills"]
     write(tmp_path, {"vmstat": VMSTAT.replace(f"oom_kill {before}", "oom_kill 99")})
 

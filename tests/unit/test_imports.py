@@ -1,4 +1,4 @@
-"""Imports point one way (DESIGN 6): cli → client; api → daemon → the parts → core."""
+"""Imports point one way (DESIGN 6): cli → client; api → daemon → the parts → core; and between the rooms of core and daemon."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import vigil
 SOURCE = Path(vigil.__file__).parent
 # Single files that anybody above the keeper may use.
 SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
-# What the keeper shares; the rest is its own.
-KEEPER = {f"vigil.keeper.{name}" for name in ("cgroups", "host", "kernel", "kernel_log", "processes", "protocol", "records")}
+# What the keeper shares, with the kernel; the rest is its own.
+KEEPER = {"vigil.kernel", "vigil.keeper.protocol", "vigil.keeper.records"}
 PARTS = {f"vigil.{name}" for name in ("observe", "runtimes", "store", "agents", "forensics", "notify", "config", "manifest")}
 STDLIB = set(sys.stdlib_module_names)
 
@@ -29,9 +29,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.redact": set(),
     "vigil.home": {"vigil.errors"},
     "vigil.core": set(),
-    "vigil.keeper": set(),
+    "vigil.kernel": set(),
+    "vigil.keeper": {"vigil.kernel"},
     "vigil.fake_agent": set(),
-    "vigil.command": {"vigil.keeper.kernel"},
+    "vigil.command": {"vigil.kernel"},
     "vigil.recording": {"vigil.core", *SMALL},
     "vigil.config": {"vigil.core", *SMALL},
     "vigil.manifest": {"vigil.core", "vigil.config", "vigil.agents", *SMALL},
@@ -56,6 +57,31 @@ MAY_IMPORT: dict[str, set[str]] = {
         "vigil.manifest",
         *SMALL,
     },
+}
+# Rooms: inside the core and the daemon too, imports point one way. Room: the rooms below it.
+VALUES = {"vigil.core.model"}
+DECIDED = {*VALUES, "vigil.core.rules"}
+STATE = {*DECIDED, "vigil.core.book", "vigil.core.events", "vigil.core.effects"}
+BASE = {"vigil.daemon.base"}
+SENSED = {*BASE, "vigil.daemon.sense"}
+DONE = {*SENSED, "vigil.daemon.act"}
+ROOMS: dict[str, set[str]] = {
+    "vigil.core.model": set(),
+    "vigil.core.rules": VALUES,
+    "vigil.core.events": DECIDED,
+    "vigil.core.effects": DECIDED,
+    "vigil.core.book": STATE,
+    "vigil.core.handlers": STATE,
+    "vigil.core.machine": {*STATE, "vigil.core.handlers"},
+    "vigil.daemon.base": set(),
+    "vigil.daemon.sense": BASE,
+    "vigil.daemon.act": SENSED,
+    "vigil.daemon.supervisor": DONE,
+    "vigil.daemon.serve": {*DONE, "vigil.daemon.supervisor"},
+    "vigil.daemon.tell": BASE,
+    "vigil.daemon.start": DONE,
+    "vigil.daemon.daemon": {"vigil.daemon"},
+    "vigil.daemon.__main__": {"vigil.daemon", "vigil.api"},  # the process: it alone knows its API
 }
 # Part: what of others it may import besides the standard library.
 MAY_USE: dict[str, set[str]] = {
@@ -133,10 +159,53 @@ def test_every_part_has_a_rule() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_point_one_way(module: str) -> None:
-    part = part_of(module)
-    ours = {name for name in imports_of(module) if name.split(".")[0] == "vigil"}
+    assert points_up(module, imports_of(module)) == []
 
-    assert sorted(name for name in ours if not within(name, {*MAY_IMPORT[part], *({part} - {"vigil"})})) == []
+
+def points_up(module: str, imported: set[str]) -> list[str]:
+    """Return what a module imports and may not, each with the rule that says so."""
+    part, room = part_of(module), room_of(module)
+    ours = {name for name in imported if name.split(".")[0] == "vigil"}
+    allowed = {*MAY_IMPORT[part], *({part} - {"vigil"}), *(ROOMS[room] if room is not None else ())}
+    found = [f"{name}: {part} may import only {sorted(allowed)}" for name in ours if not within(name, allowed)]
+    if room is not None:
+        inside = {name for name in ours if part_of(name) == part and not within(name, {*ROOMS[room], room}) and name != part}
+        found += [f"{name}: {room} may import only {sorted(ROOMS[room])} of {part}" for name in inside]
+    return sorted(found)
+
+
+def room_of(module: str) -> str | None:
+    return next((room for room in ROOMS if within(module, {room})), None)
+
+
+@pytest.mark.parametrize("part", ["vigil.core", "vigil.daemon"])
+def test_every_module_of_core_and_daemon_has_its_room(part: str) -> None:
+    assert [module for module in MODULES if part_of(module) == part and module != part and room_of(module) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "imported", "rule"),
+    [
+        ("vigil.core.model.death", "vigil.core.rules.death", "vigil.core.model may import only [] of vigil.core"),
+        ("vigil.core.rules.reap", "vigil.core.book", "vigil.core.rules may import only"),
+        ("vigil.core.rules.stall.case", "vigil.core.events", "vigil.core.rules may import only"),
+        ("vigil.core.book", "vigil.core.handlers.incident", "vigil.core.book may import only"),
+        ("vigil.core.handlers.death", "vigil.core.machine", "vigil.core.handlers may import only"),
+        ("vigil.core.effects", "vigil.core.book", "vigil.core.effects may import only"),
+        ("vigil.daemon.base.clock", "vigil.daemon.sense.death", "vigil.daemon.base may import only [] of vigil.daemon"),
+        ("vigil.daemon.sense.death", "vigil.daemon.act.end", "vigil.daemon.sense may import only"),
+        ("vigil.daemon.act.end", "vigil.daemon.supervisor", "vigil.daemon.act may import only"),
+        ("vigil.daemon.tell.alarms", "vigil.daemon.act", "vigil.daemon.tell may import only"),
+        ("vigil.daemon.start.stored", "vigil.daemon.serve.sessions", "vigil.daemon.start may import only"),
+        ("vigil.daemon.serve.reaper", "vigil.daemon.tell.alarms", "vigil.daemon.serve may import only"),
+        ("vigil.daemon.daemon", "vigil.api.app", "vigil.daemon may import only"),
+        ("vigil.core.rules.death", "vigil.kernel.process", "vigil.core may import only"),
+        ("vigil.kernel.process", "vigil.keeper.records", "vigil.kernel may import only"),
+        ("vigil.observe.trees", "vigil.daemon.base.log", "vigil.observe may import only"),
+    ],
+)
+def test_an_import_that_points_up_is_named_with_its_rule(module: str, imported: str, rule: str) -> None:
+    assert any(words.startswith(f"{imported}: {rule}") for words in points_up(module, {imported}))
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -156,6 +225,7 @@ def test_the_core_reads_no_clock_and_does_no_input_or_output(module: str) -> Non
 @pytest.mark.parametrize("part", ["vigil.api", "vigil.cli"])
 def test_nobody_imports_what_stands_at_the_top(part: str) -> None:
     users = {module for module in MODULES if any(within(name, {part}) for name in imports_of(module))}
+    users -= {"vigil.daemon.__main__"}  # the process: it alone knows its API
 
     assert {part_of(module) for module in users} == {part}
 
@@ -211,6 +281,6 @@ def test_the_first_import_of_the_command_loads_no_other_command() -> None:
 def test_the_keeper_loads_nothing_but_itself_and_the_standard_library() -> None:
     loaded = loaded_by("vigil.keeper.main")
 
-    assert {part_of(name) for name in loaded if name.split(".")[0] == "vigil"} == {"vigil", "vigil.keeper"}
+    assert {part_of(name) for name in loaded if name.split(".")[0] == "vigil"} == {"vigil", "vigil.keeper", "vigil.kernel"}
     assert not {"dataclasses", "inspect"} & set(loaded)  # more than a megabyte for a few classes
     assert {name.split(".")[0] for name in loaded} & {*SLOW, "click", "uvicorn"} == set()

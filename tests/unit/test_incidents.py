@@ -32,6 +32,9 @@ def test_after_a_restart_the_same_incidents_are_open_and_all_are_told_to_the_clo
     assert told(asked) == list(before.values())
 
 
+# The host
+
+
 def test_a_condition_of_the_host_opens_an_incident_and_its_end_resolves_it() -> None:
     stage = Stage()
     (opened,) = told(stage.tell(HOLDS))
@@ -76,6 +79,9 @@ def test_a_condition_that_comes_back_is_another_incident() -> None:
 def test_every_kind_of_incident_has_a_severity_and_its_own_key() -> None:
     assert set(SEVERITY) == set(IncidentKind)
     assert len({key_of(kind, session_id) for kind in IncidentKind for session_id in ("host", "s1")}) == 2 * len(IncidentKind)
+
+
+# Whatever happens
 
 
 SESSIONS = 6
@@ -150,6 +156,9 @@ def test_an_incident_from_the_future_counts_from_now_for_a_new_daemon() -> None:
 
     assert [(incident.kind, incident.opened_at) for incident in told_again] == [(IncidentKind.STUCK, stage.now)]
     assert [incident.opened_at for incident in stage.incidents.values()] == [stage.now]
+
+
+# What comes back
 
 
 def test_a_condition_that_flaps_every_five_seconds_for_an_hour_is_one_incident_with_a_count() -> None:
@@ -272,6 +281,9 @@ def test_what_was_over_just_before_its_session_was_removed_is_not_called_over_af
     late = Notice(f"{first.id}/resolved/ops", "ops", "retrying", stage.now, event="resolved", retry_at=stage.now + 5)
     stage.tell(Notified(first.id, late))  # it was on its way when the session was removed, and failed
     assert stage.machine._book.find_incident(first.id).notices[-1].state == "cancelled"  # type: ignore[union-attr]
+
+
+# A person knows
 
 
 def test_an_acknowledged_incident_stays_open_until_its_condition_ends() -> None:

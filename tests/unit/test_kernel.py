@@ -13,7 +13,16 @@ from contextlib import contextmanager
 
 import pytest
 
-from vigil.keeper import kernel
+from vigil.kernel.process import (
+    has_ended,
+    is_alive,
+    open_pidfd,
+    read_boot,
+    read_start_ticks,
+    read_stat,
+    read_wait_status,
+    split_status,
+)
 
 STATUSES = [0, 1, 7, 126, 127, 129, 137, 143, 255]
 SIGNALS = [signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1]
@@ -31,7 +40,7 @@ def process(*argv: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def ticks_of(pid: int) -> int:
-    ticks = kernel.read_start_ticks(pid)
+    ticks = read_start_ticks(pid)
     assert ticks is not None
     return ticks
 
@@ -51,13 +60,13 @@ def dead_pid() -> int:
 
 def test_a_process_is_itself() -> None:
     with process() as agent:
-        stat = kernel.read_stat(agent.pid)
+        stat = read_stat(agent.pid)
 
         assert stat is not None
         assert (stat.name, stat.ppid, stat.sid, stat.threads) == ("sleep", os.getpid(), os.getsid(0), 1)
         assert stat.state in "SRD"
-        assert kernel.read_start_ticks(agent.pid) == stat.start_ticks
-        assert kernel.is_alive(agent.pid, stat.start_ticks)
+        assert read_start_ticks(agent.pid) == stat.start_ticks
+        assert is_alive(agent.pid, stat.start_ticks)
 
 
 @pytest.mark.parametrize("name", ["a b", "x) S 1 1", "(((", "))))", "a\nb", "é"])
@@ -67,7 +76,7 @@ def test_a_name_with_brackets_and_spaces_confuses_nobody(name: str) -> None:
         assert agent.stdout is not None
         agent.stdout.readline()
 
-        stat = kernel.read_stat(agent.pid)
+        stat = read_stat(agent.pid)
 
         assert stat is not None
         assert (stat.name.replace("\\n", "\n"), stat.ppid) == (name, os.getpid())
@@ -76,19 +85,19 @@ def test_a_name_with_brackets_and_spaces_confuses_nobody(name: str) -> None:
 def test_there_is_nothing_to_say_of_a_process_that_is_not_there() -> None:
     pid = dead_pid()
 
-    assert kernel.read_stat(pid) is None
-    assert kernel.read_start_ticks(pid) is None
-    assert not kernel.is_alive(pid, 1)
-    assert kernel.open_pidfd(pid, 1) is None
+    assert read_stat(pid) is None
+    assert read_start_ticks(pid) is None
+    assert not is_alive(pid, 1)
+    assert open_pidfd(pid, 1) is None
 
 
 def test_a_recycled_pid_is_another_process() -> None:
     with process() as agent:
         another = ticks_of(agent.pid) - 1
 
-        assert not kernel.is_alive(agent.pid, another)
+        assert not is_alive(agent.pid, another)
         before = len(os.listdir("/proc/self/fd"))
-        assert kernel.open_pidfd(agent.pid, another) is None
+        assert open_pidfd(agent.pid, another) is None
         assert len(os.listdir("/proc/self/fd")) == before, "a descriptor was left open"
 
 
@@ -97,7 +106,7 @@ def test_a_pid_that_is_a_thread_of_somebody_now_is_another_process() -> None:
 
     def be_a_thread() -> None:
         try:
-            found.append(kernel.open_pidfd(threading.get_native_id(), 1))
+            found.append(open_pidfd(threading.get_native_id(), 1))
         except OSError as error:
             found.append(error)
 
@@ -109,10 +118,10 @@ def test_a_pid_that_is_a_thread_of_somebody_now_is_another_process() -> None:
 
 
 def test_this_boot_is_the_same_whenever_it_is_asked() -> None:
-    boot = kernel.read_boot()
+    boot = read_boot()
 
-    assert boot == kernel.read_boot()
-    assert boot.endswith(f":{kernel.read_start_ticks(1)}")
+    assert boot == read_boot()
+    assert boot.endswith(f":{read_start_ticks(1)}")
     assert len(boot.split(":")[0]) == 36
 
 
@@ -125,12 +134,12 @@ def test_a_zombie_is_dead() -> None:
         pidfd = os.pidfd_open(agent.pid)
         wait_until_ended(pidfd)
 
-        stat = kernel.read_stat(agent.pid)
+        stat = read_stat(agent.pid)
 
         assert stat is not None
         assert stat.state == "Z"
-        assert not kernel.is_alive(agent.pid, ticks)
-        assert kernel.has_ended(pidfd)
+        assert not is_alive(agent.pid, ticks)
+        assert has_ended(pidfd)
         os.close(pidfd)
 
 
@@ -145,7 +154,7 @@ ctypes.CDLL(None).pthread_exit(None)
         agent.stdout.readline()
         ticks = ticks_of(agent.pid)
         for _ in range(2000):
-            stat = kernel.read_stat(agent.pid)
+            stat = read_stat(agent.pid)
             assert stat is not None
             if stat.state == "Z":
                 break
@@ -153,7 +162,7 @@ ctypes.CDLL(None).pthread_exit(None)
         else:
             pytest.fail("its first thread did not end")
 
-        assert kernel.is_alive(agent.pid, ticks)
+        assert is_alive(agent.pid, ticks)
 
 
 def test_a_stopped_process_is_alive() -> None:
@@ -162,18 +171,18 @@ def test_a_stopped_process_is_alive() -> None:
         agent.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, agent.pid, os.WSTOPPED)
 
-        assert kernel.is_alive(agent.pid, ticks)
+        assert is_alive(agent.pid, ticks)
 
 
 def test_a_pidfd_is_of_this_very_process_and_says_when_it_ended() -> None:
     with process() as agent:
-        pidfd = kernel.open_pidfd(agent.pid, ticks_of(agent.pid))
+        pidfd = open_pidfd(agent.pid, ticks_of(agent.pid))
 
         assert pidfd is not None
-        assert not kernel.has_ended(pidfd)
+        assert not has_ended(pidfd)
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         wait_until_ended(pidfd)
-        assert kernel.has_ended(pidfd)
+        assert has_ended(pidfd)
         os.close(pidfd)
 
 
@@ -203,14 +212,14 @@ def statuses_of_a_grandchild(script: str) -> dict[str, tuple[int | None, str]]:
         assert parent.stdin is not None
         pid = int(parent.stdout.readline())
         ticks = ticks_of(pid)
-        pidfd = kernel.open_pidfd(pid, ticks)
+        pidfd = open_pidfd(pid, ticks)
         assert pidfd is not None
-        found = {"alive": kernel.read_wait_status(pidfd, pid, ticks)}
+        found = {"alive": read_wait_status(pidfd, pid, ticks)}
         for moment in ("zombie", "reaped"):
             parent.stdin.write(b"\n")
             parent.stdin.flush()
             parent.stdout.readline()
-            found[moment] = kernel.read_wait_status(pidfd, pid, ticks)
+            found[moment] = read_wait_status(pidfd, pid, ticks)
         os.close(pidfd)
     return found
 
@@ -225,9 +234,9 @@ def test_the_exit_code_of_a_process_that_is_no_child_is_known(code: int) -> None
     found = statuses_of_a_grandchild(f"exit {code}")
 
     assert found["alive"] == (None, "")
-    assert (kernel.split_status(found["zombie"][0]), found["zombie"][1]) == ((code, None), "zombie")
+    assert (split_status(found["zombie"][0]), found["zombie"][1]) == ((code, None), "zombie")
     if kernel_tells_of_the_reaped():
-        assert (kernel.split_status(found["reaped"][0]), found["reaped"][1]) == ((code, None), "pidfd")
+        assert (split_status(found["reaped"][0]), found["reaped"][1]) == ((code, None), "pidfd")
     else:
         assert found["reaped"] == (None, "")
 
@@ -236,16 +245,16 @@ def test_the_exit_code_of_a_process_that_is_no_child_is_known(code: int) -> None
 def test_the_signal_that_ended_a_process_that_is_no_child_is_known(number: signal.Signals) -> None:
     found = statuses_of_a_grandchild(f"ulimit -c 0; kill -{number.value} $$")
 
-    assert kernel.split_status(found["zombie"][0]) == (None, number)
+    assert split_status(found["zombie"][0]) == (None, number)
     if kernel_tells_of_the_reaped():
-        assert kernel.split_status(found["reaped"][0]) == (None, number)
+        assert split_status(found["reaped"][0]) == (None, number)
 
 
 def test_exit_137_is_not_mistaken_for_a_signal() -> None:
     exited, killed = (statuses_of_a_grandchild(script)["zombie"][0] for script in ("exit 137", "kill -9 $$"))
 
-    assert kernel.split_status(exited) == (137, None)
-    assert kernel.split_status(killed) == (None, 9)
+    assert split_status(exited) == (137, None)
+    assert split_status(killed) == (None, 9)
 
 
 def test_the_status_of_somebody_else_with_that_pid_is_not_taken() -> None:
@@ -254,13 +263,13 @@ def test_the_status_of_somebody_else_with_that_pid_is_not_taken() -> None:
         pidfd = os.pidfd_open(agent.pid)
         wait_until_ended(pidfd)
 
-        assert kernel.read_wait_status(pidfd, agent.pid, ticks - 1) == (None, "")
+        assert read_wait_status(pidfd, agent.pid, ticks - 1) == (None, "")
         os.close(pidfd)
 
 
 @pytest.mark.parametrize("status", range(0, 65536, 251))
 def test_every_wait_status_is_split_as_the_system_does(status: int) -> None:
-    code, number = kernel.split_status(status)
+    code, number = split_status(status)
 
     if os.WIFSIGNALED(status):
         assert (code, number) == (None, os.WTERMSIG(status))
@@ -269,4 +278,4 @@ def test_every_wait_status_is_split_as_the_system_does(status: int) -> None:
 
 
 def test_a_status_nobody_knows_is_neither() -> None:
-    assert kernel.split_status(None) == (None, None)
+    assert split_status(None) == (None, None)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_host import make_v2, write
-from vigil.keeper.kernel import TICKS_A_SECOND
-from vigil.keeper.kernel_log import LINE_CHARACTERS, LINES, KernelLog, parse
 from vigil.keeper.kills import SETTLE_S, Counter, Kills
+from vigil.kernel.kernel_log import LINE_CHARACTERS, LINES, KernelLog, parse
+from vigil.kernel.process import TICKS_A_SECOND
 
 KILL = "Memory cgroup out of memory: Killed process {} (python3) total-vm:119348kB, anon-rss:29952kB, UID:0 pgtables:120kB"
 SUMMARY = "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/x,task_memcg=/x,task=python3,pid={},uid=0"

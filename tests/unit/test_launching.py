@@ -29,6 +29,8 @@ from vigil.core.model.death import Cause
 from vigil.core.model.reading import Axis
 from vigil.core.model.session import State
 
+# Declarations and their pace
+
 
 def test_a_declared_session_is_launched_at_once() -> None:
     stage = Stage()
@@ -114,6 +116,9 @@ def test_a_session_that_comes_back_waits_its_turn_too(situation: str) -> None:
     assert kinds(stage.end()) == []
     assert stage.state() == "pending (pace)"
     assert only_spawn(stage.tell(make_launched("s2-1"))).launch.id == "s1-2"
+
+
+# Launches
 
 
 def test_a_launch_that_came_to_life_is_running() -> None:

@@ -62,6 +62,9 @@ def told(stage: Stage) -> list[str]:
     return sorted(stage.machine.incidents)
 
 
+# How long
+
+
 @pytest.mark.parametrize(
     ("until", "tries", "expected"),
     [
@@ -103,6 +106,9 @@ def test_many_words_about_one_wall_are_one_try_and_the_one_that_names_a_moment_c
     assert read_wall(again, "s1-1", LIMIT, "429", None, AT + 51).tries == 2  # it was over
     assert read_wall(again, "s1-2", LIMIT, "429", None, AT + 3).tries == 2  # another launch met it
     assert read_wall(again, "s1-2", AUTH, "401", None, AT + 3).tries == 1
+
+
+# One session, in a terminal
 
 
 def test_an_agent_in_a_terminal_that_meets_its_limit_is_throttled_until_then_and_a_human_is_told_once() -> None:
@@ -219,6 +225,9 @@ def test_a_sub_agents_limit_is_not_its_parents() -> None:
     say(stage, "s1", limit(5000.0, subagent="a1"))
 
     assert stage.session().wall is None
+
+
+# A fleet
 
 
 def test_a_fleet_meets_a_limit_once() -> None:

@@ -20,9 +20,9 @@ from vigil.observe.lines import (
     HEAD_BYTES,
     LINE_BYTES,
     MARK_BYTES,
-    Outcome,
     Position,
-    Taken,
+    ReadOutcome,
+    TakenLines,
     read_end,
     read_lines,
     resolve,
@@ -53,15 +53,15 @@ class Reader:
         self.path = path
         self.position = position
         self.lines: list[bytes] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[ReadOutcome] = []
         self.skipped = 0
         self.lost_bytes = 0
         self.readings = 0
         self._limits = most_bytes, most_lines
 
-    def read(self) -> Outcome:
+    def read(self) -> ReadOutcome:
         """Read until there is no more; a file that was begun anew is told anew."""
-        first: Outcome | None = None
+        first: ReadOutcome | None = None
         while True:
             taken = read_lines(str(self.path), self.position, roots_of(self.path), *self._limits)
             first = first or taken.outcome
@@ -70,7 +70,7 @@ class Reader:
                 self.outcomes.append(first)
                 return first
 
-    def _take_in(self, taken: Taken) -> None:
+    def _take_in(self, taken: TakenLines) -> None:
         self.readings += 1
         if taken.outcome in BEGUN_ANEW:
             self.lines.clear()
@@ -94,7 +94,7 @@ def append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def read_once(path: Path, position: Position | None = None) -> Taken:
+def read_once(path: Path, position: Position | None = None) -> TakenLines:
     return read_lines(str(path), position, roots_of(path))
 
 
@@ -114,7 +114,7 @@ def test_complete_lines_are_read_and_a_partial_one_waits_for_its_end(path: Path)
     reader.read()
 
     assert reader.lines == [b"one", b"two", b"three", b"four"]
-    assert set(reader.outcomes) == {Outcome.READ}
+    assert set(reader.outcomes) == {ReadOutcome.READ}
 
 
 def test_lines_hold_whatever_bytes_they_hold_and_lose_only_their_ends(path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_file_without_a_complete_line_has_none(path: Path, content: bytes) -> 
 
     taken = read_once(path)
 
-    assert (taken.lines, taken.outcome, taken.more) == ([], Outcome.READ, False)
+    assert (taken.lines, taken.outcome, taken.more) == ([], ReadOutcome.READ, False)
     assert taken.position is not None and taken.position.offset == 0
 
 
@@ -238,7 +238,7 @@ def test_a_partial_line_that_was_cut_and_written_anew_is_searched_anew(path: Pat
     reader.read()
 
     assert reader.lines == [b"one", b"two"]
-    assert reader.outcomes == [Outcome.READ, Outcome.READ]
+    assert reader.outcomes == [ReadOutcome.READ, ReadOutcome.READ]
 
 
 # What becomes of files
@@ -252,9 +252,9 @@ def test_a_file_that_was_cut_is_read_from_its_beginning_and_that_is_said(path: P
     os.truncate(path, 0)
     append(path, b"new\n")
 
-    assert reader.read() is Outcome.TRUNCATED
+    assert reader.read() is ReadOutcome.TRUNCATED
     assert reader.lines == [b"new"]
-    assert reader.read() is Outcome.READ
+    assert reader.read() is ReadOutcome.READ
 
 
 def test_a_file_that_was_cut_and_grew_past_the_old_end_is_known_by_what_it_holds(path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_file_that_was_cut_and_grew_past_the_old_end_is_known_by_what_it_holds
     os.truncate(path, 0)
     append(path, WHOLE.replace(b"x", b"y") * 2)
 
-    assert reader.read() is Outcome.REPLACED
+    assert reader.read() is ReadOutcome.REPLACED
     assert reader.lines == [line.replace(b"x", b"y") for line in LINES] * 2
 
 
@@ -278,7 +278,7 @@ def test_another_file_under_the_name_is_read_from_its_beginning(path: Path, othe
 
     replace_with(path, other + extra)
 
-    assert reader.read() is Outcome.REPLACED
+    assert reader.read() is ReadOutcome.REPLACED
     assert reader.lines == complete_lines(other + extra)
 
 
@@ -299,8 +299,8 @@ def test_a_file_that_was_written_anew_with_all_it_held_is_read_on(path: Path, wr
     outcome = reader.read()
 
     assert reader.lines == [*LINES, b"more"]
-    assert outcome is (Outcome.READ if write is Path.write_bytes else Outcome.MOVED)
-    assert reader.read() is Outcome.READ
+    assert outcome is (ReadOutcome.READ if write is Path.write_bytes else ReadOutcome.MOVED)
+    assert reader.read() is ReadOutcome.READ
 
 
 def test_a_file_that_went_and_came_back_is_read_on_where_it_was_left(path: Path) -> None:
@@ -309,9 +309,9 @@ def test_a_file_that_went_and_came_back_is_read_on_where_it_was_left(path: Path)
     reader.read()
 
     path.unlink()
-    assert reader.read() is Outcome.GONE
+    assert reader.read() is ReadOutcome.GONE
     shutil.rmtree(path.parent)
-    assert reader.read() is Outcome.GONE
+    assert reader.read() is ReadOutcome.GONE
     path.parent.mkdir()
     path.write_bytes(WHOLE + b"more\n")
     reader.read()
@@ -334,9 +334,9 @@ def test_a_file_that_went_and_another_that_came_is_read_from_its_beginning(path:
 def test_a_file_that_never_was_is_gone_and_read_whole_once_it_is_there(path: Path) -> None:
     reader = Reader(path)
 
-    assert reader.read() is Outcome.GONE
+    assert reader.read() is ReadOutcome.GONE
     path.write_bytes(b"one\n")
-    assert reader.read() is Outcome.READ
+    assert reader.read() is ReadOutcome.READ
 
     assert reader.lines == [b"one"]
 
@@ -350,7 +350,7 @@ def test_a_reboot_that_numbers_devices_anew_loses_nothing(path: Path) -> None:
     reader.position = replace(reader.position, device=reader.position.device + 1)
     append(path, b"more\n")
 
-    assert reader.read() is Outcome.MOVED
+    assert reader.read() is ReadOutcome.MOVED
     assert reader.lines == [*LINES, b"more"]
 
 
@@ -431,7 +431,7 @@ def test_a_released_head_changes_nothing_for_whoever_has_read_it(path: Path) -> 
     assert release_head(path, 2 * BLOCK) > 0
     append(path, b"more\n")
 
-    assert reader.read() is Outcome.READ
+    assert reader.read() is ReadOutcome.READ
     assert reader.lines == [*LINES * 20, b"more"]
     assert reader.lost_bytes == 0
 
@@ -446,7 +446,7 @@ def test_a_head_that_is_released_up_to_where_was_read_takes_nothing_away(path: P
 
     assert release_head(path, path.stat().st_size - 10 * BLOCK) > 0
 
-    assert reader.read() is Outcome.READ
+    assert reader.read() is ReadOutcome.READ
     assert reader.lines[-1] == b"z" * 3 * BLOCK
     assert (len(reader.lines), reader.lost_bytes) == (11 + (behind > 0), 0)
 
@@ -460,7 +460,7 @@ def test_a_head_that_was_released_before_it_was_read_is_counted_and_its_zeros_ar
 
     release_head(path, 5 * BLOCK)
 
-    assert reader.read() is Outcome.READ
+    assert reader.read() is ReadOutcome.READ
     assert reader.lost_bytes == content_begins(path) - at
     assert reader.lines == LINES[:10] + lines_behind_the_hole(path)
 
@@ -485,7 +485,7 @@ def test_a_file_with_a_released_head_that_nobody_read_begins_behind_it(path: Pat
     assert reader.lines == lines_behind_the_hole(path)
     assert reader.lost_bytes == content_begins(path) > 0
     append(path, b"more\n")
-    assert reader.read() is Outcome.READ
+    assert reader.read() is ReadOutcome.READ
     assert reader.lines[-1] == b"more"
 
 
@@ -512,7 +512,7 @@ def test_a_file_is_picked_up_behind_its_last_complete_line(path: Path, rest: byt
     reader.read()
 
     assert reader.lines == [rest, b"more"]
-    assert set(reader.outcomes) == {Outcome.READ}
+    assert set(reader.outcomes) == {ReadOutcome.READ}
 
 
 @pytest.mark.parametrize("content", [b"", b"no end"])
@@ -573,7 +573,7 @@ def test_a_link_is_refused_wherever_it_leads(path: Path, home: Path) -> None:
     path.symlink_to(home / "mine")
 
     for taken in (read_once(path), read_end(str(path), roots_of(path))):
-        assert (taken.outcome, taken.why, taken.lines) == (Outcome.REFUSED, "it is a symbolic link", [])
+        assert (taken.outcome, taken.why, taken.lines) == (ReadOutcome.REFUSED, "it is a symbolic link", [])
 
 
 def test_a_folder_that_leads_elsewhere_is_refused(tmp_path: Path, home: Path) -> None:
@@ -583,7 +583,7 @@ def test_a_folder_that_leads_elsewhere_is_refused(tmp_path: Path, home: Path) ->
 
     taken = read_lines(str(home / "folder" / "secrets"), None, resolve([str(home)]))
 
-    assert (taken.outcome, taken.lines) == (Outcome.REFUSED, [])
+    assert (taken.outcome, taken.lines) == (ReadOutcome.REFUSED, [])
     assert taken.why == f"it really is {tmp_path}/private/secrets, outside of what the agent owns"
 
 
@@ -592,7 +592,7 @@ def test_a_folder_whose_name_only_begins_like_a_root_is_refused(tmp_path: Path, 
     (tmp_path / "agent-2" / "file").write_bytes(WHOLE)
 
     for name in ("agent-2/file", "agent/../agent-2/file"):
-        assert read_lines(str(tmp_path / name), None, resolve([str(home)])).outcome is Outcome.REFUSED
+        assert read_lines(str(tmp_path / name), None, resolve([str(home)])).outcome is ReadOutcome.REFUSED
 
 
 def test_links_within_the_roots_and_roots_that_are_links_are_followed(tmp_path: Path, home: Path) -> None:
@@ -615,7 +615,7 @@ def test_a_file_that_became_a_link_is_refused_and_its_position_stays(path: Path,
     path.rename(tmp_path / "moved")
     path.symlink_to(tmp_path / "moved")
 
-    assert reader.read() is Outcome.REFUSED
+    assert reader.read() is ReadOutcome.REFUSED
     assert reader.position == position
 
 
@@ -634,7 +634,7 @@ def test_what_is_no_regular_file_is_refused_without_being_opened(path: Path, kin
     taken = read_once(path)
 
     listener.close()
-    assert (taken.outcome, taken.why) == (Outcome.REFUSED, "it is no regular file")
+    assert (taken.outcome, taken.why) == (ReadOutcome.REFUSED, "it is no regular file")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -644,19 +644,19 @@ def test_a_file_of_another_user_is_refused(path: Path) -> None:
 
     taken = read_once(path)
 
-    assert (taken.outcome, taken.why) == (Outcome.REFUSED, f"it belongs to the user with the id {NOBODY}")
+    assert (taken.outcome, taken.why) == (ReadOutcome.REFUSED, f"it belongs to the user with the id {NOBODY}")
 
 
 def test_without_roots_nothing_is_read(path: Path) -> None:
     path.write_bytes(WHOLE)
 
-    assert read_lines(str(path), None, ()).outcome is Outcome.REFUSED
+    assert read_lines(str(path), None, ()).outcome is ReadOutcome.REFUSED
 
 
 def test_what_cannot_be_found_out_is_not_gone(path: Path) -> None:
     taken = read_once(path.parent / ("x" * 300))
 
-    assert (taken.outcome, "too long" in taken.why) == (Outcome.FAILED, True)
+    assert (taken.outcome, "too long" in taken.why) == (ReadOutcome.FAILED, True)
 
 
 def test_no_descriptor_stays_open(path: Path, home: Path) -> None:
@@ -700,4 +700,4 @@ def test_a_damaged_position_reads_nothing_wrong(path: Path) -> None:
 
     taken = read_once(path, Position(found.st_dev, found.st_ino, 57, "not it"))
 
-    assert (taken.outcome, taken.lines) == (Outcome.REPLACED, LINES)
+    assert (taken.outcome, taken.lines) == (ReadOutcome.REPLACED, LINES)

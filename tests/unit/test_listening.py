@@ -17,7 +17,7 @@ from vigil.agents.adapters import adapter_of
 from vigil.core.events import Event, Heard, Observed
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.speech import What
-from vigil.daemon.listening import Listening
+from vigil.daemon.sense.agent_files import Listening
 from vigil.home import Home
 
 SOON_S = 20.0

@@ -96,6 +96,9 @@ def make_axes(server: str = "alive", runtime: str = "alive", process: str = "ali
     return {axis: reading for axis, word in words.items() if (reading := READ[word]) is not None}
 
 
+# The table
+
+
 def test_the_table_is_the_one_of_the_design() -> None:
     head, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in DESIGN.strip().splitlines())
 
@@ -130,6 +133,9 @@ def test_any_other_server_leaves_the_pane_what_it_reads(server: str) -> None:
         AxisSign.UNCLEAR,
         AxisSign.FAILED,
     ]
+
+
+# Every combination
 
 
 @dataclass(frozen=True)
@@ -279,6 +285,9 @@ def test_nothing_is_suspect_after_five_minutes() -> None:
             assert found.verdict is not LifeVerdict.SUSPECT, case
             if case.cell in (Cell.ORPHANED, Cell.ORACLE, Cell.UNREADABLE, Cell.BLIND):
                 assert found.verdict is LifeVerdict.STUCK, case
+
+
+# Episodes: readings one after the other
 
 
 class Episode:
@@ -492,6 +501,9 @@ def test_a_clock_that_goes_back_concludes_nothing(server: str, runtime: str, pro
     assert (again is LifeVerdict.DEAD) == (first is LifeVerdict.DEAD)
     assert again is not LifeVerdict.STUCK
     assert episode.found.doubt == before, "no sample, no attempt"
+
+
+# Any sequence of readings
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ from vigil.core.machine import HANDLERS, Machine
 from vigil.core.model.reading import Axis, Fact
 from vigil.core.model.session import State
 
+# Tables are whole
+
 
 def test_every_kind_of_event_has_a_handler() -> None:
     assert set(HANDLERS) == set(Event.__args__)
@@ -44,6 +46,9 @@ def test_every_kind_of_event_has_a_handler() -> None:
 
 def test_the_situations_are_in_every_state_there_is() -> None:
     assert {build().session().state for build in SITUATIONS.values()} == set(State)
+
+
+# Fencing: what an old launch says is not heard
 
 
 OF_A_LAUNCH: dict[str, Callable[[str], Event]] = {
@@ -81,6 +86,9 @@ def test_what_the_last_launch_says_of_itself_is_not_said_of_the_next(event: str)
 
     assert stage.machine.handle(OF_A_LAUNCH[event]("s1-1"), 1300.0) == []
     assert stage.session() == before
+
+
+# What is durable comes first
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

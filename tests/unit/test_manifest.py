@@ -53,6 +53,9 @@ def role_of(text: str, defaults: RestartPolicy = DEFAULTS) -> RoleSpec:
     return role
 
 
+# What it declares
+
+
 def test_the_example_of_the_interface_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/alice")
 
@@ -181,6 +184,9 @@ def test_the_longest_names_make_identities() -> None:
     text = GENERIC.replace('"w"', f'"{"w" * 64}"').replace('"t"', f'"{"t" * 64}"').replace('"r"', f'"{"r" * 64}"')
 
     assert why_not_an_identity(role_of(text + "replicas = 1000").slot(999)) is None
+
+
+# What is too much
 
 
 def roles(count: int, replicas: int = 1) -> str:

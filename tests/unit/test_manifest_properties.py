@@ -17,7 +17,7 @@ from vigil.core.model.session import Spec
 from vigil.core.model.stall import Watchdog
 from vigil.core.model.team import Health, Manifest, RoleSpec
 from vigil.manifest.checking import check
-from vigil.manifest.models import File, ManifestTable
+from vigil.manifest.models import ManifestFile, ManifestTable
 from vigil.manifest.reading import ManifestRefused, read_declared
 
 LEAVES = st.one_of(
@@ -41,7 +41,7 @@ DOCUMENTS = st.dictionaries(KEYS, VALUES, max_size=4) | st.fixed_dictionaries(
 def test_whatever_a_document_holds_it_is_a_manifest_or_problems_in_our_words(document: dict[str, Any]) -> None:
     found = check(document, "", AGENTS, RestartPolicy())
 
-    if not isinstance(found, File):
+    if not isinstance(found, ManifestFile):
         assert found
         for line in found:
             assert "\n" not in line

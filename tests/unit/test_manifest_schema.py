@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from vigil.config.models import WatchdogTable
+from vigil.config.models import ConfigWatchdog
 from vigil.manifest import models
 from vigil.manifest.reading import ManifestRefused, read_manifest
 from vigil.manifest.schema import schema
@@ -168,7 +168,7 @@ def test_every_table_refuses_keys_it_does_not_know() -> None:
 
 
 def test_a_role_has_the_same_watchdog_as_the_configuration() -> None:
-    ours, theirs = models.WatchdogTable(), WatchdogTable()
+    ours, theirs = models.WatchdogTable(), ConfigWatchdog()
 
     assert ours.model_dump() == theirs.model_dump()
 

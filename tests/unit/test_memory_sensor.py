@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.keeper.cgroups import EVENTS, Cgroups
+from vigil.kernel.cgroups import EVENTS, Cgroups
 from vigil.observe.memory import FILES, Memory, read_available
 
 MIB = 1 << 20

@@ -90,6 +90,9 @@ def test_a_notice_of_an_incident_that_nobody_knows_changes_nothing() -> None:
     assert (stage.incidents, stage.log) == ({}, [])
 
 
+# Routes that do not deliver
+
+
 def fail(stage: Stage, incident: Incident, route: str, state: str = "failed") -> list[Effect]:
     notice = Notice(f"{incident.id}/0/0", route, state, stage.now, "exit 1", attempts=3)
     return stage.tell(Notified(incident.id, notice))

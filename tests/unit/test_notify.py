@@ -120,6 +120,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+# What a notice says
+
+
 def test_a_notice_is_the_incident_as_the_interface_writes_it() -> None:
     assert json.loads(message_of(make_due())) == {
         "notice": "i1:ops:1",
@@ -176,6 +179,9 @@ def test_a_command_says_by_its_exit_code_whether_trying_again_is_of_use(code: in
     assert shell(f"exit {code}").deliver(b"{}").permanent is permanent
 
 
+# A command as a route
+
+
 def shell(script: str, *words: str, deadline_s: float = PATIENT_S) -> ExecRoute:
     return ExecRoute(["sh", "-c", script, "sh", *words], deadline_s)
 
@@ -228,6 +234,9 @@ def test_a_command_that_is_missing_is_a_failed_delivery() -> None:
     assert not delivery.ok
     assert delivery.why.startswith("exit 127: ")
     assert "/nowhere/on-incident" in delivery.why
+
+
+# Workers
 
 
 def test_a_notice_is_delivered_by_its_route_and_told_from_the_routes_thread(office: Office) -> None:
@@ -367,6 +376,9 @@ def test_a_listener_that_raises_stops_no_route() -> None:
     workers.close(PATIENT_S)
 
 
+# Routes that change
+
+
 def test_a_route_that_was_added_is_used(office: Office) -> None:
     office.workers.use({})
     office.workers.use({"ops": Prompt()})
@@ -417,6 +429,9 @@ def test_a_route_that_is_the_same_keeps_its_worker(office: Office) -> None:
     office.next_told()
 
     assert [thread for thread in threading.enumerate() if thread.name == "route ops"] == before
+
+
+# The end
 
 
 def test_closing_works_off_what_waits(office: Office) -> None:

@@ -14,6 +14,8 @@ from vigil.core.model.death import Exit
 from vigil.core.model.reading import Axis
 from vigil.core.rules.liveness import EPISODE_S, SAMPLE_S
 
+# A server that hangs
+
 
 def test_a_wedged_server_makes_its_session_suspect_then_stuck_and_its_answer_ends_that() -> None:
     stage = running()
@@ -93,6 +95,9 @@ def test_a_doubt_says_in_the_log_what_it_rests_on_and_not_for_ever() -> None:
     }
 
 
+# Nobody in doubt is forgotten (P5)
+
+
 DOUBTS: list[dict[str, str]] = [
     {"server": "wedged"},
     {"server": "unknown"},
@@ -141,6 +146,9 @@ def test_what_is_well_costs_no_timer_and_no_write() -> None:
     assert (len(stage.entries), stage.durable) == before
 
 
+# What a suspect remembers
+
+
 def test_the_memory_of_a_suspect_survives_a_restart() -> None:
     stage = running()
     for _ in range(2):
@@ -181,6 +189,9 @@ def test_what_was_stuck_before_a_restart_is_told_to_the_clock_again_and_not_open
     stage.see()
 
     assert stage.incidents[incident.id].resolved_at == stage.now
+
+
+# Fencing
 
 
 OLD: list[Event] = [
@@ -230,6 +241,9 @@ def test_a_reading_never_concludes_in_any_situation(situation: str) -> None:
             asked = stage.see(process=word)
             assert not any(isinstance(effect, EndLaunch) for effect in asked)
         assert len(stage.deaths) == deaths
+
+
+# Gaps
 
 
 def test_what_was_read_before_a_gap_says_nothing() -> None:
@@ -297,6 +311,9 @@ def test_a_pass_from_before_a_gap_is_no_mass_death() -> None:
     assert stage.machine.incidents == {}
 
 
+# Many at once
+
+
 @pytest.mark.parametrize(("gone", "looked_at"), [(5, 5), (5, 9), (6, 11), (51, 101)])
 def test_five_and_over_half_that_look_dead_in_one_pass_are_one_incident_of_the_host(gone: int, looked_at: int) -> None:
     stage, sessions = fleet(looked_at)
@@ -360,6 +377,9 @@ def test_a_mass_death_that_was_none_is_over_when_all_are_well_again() -> None:
     assert told(asked) == ["host/mass-death is over"]
     assert {stage.state(session_id) for session_id in sessions} == {"running"}
     assert stage.deaths == []
+
+
+# A socket that is gone
 
 
 def test_a_server_that_nobody_can_reach_is_asked_to_make_its_socket_anew() -> None:

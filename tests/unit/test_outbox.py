@@ -101,6 +101,9 @@ def test_whatever_happens_nobody_is_told_the_same_more_than_twice(happens: list[
     assert notice.state != SENT or arrived >= 1
 
 
+# As the ladder sees it
+
+
 TELLING = Telling((Ladder((LadderStep("ops", repeat_s=60.0),)),))
 
 

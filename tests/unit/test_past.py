@@ -11,7 +11,7 @@ import pytest
 from tests.unit.builders import make_launch, make_session
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.session import State
-from vigil.daemon.past import Past, estranged, is_copy, place_of
+from vigil.daemon.start.stored import Past, estranged, is_copy, place_of
 
 
 @pytest.fixture

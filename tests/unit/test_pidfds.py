@@ -11,8 +11,8 @@ from functools import partial
 
 import pytest
 
-from vigil.daemon import pidfds
-from vigil.daemon.pidfds import Pidfds
+from vigil.daemon.sense import pidfds
+from vigil.daemon.sense.pidfds import Pidfds
 
 MANY = pidfds.TAKEN_AT_ONCE + 10
 PUT_OFF_S = 0.2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from vigil.runtimes.ping import Pinger, Pong
+from vigil.runtimes.tmux.ping import Pinger, Pong
 
 
 def test_a_name_that_went_while_its_question_was_open_is_seen_to_be_gone(tmp_path: Path) -> None:

@@ -52,6 +52,9 @@ def fire(stage: Stage, effects: list[Effect]) -> list[Effect]:
     return stage.tell(TimerFired(timer.session_id, "react"))
 
 
+# Who is left alone
+
+
 QUIET = {Axis.PROCESS: make_reading(), Axis.SERVER: make_reading()}
 IDLE = make_session(axes=QUIET | {Axis.ACTIVITY: make_reading("idle", observed_at=NOW - 600)})
 AT_WORK = replace(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("tool", observed_at=NOW - 600)})
@@ -129,6 +132,9 @@ def test_nothing_is_done_about_idleness_and_what_is_stuck_is_not_ended() -> None
     assert "idle" not in {kind.value for kind in IncidentKind}
     assert all(IncidentKind.STUCK not in FOR[do] for do in (PROMPT, RESTART, HIBERNATE))
     assert IncidentKind.NEEDS_INPUT not in FOR[PROMPT]
+
+
+# Budgets
 
 
 def stalled(stage: Stage) -> list[Effect]:

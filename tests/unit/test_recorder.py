@@ -14,8 +14,8 @@ import pytest
 
 from tests.unit.builders import make_session
 from vigil.core.events import Gap, Noted, Resumed
-from vigil.daemon import recorder as module
-from vigil.daemon.recorder import HANGS_S, WAITING, Recorder, RecordingRefused, create
+from vigil.daemon.base import recorder as module
+from vigil.daemon.base.recorder import HANGS_S, WAITING, Recorder, RecordingRefused, create
 
 EVENT = Resumed()
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.keeper.records import FILES, ROLES, read_exits, read_json, read_shim_exit, record_exit, record_json
+from vigil.keeper.records import FILES, ROLES, read_exits, read_shim_exit, record_exit
+from vigil.kernel.durable import read_json, record_json
 
 RECORD = {"role": "agent", "pid": 7, "status": 9, "source": "wait", "at": 1000.5}
 

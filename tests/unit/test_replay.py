@@ -15,7 +15,7 @@ from vigil.core.machine import HANDLERS, Machine
 from vigil.core.model.death import Cause
 from vigil.core.model.restart import RestartWhen
 from vigil.core.rules.restart import COMES_BACK
-from vigil.recording import BadRecording, Recording, Replay, Step, begin_line, end_line, entry_line, open_recording
+from vigil.recording import BadRecording, Recording, Replay, ReplayStep, begin_line, end_line, entry_line, open_recording
 from vigil.recording.differences import compare
 
 
@@ -57,7 +57,7 @@ def scene(tmp_path: Path) -> Scene:
     return scene
 
 
-def differing(recording: Recording) -> tuple[Replay, list[Step]]:
+def differing(recording: Recording) -> tuple[Replay, list[ReplayStep]]:
     replay = Replay(recording)
     return replay, [step for step in replay.steps() if step.differs]
 

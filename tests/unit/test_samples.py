@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from vigil.keeper import kernel, records
-from vigil.keeper.cgroups import Cgroups
-from vigil.keeper.host import Host
-from vigil.keeper.kernel_log import KernelLog
 from vigil.keeper.kills import Kills
 from vigil.keeper.samples import AGENT_SAMPLES, AGENTS_A_TIME, EVERY_S, HOST_SAMPLES, TREE, Samples
+from vigil.kernel import durable
+from vigil.kernel.cgroups import Cgroups
+from vigil.kernel.host import HostFacts
+from vigil.kernel.kernel_log import KernelLog
+from vigil.kernel.process import read_start_ticks
 
 Start = Callable[..., subprocess.Popen[bytes]]
-
 FAMILY = (
     "import os, sys\n"
     "for _ in range(int(sys.argv[1])):\n"
@@ -33,7 +33,7 @@ class Watching:
     def __init__(self) -> None:
         self.now = 0.0
         self.spent = self.total = 0.0
-        host, cgroups, log = Host(clock=lambda: self.now), Cgroups(), KernelLog("/nonexistent")
+        host, cgroups, log = HostFacts(clock=lambda: self.now), Cgroups(), KernelLog("/nonexistent")
         kills = Kills(log, cgroups, clock=lambda: self.now)
         self.samples = Samples(host, cgroups, log, kills, lambda: self.now, self._spend)
 
@@ -43,7 +43,7 @@ class Watching:
         return self.total
 
     def follow(self, launch: str, pid: int, folder: Path | str = "/nonexistent", role: str = "agent") -> None:
-        self.samples.follow(launch, str(folder), role, pid, kernel.read_start_ticks(pid) or 0)
+        self.samples.follow(launch, str(folder), role, pid, read_start_ticks(pid) or 0)
 
     def pass_s(self, seconds: float) -> None:
         self.now += seconds
@@ -210,12 +210,12 @@ def test_a_launch_has_a_baseline_from_its_birth(watching: Watching, tmp_path: Pa
     track = watching.samples.track("a-1")
     assert track is not None
     assert track.armed == armed
-    assert armed["mem_total_kb"] == Host().read()["mem_total_kb"]
+    assert armed["mem_total_kb"] == HostFacts().read()["mem_total_kb"]
     assert {"at", "boot_s", "cgroup", "oom_kills"} <= set(armed)
 
 
 def test_a_new_keeper_has_the_baseline_of_the_birth(watching: Watching, tmp_path: Path) -> None:
-    records.record_json(str(tmp_path / "born.json"), {"agent": [1, 2], "armed": {"at": 5.0}})
+    durable.record_json(str(tmp_path / "born.json"), {"agent": [1, 2], "armed": {"at": 5.0}})
     watching.follow("a-1", os.getpid(), tmp_path)
 
     track = watching.samples.track("a-1")
@@ -225,7 +225,7 @@ def test_a_new_keeper_has_the_baseline_of_the_birth(watching: Watching, tmp_path
 
 @pytest.mark.parametrize("armed", [{}, {"armed": None}, {"armed": 7}])
 def test_a_birth_without_a_baseline_has_one_from_now_on(watching: Watching, tmp_path: Path, armed: dict[str, object]) -> None:
-    records.record_json(str(tmp_path / "born.json"), {"agent": [1, 2], **armed})
+    durable.record_json(str(tmp_path / "born.json"), {"agent": [1, 2], **armed})
     watching.follow("a-1", os.getpid(), tmp_path)
 
     track = watching.samples.track("a-1")

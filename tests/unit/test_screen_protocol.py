@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from vigil.runtimes.screen import LARGEST_SCREEN, NotSpoken, ScreenRefused, Talk
+from vigil.runtimes.tmux.screen import LARGEST_SCREEN, NotSpoken, ScreenRefused, Talk
 
 VERSION, EXIT, SHUTDOWN, READ_OPEN, WRITE_OPEN, WRITE, WRITE_READY = 12, 203, 210, 300, 303, 304, 305
 

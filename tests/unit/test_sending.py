@@ -10,7 +10,7 @@ import pytest
 
 from vigil.core.model.session import State
 from vigil.core.rules.prompt import REFUSALS, ComposerSight, why_not
-from vigil.daemon.sending import stands_in
+from vigil.daemon.serve.prompts import stands_in
 
 FIT = ComposerSight(State.RUNNING, composer=True)
 UNFIT: list[tuple[dict[str, Any], str, bool]] = [

@@ -16,8 +16,8 @@ from vigil.core.model.evidence import Evidence
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.speech import What
 from vigil.core.rules.stall.verdict import classify
-from vigil.daemon.silences import evidence_of
-from vigil.keeper import kernel
+from vigil.daemon.sense.evidence import evidence_of
+from vigil.kernel.process import read_boot, read_start_ticks
 from vigil.observe.diagnosis import diagnose, take_sample
 from vigil.observe.trees import Tokens
 
@@ -27,9 +27,9 @@ AGENT = (
 
 
 def launch_of(pid: int) -> Launch:
-    ticks = kernel.read_start_ticks(pid)
+    ticks = read_start_ticks(pid)
     assert ticks is not None
-    return Launch("s1-1", "s1", 1, 0.0, started_at=0.0, process=ProcessId(pid, ticks, kernel.read_boot()))
+    return Launch("s1-1", "s1", 1, 0.0, started_at=0.0, process=ProcessId(pid, ticks, read_boot()))
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from tests.unit.test_samples import Watching
-from vigil.keeper import kernel
-from vigil.keeper.cgroups import Cgroups
-from vigil.keeper.host import Host
-from vigil.keeper.kernel_log import KernelLog
-from vigil.keeper.processes import USUAL_BYTES, Seen, scan_processes
 from vigil.keeper.samples import Track
-from vigil.keeper.snapshot import AFTER_S, BYTES, READING_EVERY_S, Pending, Reading, Snapshots, fit, survivors_of
+from vigil.keeper.snapshot import AFTER_S, BYTES, READING_EVERY_S, Pending, SnapshotReading, Snapshots, fit, survivors_of
+from vigil.kernel import process
+from vigil.kernel.cgroups import Cgroups
+from vigil.kernel.host import HostFacts
+from vigil.kernel.kernel_log import KernelLog
+from vigil.kernel.processes import USUAL_BYTES, ScannedProcess, scan_processes
 
 KEYS = {
     "launch",
@@ -50,10 +50,10 @@ class Desk:
         self.readings = 0
         log = KernelLog("/nonexistent")
         self.snapshots = Snapshots(
-            self.watching.samples, Host(), Cgroups(), log, self.told.append, lambda: self.watching.now, self._scan
+            self.watching.samples, HostFacts(), Cgroups(), log, self.told.append, lambda: self.watching.now, self._scan
         )
 
-    def _scan(self) -> Iterator[Seen | None]:
+    def _scan(self) -> Iterator[ScannedProcess | None]:
         self.readings += 1
         return scan_processes()
 
@@ -87,13 +87,13 @@ def test_a_launch_is_found_also_at_the_end_of_a_large_environment() -> None:
     assert [one.launch for one in seen] == ["s1-1"]
 
 
-def stat(pid: int, sid: int, start_ticks: int) -> kernel.Stat:
-    return kernel.Stat("cat", "S", 1, pid, sid, 1, start_ticks, 0, 100)
+def stat(pid: int, sid: int, start_ticks: int) -> process.Stat:
+    return process.Stat("cat", "S", 1, pid, sid, 1, start_ticks, 0, 100)
 
 
-def make_reading(*seen: Seen) -> Reading:
+def make_reading(*seen: ScannedProcess) -> SnapshotReading:
     """A reading that found these processes."""
-    reading = Reading(0.0, None, list(seen))
+    reading = SnapshotReading(0.0, None, list(seen))
     for one in seen:
         reading.by_pid[one.pid] = one
         if one.launch is not None:
@@ -107,7 +107,7 @@ def make_pending(**processes: tuple[int, int]) -> Pending:
     return Pending(Track("a-1", "/nonexistent", processes=processes), 0.0, ended_ticks=1000)
 
 
-def pids(pending: Pending, *seen: Seen) -> list[int]:
+def pids(pending: Pending, *seen: ScannedProcess) -> list[int]:
     return [one.pid for one in survivors_of(pending, make_reading(*seen))]
 
 
@@ -206,7 +206,7 @@ def test_a_real_survivor_is_found_by_its_token(desk: Desk) -> None:
 
         (survivor,) = json.loads(path.read_text())["survivors"]
         assert (survivor["pid"], survivor["ppid"]) == (child.pid, os.getpid())
-        assert survivor["start_ticks"] == kernel.read_start_ticks(child.pid)
+        assert survivor["start_ticks"] == process.read_start_ticks(child.pid)
         assert set(survivor) == {"pid", "start_ticks", "ppid", "name", "state", "rss_kb", "age_s"}
         assert "hunter2" not in path.read_text()
     finally:
@@ -214,7 +214,7 @@ def test_a_real_survivor_is_found_by_its_token(desk: Desk) -> None:
 
 
 def test_a_child_that_cleaned_its_environment_belongs_by_its_terminal_session() -> None:
-    child = Seen(510, stat(510, 500, 900), None, True)
+    child = ScannedProcess(510, stat(510, 500, 900), None, True)
 
     assert pids(make_pending(root=(500, 90), agent=(502, 92)), child) == [510]
     assert pids(make_pending(agent=(500, 90)), child) == [510]
@@ -222,21 +222,21 @@ def test_a_child_that_cleaned_its_environment_belongs_by_its_terminal_session() 
 
 
 def test_what_began_after_the_end_or_bears_another_token_is_somebody_elses() -> None:
-    late, other = Seen(510, stat(510, 500, 1001), None, True), Seen(511, stat(511, 500, 900), "b-1", True)
-    theirs = Seen(512, stat(512, 500, 900), None, False)
+    late, other = ScannedProcess(510, stat(510, 500, 1001), None, True), ScannedProcess(511, stat(511, 500, 900), "b-1", True)
+    theirs = ScannedProcess(512, stat(512, 500, 900), None, False)
 
     assert pids(make_pending(agent=(500, 90)), late, other, theirs) == []
 
 
 def test_a_session_number_that_another_process_has_now_is_not_the_launchs_own() -> None:
-    stranger, child = Seen(500, stat(500, 500, 700), None, True), Seen(510, stat(510, 500, 900), None, True)
+    stranger, child = ScannedProcess(500, stat(500, 500, 700), None, True), ScannedProcess(510, stat(510, 500, 900), None, True)
 
     assert pids(make_pending(agent=(500, 90)), stranger, child) == []
 
 
 def test_server_and_root_are_no_survivors_but_an_agent_that_outlives_them_is() -> None:
-    server = Seen(499, stat(499, 499, 80), "a-1", True)
-    root, agent = Seen(500, stat(500, 500, 90), "a-1", True), Seen(502, stat(502, 500, 92), "a-1", True)
+    server = ScannedProcess(499, stat(499, 499, 80), "a-1", True)
+    root, agent = ScannedProcess(500, stat(500, 500, 90), "a-1", True), ScannedProcess(502, stat(502, 500, 92), "a-1", True)
 
     assert pids(make_pending(server=(499, 80), root=(500, 90), agent=(502, 92)), server, root, agent) == [502]
 

@@ -18,7 +18,7 @@ import pytest
 
 from vigil.agents.generic import read_hook
 from vigil.core.model.speech import What
-from vigil.observe.spool import HOOK_BYTES, KEPT_BAD, Spool, SpoolCounts, Taken
+from vigil.observe.spool import HOOK_BYTES, KEPT_BAD, Spool, SpoolCounts, TakenHooks
 
 NOBODY = 65534
 SOON_S = 20.0
@@ -64,7 +64,7 @@ def put_many(folder: Path, count: int) -> list[str]:
     return names
 
 
-def events(taken: Taken) -> list[str]:
+def events(taken: TakenHooks) -> list[str]:
     return [found.name for found in taken.hooks]
 
 
@@ -74,6 +74,9 @@ def in_new(folder: Path) -> list[str]:
 
 def in_bad(folder: Path) -> list[str]:
     return sorted(os.listdir(folder / "bad")) if (folder / "bad").exists() else []
+
+
+# Reading
 
 
 def test_hooks_are_read_in_the_order_they_were_renamed_whatever_their_names(folder: Path) -> None:
@@ -98,9 +101,9 @@ def test_a_file_stays_until_it_is_done_and_is_read_once(folder: Path) -> None:
     spool.done(taken.names)
 
     assert events(taken) == ["Event1"]
-    assert again == Taken((), ())
+    assert again == TakenHooks((), ())
     assert in_new(folder) == []
-    assert spool.take(100, NOW) == Taken((), ())
+    assert spool.take(100, NOW) == TakenHooks((), ())
 
 
 def test_what_was_not_done_is_read_again_by_the_next_daemon(folder: Path) -> None:
@@ -211,7 +214,7 @@ def test_a_file_that_could_not_be_opened_for_want_of_descriptors_is_asked_again(
     with few_descriptors(left=1):  # enough for the folder, too few for a file
         none = spool.take(10, NOW)
 
-    assert none == Taken((), ())
+    assert none == TakenHooks((), ())
     assert spool.counts.backlog == 1
     assert events(spool.take(10, NOW)) == ["Event2"]
     assert spool.counts.bad == 0
@@ -227,6 +230,9 @@ def few_descriptors(left: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# The forms of a file
 
 
 @pytest.mark.parametrize(
@@ -280,6 +286,9 @@ def test_a_hook_of_the_largest_size_is_read(folder: Path) -> None:
     assert path.stat().st_size == HOOK_BYTES
 
     assert events(Spool(folder).take(1, NOW)) == ["Stop"]
+
+
+# What is no hook
 
 
 NO_HOOKS = {
@@ -370,7 +379,7 @@ def test_a_file_that_is_too_large_is_removed(folder: Path) -> None:
 
     taken = spool.take(10, NOW)
 
-    assert taken == Taken((), ())
+    assert taken == TakenHooks((), ())
     assert (in_new(folder), in_bad(folder)) == ([], [])
     assert spool.counts.bad == 1
 
@@ -381,7 +390,7 @@ def test_a_file_of_somebody_else_is_set_aside(folder: Path) -> None:
 
     taken = Spool(folder).take(10, NOW)
 
-    assert taken == Taken((), ())
+    assert taken == TakenHooks((), ())
     assert in_bad(folder) == ["a"]
 
 
@@ -449,7 +458,7 @@ def test_where_nothing_can_be_removed_each_file_is_read_once_and_none_twice(
         again = spool.take(10, NOW)
 
     assert events(taken) == ["Event1"]
-    assert later == [Taken((), ())] * 3
+    assert later == [TakenHooks((), ())] * 3
     assert events(again) == ["Event2"]  # another file, though its name was known
     assert spool.counts == SpoolCounts(taken=2, bad=1, flooded=0, backlog=0)
 
@@ -469,6 +478,9 @@ def unprivileged(folder: Path) -> Iterator[None]:
         os.seteuid(0)
 
 
+# Bounds
+
+
 def test_unfinished_files_are_left_alone_until_nobody_can_be_writing_them(folder: Path) -> None:
     for name in (".young", ".old"):
         (folder / "new" / name).write_bytes(b"{")
@@ -482,7 +494,7 @@ def test_unfinished_files_are_left_alone_until_nobody_can_be_writing_them(folder
 
     taken = spool.take(10, NOW)
 
-    assert taken == Taken((), ())
+    assert taken == TakenHooks((), ())
     assert in_new(folder) == [".young"]
     assert sorted(os.listdir(folder / "tmp")) == ["young"]
     assert spool.counts == SpoolCounts(0, 0, 0, 0)

@@ -94,6 +94,9 @@ def log(kind: str = "a.note", at: float = 1000.0, session_id: str | None = None)
     return LogEntry(at, kind, session_id)
 
 
+# Round trips
+
+
 def test_every_field_of_a_session_comes_back_as_it_was(path: Path, store: Store) -> None:
     session = full_session()
     store.write([Persist(sessions=(session,))])
@@ -179,6 +182,9 @@ def test_deaths_are_read_newest_first_and_by_session(store: Store) -> None:
     assert store.read_death("d") is None
 
 
+# One transaction
+
+
 def test_a_write_that_fails_half_way_leaves_nothing(store: Store) -> None:
     store.write([Persist(sessions=(make_session(State.RUNNING),), deaths=(make_death(),), log=(log(),))])
     good = Persist(sessions=(make_session(id="s2", name="beta"),), log=(log("good"),))
@@ -221,6 +227,9 @@ def test_what_was_written_is_seen_by_another_process_at_once(path: Path, store: 
     store.write([Persist(log=(log(),))])
 
     assert rows(path, "SELECT kind FROM events") == [("a.note",)]
+
+
+# The event log
 
 
 def test_events_are_numbered_in_the_order_they_were_written(store: Store) -> None:
@@ -281,6 +290,9 @@ def test_the_log_is_bounded_and_the_oldest_go_first(path: Path, store: Store) ->
     assert [event.entry.kind for event in reopened.read_events()] == ["new", "newer"]
     assert reopened.read_events()[0].seq == stores.EVENTS_KEPT + 1000
     reopened.close()
+
+
+# Opening
 
 
 def test_a_log_that_is_written_to_does_not_grow(path: Path, store: Store) -> None:

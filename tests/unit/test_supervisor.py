@@ -12,8 +12,8 @@ from tests.unit.builders import make_spec
 from vigil.core.effects import Effect, LogEntry, Persist, SetTimer
 from vigil.core.events import Asked, Declared, Event, Gap, Noted, Resumed, Withdrawn
 from vigil.core.machine import HANDLERS, Machine
-from vigil.daemon.clock import Clock
-from vigil.daemon.feed import Feed
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.feed import Feed
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import VigilError
 from vigil.store.store import Store, StoredEvent

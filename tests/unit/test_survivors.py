@@ -12,9 +12,9 @@ import pytest
 
 from tests.unit.builders import make_launch
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.daemon.signals import end_processes
-from vigil.keeper import kernel
-from vigil.observe.survivors import ELSEWHERE, Seen, read_processes, survivors_of
+from vigil.daemon.act.signals import end_processes
+from vigil.kernel.process import read_boot, read_start_ticks
+from vigil.observe.survivors import ELSEWHERE, SeenProcess, read_processes, survivors_of
 
 BOOT = "b00t:1"
 ROOT = ProcessId(500, 100, BOOT)
@@ -24,8 +24,8 @@ def launch() -> Launch:
     return make_launch(process=ProcessId(502, 102, BOOT), root=ROOT, server=ProcessId(499, 99, BOOT))
 
 
-def seen(pid: int, start_ticks: int, sid: int, launch_id: str | None = None) -> Seen:
-    return Seen(ProcessId(pid, start_ticks, BOOT), sid, launch_id)
+def seen(pid: int, start_ticks: int, sid: int, launch_id: str | None = None) -> SeenProcess:
+    return SeenProcess(ProcessId(pid, start_ticks, BOOT), sid, launch_id)
 
 
 def start_waiting() -> subprocess.Popen[bytes]:
@@ -70,11 +70,11 @@ def test_a_real_process_is_seen_with_its_session_and_token(tmp_path: Path) -> No
     env = {**os.environ, "VIGIL_LAUNCH": "real-7"}
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env, start_new_session=True)
     try:
-        boot = kernel.read_boot()
+        boot = read_boot()
         (found,) = [one for one in read_processes(boot, str(tmp_path)) if one.process.pid == child.pid]
 
         assert (found.launch_id, found.sid) == ("real-7", child.pid)
-        assert found.process == ProcessId(child.pid, kernel.read_start_ticks(child.pid) or 0, boot)
+        assert found.process == ProcessId(child.pid, read_start_ticks(child.pid) or 0, boot)
     finally:
         child.kill()
         child.communicate()
@@ -89,8 +89,8 @@ def test_a_process_of_the_same_launch_in_a_copied_home_is_not_ours(tmp_path: Pat
     env = {**os.environ, "VIGIL_LAUNCH": "real-8", "VIGIL_SPOOL": str(tmp_path / named)}
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env, start_new_session=True)
     try:
-        boot = kernel.read_boot()
-        process = ProcessId(child.pid, kernel.read_start_ticks(child.pid) or 0, boot)
+        boot = read_boot()
+        process = ProcessId(child.pid, read_start_ticks(child.pid) or 0, boot)
         seen_now = [one for one in read_processes(boot, str(tmp_path / "ours")) if one.sid == child.pid]
 
         assert [one.launch_id for one in seen_now] == [whose]
@@ -105,11 +105,11 @@ def test_a_process_of_the_same_launch_in_a_copied_home_is_not_ours(tmp_path: Pat
 async def test_a_process_of_another_boot_is_never_signalled() -> None:
     child = start_waiting()
     try:
-        ticks = kernel.read_start_ticks(child.pid) or 0
+        ticks = read_start_ticks(child.pid) or 0
 
         assert await end_processes([ProcessId(child.pid, ticks, "another-boot:1")], grace_s=0.1) == []
         assert child.poll() is None
-        assert await end_processes([ProcessId(child.pid, ticks, kernel.read_boot())], grace_s=5) == []
+        assert await end_processes([ProcessId(child.pid, ticks, read_boot())], grace_s=5) == []
         assert child.wait(5) == -signal.SIGTERM
     finally:
         child.kill()

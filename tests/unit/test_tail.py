@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vigil.runtimes.tail import BLOCK, TAIL_BYTES, read_last_lines, release_head
-from vigil.runtimes.tmux import new_part
+from vigil.runtimes.tmux.runtime import new_part
 
 CONTENTS = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a line", b"\xff\x00\x1b[31m", b"x" * 3000, b"", b"\x0b\x0c"]))
-
 WRITER = """
 import os, sys
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from vigil.daemon.ticks import next_tick_s
+from vigil.daemon.base.clock import next_tick_s
 
 
 async def test_ticks_of_whole_multiples_fall_on_the_same_moments() -> None:

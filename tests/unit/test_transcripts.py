@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vigil.agents.claude_transcript import read_entry
+from vigil.agents.claude.transcript import read_entry
 from vigil.core.model.conversation import Kept
 from vigil.core.model.speech import Said, What
 from vigil.observe.transcripts import read_transcript

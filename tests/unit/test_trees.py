@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.unit.builders import make_launch
 from tests.unit.processes import Agent, launch_of, started, started_python, until
 from vigil.core.model.launch import ProcessId
-from vigil.keeper.kernel import TICKS_A_SECOND
-from vigil.observe.stats import Stat, parse_stat, read_scan
-from vigil.observe.trees import Tokens, Tree, cpu_between, scan_launch, tree_of, trees_of
+from vigil.kernel.process import TICKS_A_SECOND
+from vigil.observe.stats import TreeStat, parse_stat, read_scan
+from vigil.observe.trees import ProcessTree, Tokens, cpu_between, scan_launch, tree_of, trees_of
 
 A_CORE = TICKS_A_SECOND
 BUSY_CHILD = """
@@ -22,7 +22,7 @@ read -r line
 """
 
 
-def look(agent: Agent) -> Tree:
+def look(agent: Agent) -> ProcessTree:
     tokens = Tokens()
     return tree_of(agent.launch, scan_launch(agent.launch, tokens), tokens)
 
@@ -40,15 +40,15 @@ def test_a_busy_child_that_exited_between_two_looks_counts() -> None:
     assert cpu.reaped_by_pid[agent.pid] > 5 * cpu.by_pid[agent.pid]
 
 
-def stat(pid: int, ppid: int = 1, own: int = 0, reaped: int = 0, start: int = 0) -> Stat:
-    return Stat(pid, "x", "S", ppid, pid, pid, 0, -1, own, reaped, 1, start, 0)
+def stat(pid: int, ppid: int = 1, own: int = 0, reaped: int = 0, start: int = 0) -> TreeStat:
+    return TreeStat(pid, "x", "S", ppid, pid, pid, 0, -1, own, reaped, 1, start, 0)
 
 
-def tree(at_s: float, *members: Stat) -> Tree:
-    return Tree("s1-1", at_s, members[0], members, (0,) * len(members))
+def tree(at_s: float, *members: TreeStat) -> ProcessTree:
+    return ProcessTree("s1-1", at_s, members[0], members, (0,) * len(members))
 
 
-def rate(before: Tree, after: Tree) -> float | None:
+def rate(before: ProcessTree, after: ProcessTree) -> float | None:
     return cpu_between(before, after).tree
 
 
@@ -91,8 +91,8 @@ def test_a_recycled_pid_is_another_process() -> None:
 
 def test_there_is_no_rate_without_something_to_compare_with() -> None:
     assert rate(tree(100.0, stat(10)), tree(100.0, stat(10))) is None
-    assert rate(Tree("s1-1", 90.0), tree(100.0, stat(10))) is None
-    assert rate(Tree("s1-2", 90.0, None, (stat(10),), (0,)), tree(100.0, stat(10))) is None
+    assert rate(ProcessTree("s1-1", 90.0), tree(100.0, stat(10))) is None
+    assert rate(ProcessTree("s1-2", 90.0, None, (stat(10),), (0,)), tree(100.0, stat(10))) is None
 
 
 FAMILY = """

@@ -33,6 +33,8 @@ from vigil.core.model.death import Cause, Wall
 from vigil.core.model.restart import Hold
 from vigil.core.model.session import ALIVE, State
 
+# Time
+
 
 @pytest.mark.parametrize("situation", ["crashed", "finished_and_coming_back"])
 def test_a_hold_that_is_told_early_is_waited_for_again(situation: str) -> None:
@@ -100,6 +102,9 @@ def test_a_stable_timer_of_the_launch_before_forgives_nothing() -> None:
     stage.tell(TimerFired("s1", "stable"))
 
     assert stage.session().charges == 2
+
+
+# A new daemon
 
 
 RESUMED = {
@@ -328,6 +333,9 @@ def test_a_launch_under_way_takes_its_place_also_after_a_restart_of_the_daemon()
         effects = Stage(order).tell(Resumed())
 
         assert kinds(effects) == [], "more than four launches at once"
+
+
+# Ends that are verified before the exit is told, and exits of what could not be ended
 
 
 def test_a_hold_that_waits_for_a_person_is_not_ended_by_a_new_daemon() -> None:

@@ -15,7 +15,7 @@ from vigil.agents.adapters import ADAPTERS
 from vigil.agents.last_words import has_result, read_last_words, said_last
 from vigil.agents.walls import resets_at
 from vigil.core.model.death import Cause, Words
-from vigil.daemon.sending import holds_draft
+from vigil.daemon.serve.prompts import holds_draft
 
 AT = datetime.fromisoformat("2026-11-16T12:00:00+00:00").timestamp()
 
@@ -102,6 +102,9 @@ def test_a_wall_without_a_status_is_known_by_the_last_words(
     assert said_last(ADAPTERS[agent], [json.dumps(event) for event in events], AT) == expected
 
 
+# Accounts
+
+
 @pytest.mark.parametrize("agent", sorted(set(ADAPTERS) - {"generic"}))
 def test_what_says_who_an_agent_is_makes_another_account(agent: str) -> None:
     adapter, env = ADAPTERS[agent], {"HOME": "/home/me", "PATH": "/bin"}
@@ -116,6 +119,9 @@ def test_what_says_who_an_agent_is_makes_another_account(agent: str) -> None:
 
 def test_the_limits_of_a_kind_nobody_knows_are_its_own() -> None:
     assert account_of(ADAPTERS["generic"], {"HOME": "/home/me"}) == ""
+
+
+# Results
 
 
 INIT: dict[str, Any] = {"type": "system", "subtype": "init", "session_id": "c"}
@@ -142,6 +148,9 @@ def test_a_stream_has_ended_with_its_result_or_not_or_nobody_knows(
     agent: str, events: list[dict[str, Any]], expected: bool | None
 ) -> None:
     assert has_result(ADAPTERS[agent], ["no event", *map(json.dumps, events)]) is expected
+
+
+# Drafts: as the real ones show them
 
 
 RULE = "─" * 40

@@ -1,5 +1,5 @@
 """What runs in a session: the kinds of agents, and what each needs to be started."""
 
-from vigil.agents.kinds import KINDS, Agent, agent_of, names_of
+from vigil.agents.kinds import KINDS, AgentKind, agent_of, names_of
 
-__all__ = ["KINDS", "Agent", "agent_of", "names_of"]
+__all__ = ["KINDS", "AgentKind", "agent_of", "names_of"]

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from vigil.agents import claude_hooks, codex_hooks, gemini_hooks, opencode_plugin, pi_extension
+from vigil.agents.claude import hooks as claude_hooks
+from vigil.agents.codex import hooks as codex_hooks
 from vigil.agents.contract import Adapter
+from vigil.agents.gemini import hooks as gemini_hooks
+from vigil.agents.opencode import hooks as opencode_hooks
+from vigil.agents.pi import hooks as pi_hooks
 from vigil.agents.shapes import Json, event_name, text
 from vigil.core.model.speech import Said
 
 Reader = Callable[[Json], Iterable[Said]]
 # Of a name that several use the last one here decides.
 KNOWN: dict[str, Reader] = {
-    **dict.fromkeys(pi_extension.HOOKS, pi_extension.read_hook),
-    **dict.fromkeys(opencode_plugin.HOOKS, opencode_plugin.read_hook),
+    **dict.fromkeys(pi_hooks.HOOKS, pi_hooks.read_hook),
+    **dict.fromkeys(opencode_hooks.HOOKS, opencode_hooks.read_hook),
     **dict.fromkeys(gemini_hooks.HOOKS, gemini_hooks.read_hook),
     **dict.fromkeys(codex_hooks.HOOKS, codex_hooks.read_hook),
     **dict.fromkeys(claude_hooks.EVENTS, claude_hooks.read_hook),

@@ -8,7 +8,7 @@ from vigil.agents.adapters import ADAPTERS
 
 
 @dataclass(frozen=True)
-class Agent:
+class AgentKind:
     """One kind of agent, as far as it is declared with it."""
 
     name: str
@@ -16,10 +16,10 @@ class Agent:
     process: tuple[str, ...] = ()  # the names of the agent's own process, where its command only runs it
 
 
-KINDS: dict[str, Agent] = {name: Agent(name, adapter.command) for name, adapter in ADAPTERS.items()}
+KINDS: dict[str, AgentKind] = {name: AgentKind(name, adapter.command) for name, adapter in ADAPTERS.items()}
 
 
-class Configured(Protocol):
+class ConfiguredAgents(Protocol):
     """What a configuration says of a kind of agent; empty where it says nothing."""
 
     @property
@@ -31,9 +31,9 @@ class Configured(Protocol):
         """The names of its own process."""
 
 
-def agent_of(name: str, configured: Mapping[str, Configured]) -> Agent:
+def agent_of(name: str, configured: Mapping[str, ConfiguredAgents]) -> AgentKind:
     """Return a kind of agent, with what the configuration says of it; one that nobody knows any more is a plain command."""
-    known = KINDS.get(name, Agent(name))
+    known = KINDS.get(name, AgentKind(name))
     more = configured.get(name)
     return known if more is None else replace(known, command=more.command or known.command, process=more.process)
 

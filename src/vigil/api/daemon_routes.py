@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from vigil import __version__
 from vigil.api.access import TheDaemon, may_change
 from vigil.api.incident_views import reached_nobody, routes_view
-from vigil.daemon.clearing import Unknown, end_unknown
+from vigil.daemon.serve.stop_all import Unknown, end_unknown
 from vigil.errors import VigilError
 from vigil.moments import rfc3339
 

@@ -9,7 +9,7 @@ from typing import Any
 from vigil.core.model.progress import Open
 from vigil.core.model.session import Session
 from vigil.moments import rfc3339
-from vigil.observe.diagnosis import Diagnosis, Owned, Reading
+from vigil.observe.diagnosis import Diagnosis, Owned, ProcessReading
 
 BEFORE_S = 1.0  # a tool's process may be older than the word that it began: the word comes after the fact, or by another clock
 TCP = ("inet", "inet6")
@@ -32,7 +32,7 @@ def diag_view(session: Session, found: Diagnosis, at: Callable[[float], float], 
     }
 
 
-def process_view(reading: Reading, redact: Callable[[str], str]) -> dict[str, Any]:
+def process_view(reading: ProcessReading, redact: Callable[[str], str]) -> dict[str, Any]:
     """Return one process."""
     return {
         "pid": reading.process.pid,
@@ -85,7 +85,7 @@ def socket_view(owned: Owned) -> dict[str, Any]:
     }
 
 
-def tool_view(tool: Open, processes: Sequence[Reading], now: float) -> dict[str, Any]:
+def tool_view(tool: Open, processes: Sequence[ProcessReading], now: float) -> dict[str, Any]:
     """Return an open tool with the processes that may be its own: those that the agent began since."""
     age_s = max(0.0, now - tool.since)
     agent = next((reading for reading in processes if reading.role == "agent"), None)

@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from vigil.core.machine import Machine
 from vigil.core.model.session import Session
-from vigil.keeper import kernel
+from vigil.kernel.process import read_stat
 
 DEPTH = 64
 
@@ -67,7 +67,7 @@ def find_agent(pid: int, keeper_pid: int | None, machine: Machine) -> tuple[bool
         owner = owner or leaders.get(pid)
         if pid == keeper_pid:
             return True, owner
-        stat = kernel.read_stat(pid)
+        stat = read_stat(pid)
         if stat is None or stat.ppid <= 1:
             return owner is not None, owner
         pid = stat.ppid

@@ -26,10 +26,10 @@ from vigil.core.rules.explain import explain
 from vigil.core.rules.liveness import leaves_its_pane
 from vigil.core.rules.summary import summary_of, told
 from vigil.daemon.daemon import Daemon
-from vigil.daemon.operations import Wanted
+from vigil.daemon.serve.sessions import Wanted
 from vigil.errors import NoSuchSession, Refused, VigilError
 from vigil.forensics.tails import read_tail
-from vigil.keeper import kernel
+from vigil.kernel.process import read_stat
 from vigil.moments import rfc3339
 from vigil.text import decode, plain
 
@@ -193,7 +193,7 @@ async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:
     if launch is None or launch.ended_at is None:
         return []
     found = await daemon.supervisor.carrier.ending.survivors(launch)
-    return [{"pid": process.pid, "name": stat.name} for process in found if (stat := kernel.read_stat(process.pid)) is not None]
+    return [{"pid": process.pid, "name": stat.name} for process in found if (stat := read_stat(process.pid)) is not None]
 
 
 @router.post("/v1/sessions/{name:whole}:heartbeat")

@@ -14,15 +14,14 @@ import click
 from vigil.cli.demo_view import OWN, View, make_view, moment
 from vigil.client import Client
 from vigil.demo.fleet import FLEET
-from vigil.demo.interrupts import Interrupted, Interrupts
-from vigil.demo.stage import Stage
+from vigil.demo.interrupts import DemoInterrupted, Interrupts
+from vigil.demo.stage import DemoStage
 from vigil.demo.story import Story
 from vigil.errors import VigilError
 
 SECONDS = 16.0
 LATE_S = 30.0  # so much longer it may take on a busy machine until all was seen
 TICK_S = 0.25
-
 Inbox = queue.SimpleQueue[dict[str, Any]]
 
 
@@ -37,7 +36,7 @@ def demo(seconds: float) -> int:
     """
     view = make_view()
     with Interrupts() as interrupts:
-        stage = Stage()
+        stage = DemoStage()
         try:
             code = perform(stage, view, interrupts, seconds)
         finally:
@@ -49,7 +48,7 @@ def demo(seconds: float) -> int:
     return code
 
 
-def perform(stage: Stage, view: View, interrupts: Interrupts, seconds: float) -> int:
+def perform(stage: DemoStage, view: View, interrupts: Interrupts, seconds: float) -> int:
     """Show it all; returns the exit code."""
     try:
         try:
@@ -61,13 +60,13 @@ def perform(stage: Stage, view: View, interrupts: Interrupts, seconds: float) ->
         finally:
             interrupts.disarm()
             view.close()
-    except Interrupted as interrupted:
+    except DemoInterrupted as interrupted:
         return interrupted.exit_code
     view.deaths(deaths)
     return 0
 
 
-def play(stage: Stage, view: View, seconds: float) -> None:
+def play(stage: DemoStage, view: View, seconds: float) -> None:
     """Run the fleet and show what becomes of it, until all was seen and the time is over."""
     inbox: Inbox = queue.SimpleQueue()
     threading.Thread(target=listen, args=(stage.client, inbox), daemon=True).start()
@@ -96,7 +95,7 @@ def is_utf8(text: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def strike(stage: Stage, view: View, blows: dict[str, float]) -> None:
+def strike(stage: DemoStage, view: View, blows: dict[str, float]) -> None:
     """Kill the tmux servers whose time has come."""
     for name, due in list(blows.items()):
         if time.monotonic() >= due and (pid := stage.kill_server(name)) is not None:
@@ -134,7 +133,7 @@ def tell(event: dict[str, Any], view: View) -> None:
     view.news(at, event["session"], data["to"], why)
 
 
-def clear(stage: Stage, view: View) -> list[str]:
+def clear(stage: DemoStage, view: View) -> list[str]:
     """Clean up and say so; returns what is left."""
     with suppress(OSError):
         view.say()

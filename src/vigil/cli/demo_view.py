@@ -13,13 +13,12 @@ from typing import Any, Protocol
 from vigil.cli import ls
 from vigil.cli.death_page import status_of
 from vigil.cli.table import Column, format_table, use_colour
-from vigil.demo.fleet import Agent
+from vigil.demo.fleet import DemoAgent
 from vigil.text import one_line
 
 NEWS = 8  # so many of the newest changes are shown below the table
 OWN = "(demo)"  # in the place of a state: what the demo itself does
 CAUSE_COLOURS = {"finished": "blue", "crash": "red", "server-died": "magenta"}
-
 NEWS_COLUMNS = (
     Column("AFTER"),
     Column("NAME", shrink=True),
@@ -34,14 +33,13 @@ DEATH_COLUMNS = (
     Column("LIVED"),
     Column("WHY", shrink=True),
 )
-
 Json = dict[str, Any]
 
 
 class View(Protocol):
     """Where the demo is shown."""
 
-    def open(self, fleet: Sequence[Agent]) -> None:
+    def open(self, fleet: Sequence[DemoAgent]) -> None:
         """Say what is going to happen."""
 
     def news(self, at: float, name: str, state: str, why: str) -> None:
@@ -68,7 +66,7 @@ class Printed:
         self._coloured = use_colour()
         self._width: int | None = None
 
-    def open(self, fleet: Sequence[Agent]) -> None:
+    def open(self, fleet: Sequence[DemoAgent]) -> None:
         """Print a title, and what each agent is going to do."""
         self.say(self._bold("Vigil demo: five scripted agents, and what Vigil sees of them"))
         self.say("They have an instance of their own, which goes with the demo. Ctrl-C ends it.")
@@ -102,7 +100,7 @@ class Printed:
         return f"\x1b[1m{text}\x1b[0m" if self._coloured else text
 
 
-class Lines(Printed):
+class DemoLines(Printed):
     """For a file or a pipe: one line a change, no escape codes."""
 
     def news(self, at: float, name: str, state: str, why: str) -> None:
@@ -125,7 +123,7 @@ class Live(Printed):
         self._height = 0
         self._opened = False
 
-    def open(self, fleet: Sequence[Agent]) -> None:
+    def open(self, fleet: Sequence[DemoAgent]) -> None:
         """Print the introduction; the cursor is hidden from then on."""
         self._width = shutil.get_terminal_size().columns
         super().open(fleet)
@@ -166,7 +164,7 @@ class Live(Printed):
 
 def make_view() -> View:
     """Return the view that suits where the output goes."""
-    return Live() if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else Lines()
+    return Live() if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else DemoLines()
 
 
 def moment(text: str) -> float:

@@ -12,7 +12,7 @@ import click
 
 from vigil.cli.options import output_option
 from vigil.cli.replay_view import lines_of
-from vigil.recording import STOPPED, Difference, Recording, Replay, Step, open_recording
+from vigil.recording import STOPPED, Difference, Recording, Replay, ReplayStep, open_recording
 from vigil.text import one_line
 
 SHOWN = 10  # events, unless all are asked for
@@ -58,7 +58,7 @@ def show(run: Replay, everything: bool, wide: bool) -> None:
         print(f"{count(run.differ - shown, 'more event')} differ, {what}: --all shows them")
 
 
-def heading(step: Step) -> str:
+def heading(step: ReplayStep) -> str:
     """Return what happened, and to whom."""
     return f"{step.session}: {step.what}" if step.session else step.what
 
@@ -108,7 +108,7 @@ def json_of(recording: Recording, run: Replay) -> dict[str, Any]:
     }
 
 
-def step_json(step: Step, names: dict[str, str]) -> dict[str, Any]:
+def step_json(step: ReplayStep, names: dict[str, str]) -> dict[str, Any]:
     """Return one event that differs, with both answers."""
     return {
         "event": step.number,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from vigil.cli.table import cut
-from vigil.recording import Difference, Step
+from vigil.recording import Difference, ReplayStep
 from vigil.text import one_line
 
 LINES = 8
@@ -27,7 +27,7 @@ THERE = {
 GIST = ("cause", "state", "kind", "verb")  # of a thing, the first it has stands for it
 
 
-def lines_of(step: Step, names: dict[str, str], wide: bool) -> list[str]:
+def lines_of(step: ReplayStep, names: dict[str, str], wide: bool) -> list[str]:
     """Return what differs at one event; wide shows all of it, uncut."""
     if step.problem is not None:
         return [one_line(step.problem)]

@@ -16,7 +16,6 @@ from vigil.home import Home, find_home
 READ_S = 15.0
 TEST_S = 620.0  # no route may take longer
 ACT_S = 120.0  # a verb waits until it is done: a grace, a kill, a launch
-
 Json = dict[str, Any]
 
 
@@ -186,7 +185,7 @@ class Client:
             return json.loads(response.read())
 
     @contextlib.contextmanager
-    def _open(self, method: str, path: str, body: Json | None, timeout_s: float | None) -> Iterator[http.Answer]:
+    def _open(self, method: str, path: str, body: Json | None, timeout_s: float | None) -> Iterator[http.HttpAnswer]:
         """Ask, and hand out the answer; what breaks on the way is Unreachable."""
         data = None if body is None else json.dumps(body).encode()
         try:
@@ -212,7 +211,7 @@ def connect(start: bool = True) -> Client:
     return Client(home)
 
 
-def _error_of(answer: http.Answer) -> VigilError:
+def _error_of(answer: http.HttpAnswer) -> VigilError:
     text = answer.read()
     try:
         body = json.loads(text)

@@ -16,7 +16,7 @@ class BadAnswer(OSError):
     """What came back is no answer of our daemon's."""
 
 
-class Answer:
+class HttpAnswer:
     """An answer whose head was read; its body is read as it comes."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -72,7 +72,7 @@ class Answer:
         return int(words[1]), headers
 
 
-def ask(path: str, method: str, target: str, body: bytes | None, timeout_s: float | None) -> Answer:
+def ask(path: str, method: str, target: str, body: bytes | None, timeout_s: float | None) -> HttpAnswer:
     """Send a request to a unix socket and return the answer."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -82,7 +82,7 @@ def ask(path: str, method: str, target: str, body: bytes | None, timeout_s: floa
         if body is not None:
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         sock.sendall(head.encode("ascii") + b"\r\n" + (body or b""))
-        return Answer(sock)
+        return HttpAnswer(sock)
     except BaseException:
         sock.close()
         raise

@@ -83,7 +83,7 @@ def _wait_for(lock: int) -> None:
 
 def _start(home: Home, config: Path, record: Path | None) -> None:
     # Where its configuration is must be said: its own environment holds no VIGIL_CONFIG.
-    argv = [sys.executable, "-m", "vigil.api", "--home", str(home.path), "--config", str(config)]
+    argv = [sys.executable, "-m", "vigil.daemon", "--home", str(home.path), "--config", str(config)]
     if record is not None:
         argv += ["--record", os.path.abspath(record)]
     log_path = home.log / "daemon.err"

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from vigil.config.models import File, LadderTable, ReactionTable, RouteTable
+from vigil.config.models import ConfigTables, LadderTable, ReactionTable, RouteTable
 from vigil.config.values import AgentConfig, Config, LaunchConfig, ReaperConfig, RouteConfig
 from vigil.config.wording import listed, place, shown
 from vigil.core.handlers.operator import VERBS
@@ -46,7 +46,7 @@ KINDS = {
 def check(document: dict[str, Any]) -> Config | tuple[str, ...]:
     """Return the configuration a document holds, or its problems: a line each, with its place."""
     try:
-        file = File.model_validate(document)
+        file = ConfigTables.model_validate(document)
     except ValidationError as error:
         return _lines([*_mistakes(error), *_contradictions(document)])
     contradictions = _lines(list(_contradictions(document)))
@@ -73,7 +73,7 @@ def worded(kind: str, where: Place, value: object, context: dict[str, Any]) -> s
     if kind == "value_error":
         return str(context["error"])  # raised by the models, in our words already
     if kind == "extra_forbidden":
-        return unknown_key(File, where)
+        return unknown_key(ConfigTables, where)
     if kind == "missing":
         return "is missing"
     return f"{shown(value)} is not {KINDS.get(kind, 'what belongs here')}"  # a later pydantic may know more kinds
@@ -147,7 +147,7 @@ def tables(value: object) -> Iterator[tuple[Any, dict[str, Any]]]:
             yield where, entry
 
 
-def _config_of(file: File) -> Config:
+def _config_of(file: ConfigTables) -> Config:
     return Config(
         agents={
             name: AgentConfig(tuple(agent.command), tuple(agent.process), agent.instrument, watchdog_of(agent.watchdog))

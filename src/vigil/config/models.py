@@ -113,7 +113,7 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class WatchdogTable(Table):
+class ConfigWatchdog(Table):
     """`[watchdog]`: when silence becomes a warning; of an agent, what is not given is as in the general table."""
 
     stall_after: Duration = SILENCE.stall_after_s
@@ -136,7 +136,7 @@ class ReaperTable(Table):
     park_on_pressure: bool = REAPER.park_on_pressure
 
 
-class BackoffTable(Table):
+class ConfigBackoff(Table):
     """`restart.backoff`: how long a restart waits."""
 
     base: Backoff = RESTART.base_s
@@ -157,7 +157,7 @@ class RestartTable(Table):
 
     policy: Annotated[RestartWhen, BeforeValidator(partial(one_of, RestartWhen))] = RESTART.when
     max_restarts: Annotated[int, AfterValidator(count)] = RESTART.max_restarts
-    backoff: BackoffTable = BackoffTable()
+    backoff: ConfigBackoff = ConfigBackoff()
 
 
 class LaunchTable(Table):
@@ -172,7 +172,7 @@ class AgentTable(Table):
     command: Command = []
     process: Annotated[list[FilledWord], AfterValidator(some)] = []
     instrument: bool = True
-    watchdog: WatchdogTable = WatchdogTable()
+    watchdog: ConfigWatchdog = ConfigWatchdog()
 
 
 class RouteTable(Table):
@@ -217,7 +217,7 @@ class QuietTable(Table):
     team: Annotated[str, AfterValidator(_team)] | None = None
 
 
-class Do(StrEnum):
+class ReactionVerb(StrEnum):
     """What can be done about an incident."""
 
     PROMPT = incident.PROMPT
@@ -230,7 +230,7 @@ class ReactionTable(Table):
     """`[[reaction]]`: what is done about an incident before somebody is called."""
 
     kind: Annotated[IncidentKind, BeforeValidator(partial(one_of, IncidentKind))]
-    do: Annotated[Do, BeforeValidator(partial(one_of, Do))]
+    do: Annotated[ReactionVerb, BeforeValidator(partial(one_of, ReactionVerb))]
     budget: Annotated[int, AfterValidator(_tries)] = 2
     after: Annotated[float, BeforeValidator(AFTER.read)] = 0.0
     every: Duration = 300.0
@@ -239,10 +239,10 @@ class ReactionTable(Table):
     team: Annotated[str, AfterValidator(_team)] | None = None
 
 
-class File(Table):
+class ConfigTables(Table):
     """The whole file."""
 
-    watchdog: WatchdogTable = WatchdogTable()
+    watchdog: ConfigWatchdog = ConfigWatchdog()
     reaper: ReaperTable = ReaperTable()
     restart: RestartTable = RestartTable()
     launch: LaunchTable = LaunchTable()

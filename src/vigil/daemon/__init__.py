@@ -1,1 +1,4 @@
-"""The loops that feed the machine and carry out its effects: all policy runs here, none is decided here."""
+"""The daemon: feeds the machine what happens, and carries out what it asks for (DESIGN 2, 3).
+
+Imports point one way: base ← sense ← act ← supervisor ← serve; tell ← base; start ← act. `daemon` and `wiring` stand above all.
+"""

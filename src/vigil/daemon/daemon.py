@@ -20,52 +20,51 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.speech import Said
 from vigil.core.rules.stall.case import is_watched
 from vigil.core.rules.stall.course import with_finding
-from vigil.daemon.admission import Admission
-from vigil.daemon.adopt import Adopter
-from vigil.daemon.adopting import Adopting
-from vigil.daemon.alarms import Alarms
-from vigil.daemon.carry import Custody, make_carrier, watches_of
-from vigil.daemon.clock import Clock
-from vigil.daemon.conversations import Conversations
-from vigil.daemon.coroner import Coroner
-from vigil.daemon.deathwatch import DeathWatch
-from vigil.daemon.delivery import Delivery, Texts
-from vigil.daemon.details import Details
-from vigil.daemon.diagnosing import Diagnoser
-from vigil.daemon.dialogs import Dialogs
-from vigil.daemon.environments import Environments
-from vigil.daemon.feed import Feed
-from vigil.daemon.finding import Finder
-from vigil.daemon.gaps import Gaps
-from vigil.daemon.heartbeat import BLOCKED_S
-from vigil.daemon.hooks import Hooks
-from vigil.daemon.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
-from vigil.daemon.kinds import Kinds
-from vigil.daemon.lateness import Lateness
-from vigil.daemon.listening import Listening
-from vigil.daemon.log import log
-from vigil.daemon.looking import Looker
-from vigil.daemon.operations import Operations
-from vigil.daemon.outputs import Outputs
-from vigil.daemon.past import Past, estranged, is_copy, place_of, read_past
-from vigil.daemon.reactor import Reactor
-from vigil.daemon.reaper import Reaper
-from vigil.daemon.recorder import Recorder, shown
-from vigil.daemon.recovering import find_unknown, roles_in
-from vigil.daemon.screens import Screens
-from vigil.daemon.secrets import Secrets
-from vigil.daemon.sending import Sending
-from vigil.daemon.silences import Silences
+from vigil.daemon.act import Custody, make_carrier, watches_of
+from vigil.daemon.act.postmortem import Coroner
+from vigil.daemon.base.agents import Kinds
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.environments import Environments
+from vigil.daemon.base.feed import Feed
+from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
+from vigil.daemon.base.lateness import Gaps, Lateness
+from vigil.daemon.base.log import log
+from vigil.daemon.base.recorder import Recorder, shown
+from vigil.daemon.base.secrets import Secrets
+from vigil.daemon.sense.agent_files import Listening
+from vigil.daemon.sense.agent_process import Finder
+from vigil.daemon.sense.axes import Looker
+from vigil.daemon.sense.death import DeathWatch
+from vigil.daemon.sense.death_facts import Witness
+from vigil.daemon.sense.dialogs import Dialogs
+from vigil.daemon.sense.evidence import Silences
+from vigil.daemon.sense.hooks import Hooks
+from vigil.daemon.sense.memory import Admission
+from vigil.daemon.sense.outputs import Outputs
+from vigil.daemon.sense.processes import Diagnoser
+from vigil.daemon.sense.screens import Screens
+from vigil.daemon.sense.sweep import Sweep
+from vigil.daemon.sense.transcripts import Conversations
+from vigil.daemon.serve.adoption import Adopting
+from vigil.daemon.serve.mailbox import Delivery, Texts
+from vigil.daemon.serve.prompts import Sending
+from vigil.daemon.serve.reactions import Reactor
+from vigil.daemon.serve.reaper import Reaper
+from vigil.daemon.serve.sessions import Operations
+from vigil.daemon.serve.teams import Teams
+from vigil.daemon.start.stored import Past, estranged, is_copy, place_of, read_past
+from vigil.daemon.start.takeover import Adopter
+from vigil.daemon.start.unknown_launches import find_unknown, roles_in
 from vigil.daemon.supervisor import Supervisor
-from vigil.daemon.sweep import Sweep
-from vigil.daemon.teams import Teams
-from vigil.daemon.troubles import Troubles
-from vigil.daemon.witness import Witness
+from vigil.daemon.tell.alarms import Alarms
+from vigil.daemon.tell.clock import BLOCKED_S
+from vigil.daemon.tell.details import Details
+from vigil.daemon.tell.host_incidents import Troubles
 from vigil.errors import VigilError
 from vigil.home import Home
-from vigil.keeper import kernel
 from vigil.keeper.protocol import Message
-from vigil.keeper.records import read_json, record_json
+from vigil.kernel import process
+from vigil.kernel.durable import read_json, record_json
 from vigil.observe.folder import WENT, FolderWatch
 from vigil.runtimes import Tmux, make_runtimes
 from vigil.store.store import Store
@@ -120,7 +119,7 @@ class Daemon:
     def _begin_clock(self) -> None:
         """Go on with the clock of the daemon before us, unless the host booted since."""
         self.clock = Clock()
-        self._boot = kernel.read_boot()
+        self._boot = process.read_boot()
         known = read_json(str(self.home.path / BOOT)) or read_json(str(self.home.path / "clock.json")) or {}
         self._copied = is_copy(known, self.home.path)
         self._booted = self._copied or known.get("boot") != self._boot

@@ -34,11 +34,11 @@ from vigil.core.machine import Machine
 from vigil.core.model.conversation import Wake
 from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
-from vigil.daemon.carry import Carrier, fault_of
-from vigil.daemon.clock import Clock
-from vigil.daemon.feed import Feed
-from vigil.daemon.hands import Hands, tell
-from vigil.daemon.log import log
+from vigil.daemon.act import Carrier, fault_of
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.feed import Feed
+from vigil.daemon.base.log import log
+from vigil.daemon.base.threads import Hands, tell
 from vigil.errors import VigilError
 from vigil.recording import fault
 from vigil.store.store import Store, StoredEvent

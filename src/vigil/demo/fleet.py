@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Agent:
+class DemoAgent:
     """One scripted agent; `states` are what it goes through, in this order, and `cause` what its death is put down to."""
 
     name: str
@@ -36,13 +36,13 @@ class Agent:
 
 
 FLEET = (
-    Agent(
+    DemoAgent(
         name="works",
         plan="works, and goes on working",
         script=("works", "--set", "every=1"),
         states=("running",),
     ),
-    Agent(
+    DemoAgent(
         name="finishes",
         plan="works for 3 s and ends with exit 0; is left in peace",
         script=("finishes",),
@@ -50,7 +50,7 @@ FLEET = (
         cause="finished",
         restart="on-failure",
     ),
-    Agent(
+    DemoAgent(
         name="crashes",
         plan="fails after 3 s with exit 3; comes back after a growing wait",
         script=("crashes",),
@@ -59,7 +59,7 @@ FLEET = (
         restart="on-failure",
         backoff_base_s=3.0,
     ),
-    Agent(
+    DemoAgent(
         name="exits-at-birth",
         plan="ends as soon as it starts; is given up after 2 restarts",
         script=("exits-at-birth",),
@@ -69,7 +69,7 @@ FLEET = (
         max_restarts=2,
         backoff_base_s=1.0,
     ),
-    Agent(
+    DemoAgent(
         name="loses-tmux",
         plan="works until the demo kills its tmux server; comes back",
         script=("works", "--set", "every=1"),

@@ -8,7 +8,7 @@ from types import FrameType, TracebackType
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Interrupted(BaseException):
+class DemoInterrupted(BaseException):
     """Somebody wants the demo to end; its exit code is what a shell expects."""
 
     def __init__(self, number: int) -> None:
@@ -44,7 +44,7 @@ class Interrupts:
         self._armed = True
         if self._noted is not None:
             self._armed = False
-            raise Interrupted(self._noted)
+            raise DemoInterrupted(self._noted)
 
     def disarm(self) -> None:
         """From here on nothing interrupts."""
@@ -53,5 +53,5 @@ class Interrupts:
     def _handle(self, number: int, _: FrameType | None) -> None:
         if self._armed:
             self._armed = False  # once: the way out must not be interrupted in its turn
-            raise Interrupted(number)
+            raise DemoInterrupted(number)
         self._noted = number

@@ -21,14 +21,15 @@ from vigil.client import Client
 from vigil.client.starting import start_daemon
 from vigil.errors import VigilError
 from vigil.home import home_at
-from vigil.keeper import kernel, records
+from vigil.keeper import records
+from vigil.kernel import durable, process
 
 ASK_S = 30.0  # for the daemon to end all sessions and itself
 LINGER_S = 5.0  # for daemon and keeper to be gone, once told
 KILL_S = 5.0
 
 
-class Stage:
+class DemoStage:
     """An instance in a folder of its own."""
 
     def __init__(self) -> None:
@@ -91,10 +92,10 @@ class Stage:
         """Kill what still lives of any launch, and return what survived that."""
         left = []
         for record in self.home.launches.glob("*/born.json"):
-            born = records.read_json(str(record)) or {}
+            born = durable.read_json(str(record)) or {}
             for role in records.ROLES:
                 pid, start_ticks = born.get(role) or (0, 0)
-                pidfd = kernel.open_pidfd(pid, start_ticks) if pid else None
+                pidfd = process.open_pidfd(pid, start_ticks) if pid else None
                 if pidfd is not None:
                     if not _kill(pidfd):
                         left.append(pid)

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vigil.demo.fleet import Agent
+from vigil.demo.fleet import DemoAgent
 
 
 class Story:
     """What the event log has told of a fleet."""
 
-    def __init__(self, fleet: Sequence[Agent]) -> None:
+    def __init__(self, fleet: Sequence[DemoAgent]) -> None:
         self._fleet = fleet
         self._states: defaultdict[str, list[str]] = defaultdict(list)
         self._causes: defaultdict[str, list[str]] = defaultdict(list)

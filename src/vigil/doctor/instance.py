@@ -14,8 +14,8 @@ from vigil.doctor.finding import Finding, note, ok, problem, warning
 from vigil.doctor.patient import Patient
 from vigil.doctor.processes import NoAnswer, listens, lock_holder, ping_keeper
 from vigil.home import LONGEST_SOCKET_NAME, SOCKET_PATH_BYTES, Home, make_home
-from vigil.keeper import kernel
 from vigil.keeper.protocol import VERSION
+from vigil.kernel import process
 
 LITTLE_BYTES = 500 << 20
 TOO_LITTLE_BYTES = 50 << 20
@@ -207,7 +207,7 @@ def _no_daemon(patient: Patient) -> Finding:
 
 
 def _silent(who: str, pid: int | None, silence: NoAnswer, log: Path) -> Finding:
-    state = kernel.read_stat(pid) if pid else None
+    state = process.read_stat(pid) if pid else None
     if pid is not None and state is not None and state.state in "Tt":
         return problem(f"pid {pid} is stopped", f"kill -CONT {pid}")
     last = f", or end it (kill {pid}): sessions live on, and the next command starts it anew" if pid else ""

@@ -13,21 +13,19 @@ import sys
 
 from vigil.agents.adapters import ADAPTERS
 from vigil.doctor.finding import Finding, note, ok, problem, warning
-from vigil.keeper import kernel
-from vigil.keeper.cgroups import Cgroups
-from vigil.keeper.host import read_oom_kills
-from vigil.keeper.kernel_log import KernelLog
+from vigil.kernel import process
+from vigil.kernel.cgroups import Cgroups
+from vigil.kernel.host import read_oom_kills
+from vigil.kernel.kernel_log import KernelLog
 
 RUN_S = 5.0
 PR_GET_CHILD_SUBREAPER = 37
 AGENTS = tuple(program for adapter in ADAPTERS.values() for program in adapter.programs)
-
 OLDEST_TMUX = (3, 2)
 TMUX_FAULTS = (  # first version without the fault, what it is, what it means here
     ((3, 4), "a paste into a dead pane crashes the server (only that session's own)"),
     ((3, 6), "built with utempter it loses exit statuses (Vigil takes them from the kernel)"),
 )
-
 FILES_PER_SESSION = 4  # pidfds of agent, pane root and server, and one to spare
 FILES_BESIDES = 64
 FEW_SESSIONS = 100
@@ -93,12 +91,12 @@ def check_exit_status() -> list[Finding]:
     pid = os.posix_spawn("/bin/sh", ["sh", "-c", "exit 137"], {})
     pidfd = os.pidfd_open(pid)
     try:
-        start_ticks = kernel.read_start_ticks(pid) or 0
+        start_ticks = process.read_start_ticks(pid) or 0
         os.waitpid(pid, 0)
-        status, _ = kernel.read_wait_status(pidfd, pid, start_ticks)
+        status, _ = process.read_wait_status(pidfd, pid, start_ticks)
     finally:
         os.close(pidfd)
-    if kernel.split_status(status) == (137, None):
+    if process.split_status(status) == (137, None):
         return [ok("the kernel keeps exit statuses (PIDFD_GET_INFO)")]
     words = "Linux before 6.15 keeps no exit statuses (PIDFD_GET_INFO): a death may say `signal n or exit 128+n`"
     return [note(f"{words}; never a wrong one")]
@@ -115,10 +113,10 @@ def check_subreaper() -> list[Finding]:
 
 def check_proc() -> list[Finding]:
     """/proc says who a process is."""
-    if kernel.read_stat(os.getpid()) is None:
+    if process.read_stat(os.getpid()) is None:
         return [problem("/proc is not mounted: no process can be told from another", "mount -t proc proc /proc")]
     try:
-        hidden = kernel.read_stat(1) is None
+        hidden = process.read_stat(1) is None
     except PermissionError:
         hidden = True
     if hidden:

@@ -9,7 +9,8 @@ from typing import Any
 from vigil.doctor.database import Database, read_database
 from vigil.doctor.processes import NoAnswer, ask_daemon
 from vigil.home import Home
-from vigil.keeper import kernel, records
+from vigil.keeper import records
+from vigil.kernel import durable, process
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ class Patient:
             return []
         found = []
         for folder in folders:
-            order = records.read_json(str(folder / "launch.json")) or {}
-            born = records.read_json(str(folder / "born.json")) or {}
-            living = tuple(born[role][0] for role in records.ROLES if role in born and kernel.is_alive(*born[role]))
+            order = durable.read_json(str(folder / "launch.json")) or {}
+            born = durable.read_json(str(folder / "born.json")) or {}
+            living = tuple(born[role][0] for role in records.ROLES if role in born and process.is_alive(*born[role]))
             found.append(LaunchFolder(folder.name, str(order.get("session", "?")), living, folder.stat().st_mtime))
         return found
 

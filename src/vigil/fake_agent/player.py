@@ -17,18 +17,18 @@ from vigil.fake_agent.script import (
     Append,
     Ask,
     Burn,
-    Child,
+    ChildStep,
     Connect,
     Event,
-    Exit,
+    ExitStep,
     Handle,
-    Hook,
+    HookStep,
     Ignore,
     Listen,
-    Memory,
+    MemoryStep,
     Print,
     Script,
-    Step,
+    ScriptStep,
     Wait,
     fill,
 )
@@ -50,7 +50,7 @@ class StepFailed(Exception):
 
 
 @dataclass
-class Stage:
+class ScriptStage:
     """What the acts share: what is held until the end, and what `${name}` may ask for."""
 
     round: int = 0
@@ -75,7 +75,7 @@ class Stage:
         return str(self.fill(value))
 
 
-LIVE: dict[str, Callable[[Stage], object]] = {
+LIVE: dict[str, Callable[[ScriptStage], object]] = {
     "answer": lambda stage: stage.answer,
     "children": lambda stage: " ".join(map(str, stage.children)),
     "cwd": lambda _: os.getcwd(),
@@ -93,7 +93,7 @@ LIVE: dict[str, Callable[[Stage], object]] = {
 
 def play(script: Script) -> int:
     """Play all of it; return the exit code it asks for."""
-    stage = Stage()
+    stage = ScriptStage()
     while stage.round < script.repeat:
         stage.round += 1
         for step in script.steps:
@@ -103,7 +103,7 @@ def play(script: Script) -> int:
     return 0
 
 
-def play_step(step: Step, stage: Stage) -> int | None:
+def play_step(step: ScriptStep, stage: ScriptStage) -> int | None:
     act = ACTS[type(step.act)]
     stage.n = 0
     while stage.n < step.repeat:
@@ -135,11 +135,11 @@ def make_uuid() -> str:
     return str(uuid.uuid4())
 
 
-def own_port(stage: Stage) -> int:
+def own_port(stage: ScriptStage) -> int:
     return int(own_listener(stage).getsockname()[1])
 
 
-def own_listener(stage: Stage) -> "socket":
+def own_listener(stage: ScriptStage) -> "socket":
     if not stage.listeners:
         raise OSError("nothing listens here yet; a listen step comes first")
     return stage.listeners[-1]
@@ -158,11 +158,11 @@ def emit(fd: int, data: bytes) -> None:
 # The acts. Each returns the exit code if it ends the script.
 
 
-def play_print(act: Print, stage: Stage) -> None:
+def play_print(act: Print, stage: ScriptStage) -> None:
     emit(STDERR if act.stderr else STDOUT, line_of(act, stage))
 
 
-def line_of(act: Print, stage: Stage) -> bytes:
+def line_of(act: Print, stage: ScriptStage) -> bytes:
     if act.hex is not None:
         return act.hex
     if act.size is not None:
@@ -175,7 +175,7 @@ def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")  # arguments and file names may hold any bytes
 
 
-def play_event(act: Event, stage: Stage) -> None:
+def play_event(act: Event, stage: ScriptStage) -> None:
     emit(STDOUT, encode(as_json(stage.fill(act.payload))) + b"\n")
 
 
@@ -185,7 +185,7 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def play_hook(act: Hook, stage: Stage) -> None:
+def play_hook(act: HookStep, stage: ScriptStage) -> None:
     spool = os.environ.get("VIGIL_SPOOL")
     if not spool:
         return
@@ -197,18 +197,18 @@ def play_hook(act: Hook, stage: Stage) -> None:
     os.rename(unfinished, os.path.join(spool, "new", name))  # whoever watches sees all of it or nothing
 
 
-def play_append(act: Append, stage: Stage) -> None:
+def play_append(act: Append, stage: ScriptStage) -> None:
     path = stage.text(act.path)
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "ab") as file:
         file.write(encode(stage.text(act.text)) + b"\n")
 
 
-def play_wait(act: Wait, _: Stage) -> None:
+def play_wait(act: Wait, _: ScriptStage) -> None:
     pause(act.seconds)
 
 
-def play_burn(act: Burn, _: Stage) -> None:
+def play_burn(act: Burn, _: ScriptStage) -> None:
     until = time.monotonic() + act.seconds
     while (left_s := until - time.monotonic()) > 0:
         slice_s = min(BURN_SLICE_S, left_s)
@@ -222,18 +222,18 @@ def spin(cpu_s: float) -> None:
         pass
 
 
-def play_memory(act: Memory, stage: Stage) -> None:
+def play_memory(act: MemoryStep, stage: ScriptStage) -> None:
     stage.held.append(b"x" * (act.mb << 20))  # not zeros: those would take no page before they are touched
 
 
-def play_listen(act: Listen, stage: Stage) -> None:
+def play_listen(act: Listen, stage: ScriptStage) -> None:
     import socket
 
     for _ in range(act.count):
         stage.listeners.append(socket.create_server((LOOPBACK, 0)))
 
 
-def play_connect(act: Connect, stage: Stage) -> None:
+def play_connect(act: Connect, stage: ScriptStage) -> None:
     import socket
 
     port = act.port or own_port(stage)
@@ -263,7 +263,7 @@ def start_talking(ours: "socket", peer: "socket | None", data: bytes, every_s: f
     threading.Thread(target=talk, daemon=True).start()
 
 
-def play_child(act: Child, stage: Stage) -> None:
+def play_child(act: ChildStep, stage: ScriptStage) -> None:
     argv = command_of(act, stage)
     started = [start(argv, act.new_session) for _ in range(act.count)]
     stage.children += started
@@ -271,7 +271,7 @@ def play_child(act: Child, stage: Stage) -> None:
         os.waitpid(pid, 0)
 
 
-def command_of(act: Child, stage: Stage) -> list[str]:
+def command_of(act: ChildStep, stage: ScriptStage) -> list[str]:
     command = [stage.text(word) for word in act.argv or ()]
     if act.scenario is not None:
         command = [sys.executable, "-m", "vigil.fake_agent", stage.text(act.scenario)]
@@ -285,12 +285,12 @@ def start(argv: list[str], new_session: bool) -> int:
     return os.posix_spawnp(argv[0], argv, os.environ, setsid=new_session, setsigdef=[signal.SIGPIPE])
 
 
-def play_ignore(act: Ignore, _: Stage) -> None:
+def play_ignore(act: Ignore, _: ScriptStage) -> None:
     for sig in act.signals:
         signal.signal(sig, signal.SIG_IGN)
 
 
-def play_handle(act: Handle, _: Stage) -> None:
+def play_handle(act: Handle, _: ScriptStage) -> None:
     def leave(signum: int, _: object) -> None:
         signal.signal(signum, signal.SIG_IGN)  # a second one does not start the delay again
         pause(act.after)
@@ -299,7 +299,7 @@ def play_handle(act: Handle, _: Stage) -> None:
     signal.signal(act.signal, leave)
 
 
-def play_ask(act: Ask, stage: Stage) -> int | None:
+def play_ask(act: Ask, stage: ScriptStage) -> int | None:
     emit(STDOUT, encode(stage.text(act.prompt)))
     line = read_answer()
     if line is None:
@@ -330,7 +330,7 @@ def read_byte() -> bytes:
         return b""  # a terminal that was hung up
 
 
-def play_exit(act: Exit, _: Stage) -> int | None:
+def play_exit(act: ExitStep, _: ScriptStage) -> int | None:
     if act.signal is not None:
         die_of(act.signal)
     return act.code
@@ -347,19 +347,19 @@ def die_of(sig: signal.Signals) -> None:
     os.kill(os.getpid(), sig)
 
 
-ACTS: dict[type, Callable[[Any, Stage], int | None]] = {
+ACTS: dict[type, Callable[[Any, ScriptStage], int | None]] = {
     Print: play_print,
     Event: play_event,
-    Hook: play_hook,
+    HookStep: play_hook,
     Append: play_append,
     Wait: play_wait,
     Burn: play_burn,
-    Memory: play_memory,
+    MemoryStep: play_memory,
     Listen: play_listen,
     Connect: play_connect,
-    Child: play_child,
+    ChildStep: play_child,
     Ignore: play_ignore,
     Handle: play_handle,
     Ask: play_ask,
-    Exit: play_exit,
+    ExitStep: play_exit,
 }

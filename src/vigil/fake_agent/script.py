@@ -22,17 +22,17 @@ class ScriptError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class ScriptPlace:
     """Where in the file a value stands, and the vars that hold there."""
 
     path: str
     vars: Mapping[str, object]
 
-    def under(self, key: str) -> "Place":
-        return Place(f"{self.path}.{key}" if self.path else key, self.vars)
+    def under(self, key: str) -> "ScriptPlace":
+        return ScriptPlace(f"{self.path}.{key}" if self.path else key, self.vars)
 
-    def item(self, index: int) -> "Place":
-        return Place(f"{self.path}[{index}]", self.vars)
+    def item(self, index: int) -> "ScriptPlace":
+        return ScriptPlace(f"{self.path}[{index}]", self.vars)
 
     def wrong(self, why: str) -> ScriptError:
         return ScriptError(f"{self.path}: {why}")
@@ -66,39 +66,39 @@ def listed(names: Collection[str]) -> str:
 # How a value is read. Each returns what it was asked for, or says why that cannot be.
 
 
-def read_text(at: Place, value: object) -> str:
+def read_text(at: ScriptPlace, value: object) -> str:
     if not isinstance(value, str):
         raise at.wrong(f"{show(value)} is not text")
     return str(at.fill(value))
 
 
-def read_line(at: Place, value: object) -> str:
+def read_line(at: ScriptPlace, value: object) -> str:
     text = read_text(at, value)
     if len(text.splitlines()) != 1:
         raise at.wrong("is not one line of text")
     return text
 
 
-def read_bytes(at: Place, value: object) -> bytes:
+def read_bytes(at: ScriptPlace, value: object) -> bytes:
     try:
         return bytes.fromhex(read_text(at, value))
     except ValueError:
         raise at.wrong(f"{show(value)} is not pairs of hexadecimal digits") from None
 
 
-def read_flag(at: Place, value: object) -> bool:
+def read_flag(at: ScriptPlace, value: object) -> bool:
     value = at.fill(value)
     if not isinstance(value, bool):
         raise at.wrong(f"{show(value)} is not true or false")
     return value
 
 
-def number(low: float, high: float, or_forever: bool = False) -> Callable[[Place, object], float]:
+def number(low: float, high: float, or_forever: bool = False) -> Callable[[ScriptPlace, object], float]:
     """Return the reader of a number in this range, which may be `"forever"` too."""
     needed = f"a number from {low} to {high}" if high < FOREVER else f"a number from {low} up"
     needed += ' or "forever"' if or_forever else ""
 
-    def read_number(at: Place, value: object) -> float:
+    def read_number(at: ScriptPlace, value: object) -> float:
         value = at.fill(value)
         if or_forever and value == "forever":
             return FOREVER
@@ -109,11 +109,11 @@ def number(low: float, high: float, or_forever: bool = False) -> Callable[[Place
     return read_number
 
 
-def whole(low: int, high: float = FOREVER, or_forever: bool = False) -> Callable[[Place, object], Any]:
+def whole(low: int, high: float = FOREVER, or_forever: bool = False) -> Callable[[ScriptPlace, object], Any]:
     """Return the reader of a whole number in this range, which may be `"forever"` too."""
     read_number = number(low, high, or_forever)
 
-    def read_whole(at: Place, value: object) -> float:
+    def read_whole(at: ScriptPlace, value: object) -> float:
         found = read_number(at, value)
         if found < FOREVER and not isinstance(found, int):
             raise at.wrong(f"{show(found)} is not a whole number")
@@ -122,7 +122,7 @@ def whole(low: int, high: float = FOREVER, or_forever: bool = False) -> Callable
     return read_whole
 
 
-def read_signal(at: Place, value: object) -> signal.Signals:
+def read_signal(at: ScriptPlace, value: object) -> signal.Signals:
     name = read_text(at, value).upper().removeprefix("SIG")
     try:
         return signal.Signals["SIG" + name]
@@ -130,17 +130,17 @@ def read_signal(at: Place, value: object) -> signal.Signals:
         raise at.wrong(f"{show(value)} is not the name of a signal") from None
 
 
-def read_catchable(at: Place, value: object) -> signal.Signals:
+def read_catchable(at: ScriptPlace, value: object) -> signal.Signals:
     found = read_signal(at, value)
     if found in (signal.SIGKILL, signal.SIGSTOP):
         raise at.wrong(f"{found.name} can be neither ignored nor handled")
     return found
 
 
-def list_of(read_item: Callable[[Place, object], Any]) -> Callable[[Place, object], tuple[Any, ...]]:
+def list_of(read_item: Callable[[ScriptPlace, object], Any]) -> Callable[[ScriptPlace, object], tuple[Any, ...]]:
     """Return the reader of a list of such items, at least one."""
 
-    def read_list(at: Place, value: object) -> tuple[Any, ...]:
+    def read_list(at: ScriptPlace, value: object) -> tuple[Any, ...]:
         if not isinstance(value, list) or not value:
             raise at.wrong(f"{show(value)} is not a list with something in it")
         return tuple(read_item(at.item(index), item) for index, item in enumerate(value))
@@ -148,13 +148,13 @@ def list_of(read_item: Callable[[Place, object], Any]) -> Callable[[Place, objec
     return read_list
 
 
-def read_table(at: Place, value: object) -> dict[str, Any]:
+def read_table(at: ScriptPlace, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise at.wrong(f"{show(value)} is not a table")
     return {key: read_json(at.under(key), item) for key, item in value.items()}
 
 
-def read_json(at: Place, value: object) -> object:
+def read_json(at: ScriptPlace, value: object) -> object:
     if isinstance(value, dict):
         return read_table(at, value)
     if isinstance(value, list):
@@ -164,7 +164,7 @@ def read_json(at: Place, value: object) -> object:
     return at.fill(value)
 
 
-def read_sets(at: Place, value: object) -> dict[str, str]:
+def read_sets(at: ScriptPlace, value: object) -> dict[str, str]:
     return {key: str(item) for key, item in read_table(at, value).items()}
 
 
@@ -209,7 +209,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Hook:
+class HookStep:
     """Put the table into the spool as a hook would; nothing without VIGIL_SPOOL."""
 
     payload: Table
@@ -239,7 +239,7 @@ class Burn:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryStep:
     """Take memory, touch it, and hold it."""
 
     mb: Whole
@@ -262,7 +262,7 @@ class Connect:
 
 
 @dataclass(frozen=True)
-class Child:
+class ChildStep:
     """Start children: a command, or a scenario. Without `wait` they are left behind and never waited for."""
 
     argv: MaybeArgv = None
@@ -302,45 +302,59 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Exit:
+class ExitStep:
     """Leave with this code, or by this signal."""
 
     code: MaybeCode = None
     signal: MaybeSignal = None
 
 
-Act = Print | Event | Hook | Append | Wait | Burn | Memory | Listen | Connect | Child | Ignore | Handle | Ask | Exit
-
+Act = (
+    Print
+    | Event
+    | HookStep
+    | Append
+    | Wait
+    | Burn
+    | MemoryStep
+    | Listen
+    | Connect
+    | ChildStep
+    | Ignore
+    | Handle
+    | Ask
+    | ExitStep
+)
 KINDS: dict[str, type[Act]] = {
     "print": Print,
     "event": Event,
-    "hook": Hook,
+    "hook": HookStep,
     "append": Append,
     "wait": Wait,
     "burn": Burn,
-    "memory": Memory,
+    "memory": MemoryStep,
     "listen": Listen,
     "connect": Connect,
-    "child": Child,
+    "child": ChildStep,
     "ignore": Ignore,
     "handle": Handle,
     "ask": Ask,
-    "exit": Exit,
+    "exit": ExitStep,
 }
 EXACTLY_ONE: dict[type, frozenset[str]] = {
     Print: frozenset({"text", "hex", "size"}),
-    Child: frozenset({"argv", "scenario"}),
-    Exit: frozenset({"code", "signal"}),
+    ChildStep: frozenset({"argv", "scenario"}),
+    ExitStep: frozenset({"code", "signal"}),
 }
 NEEDS: dict[type, dict[str, str]] = {  # a key that would mean nothing without another
-    Child: {"set": "scenario"},
+    ChildStep: {"set": "scenario"},
     Connect: {"every": "send"},
     Ask: {"then": "expect"},
 }
 
 
 @dataclass(frozen=True)
-class Step:
+class ScriptStep:
     """One act, how often it is played, and how long to wait in between."""
 
     act: Act
@@ -354,7 +368,7 @@ class Script:
     """A whole scenario; all its steps are played `repeat` times."""
 
     about: str
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
     vars: Mapping[str, object]
     repeat: Count = 1
 
@@ -365,24 +379,24 @@ def parse(text: str, sets: Mapping[str, str] | None = None) -> Script:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScriptError(f"not TOML: {error}") from None
-    top = Place("", {})
+    top = ScriptPlace("", {})
     refuse_unknown(top, document, {"about", "vars", "repeat", "step"})
     if "about" not in document:
         raise top.under("about").wrong("missing")
     about = read_line(top.under("about"), document["about"])
-    top = Place("", read_vars(top.under("vars"), document.get("vars", {}), sets or {}))
+    top = ScriptPlace("", read_vars(top.under("vars"), document.get("vars", {}), sets or {}))
     steps = list_of(read_step)(top.under("step"), document.get("step", []))
     repeat = whole(0, or_forever=True)(top.under("repeat"), document.get("repeat", 1))
     return Script(about, steps, top.vars, repeat)
 
 
-def refuse_unknown(at: Place, given: Collection[str], known: Collection[str]) -> None:
+def refuse_unknown(at: ScriptPlace, given: Collection[str], known: Collection[str]) -> None:
     for key in given:
         if key not in known:
             raise at.under(key).wrong(f"unknown; there are {listed(known)}")
 
 
-def read_vars(at: Place, table: object, sets: Mapping[str, str]) -> dict[str, object]:
+def read_vars(at: ScriptPlace, table: object, sets: Mapping[str, str]) -> dict[str, object]:
     """Return the [vars] with their replacements."""
     if not isinstance(table, dict):
         raise at.wrong(f"{show(table)} is not a table")
@@ -411,7 +425,7 @@ def like(default: object, text: str) -> object:
     return text
 
 
-def read_step(at: Place, table: object) -> Step:
+def read_step(at: ScriptPlace, table: object) -> ScriptStep:
     if not isinstance(table, dict):
         raise at.wrong(f"{show(table)} is not a table")
     refuse_unknown(at, table, {*KINDS, "repeat", "every"})
@@ -420,11 +434,11 @@ def read_step(at: Place, table: object) -> Step:
         raise at.wrong(f"a step has one act, not {len(kinds)}")
     place = at.under(kinds[0])
     act = read_act(place, KINDS[kinds[0]], table[kinds[0]])
-    modifiers = {field.name: field for field in fields(Step) if field.name in table}
-    return Step(act, place.path, **{key: reader_of(field)(at.under(key), table[key]) for key, field in modifiers.items()})
+    modifiers = {field.name: field for field in fields(ScriptStep) if field.name in table}
+    return ScriptStep(act, place.path, **{key: reader_of(field)(at.under(key), table[key]) for key, field in modifiers.items()})
 
 
-def read_act(at: Place, shape: type[Act], value: object) -> Act:
+def read_act(at: ScriptPlace, shape: type[Act], value: object) -> Act:
     known = {field.name: field for field in fields(shape)}
     given = located(at, fields(shape)[0], value)
     refuse_unknown(at, given, known)
@@ -432,14 +446,14 @@ def read_act(at: Place, shape: type[Act], value: object) -> Act:
     return shape(**{key: reader_of(known[key])(place, item) for key, (place, item) in given.items()})
 
 
-def located(at: Place, first: Field[Any], value: object) -> dict[str, tuple[Place, object]]:
+def located(at: ScriptPlace, first: Field[Any], value: object) -> dict[str, tuple[ScriptPlace, object]]:
     """Return the act's values by key, each with its place; a value that is no table stands for the first field."""
     if isinstance(value, dict) and first.type is not Table:
         return {key: (at.under(key), item) for key, item in value.items()}
     return {first.name: (at, value)}
 
 
-def refuse_incomplete(at: Place, shape: type[Act], given: Collection[str]) -> None:
+def refuse_incomplete(at: ScriptPlace, shape: type[Act], given: Collection[str]) -> None:
     for field in fields(shape):
         if field.default is MISSING and field.name not in given:
             raise at.under(field.name).wrong("missing")
@@ -451,7 +465,7 @@ def refuse_incomplete(at: Place, shape: type[Act], given: Collection[str]) -> No
             raise at.under(key).wrong(f"means nothing without {needed}")
 
 
-def reader_of(field: Field[Any]) -> Callable[[Place, object], Any]:
+def reader_of(field: Field[Any]) -> Callable[[ScriptPlace, object], Any]:
     """Return the reader that the field's type carries."""
-    reader: Callable[[Place, object], Any] = get_args(field.type)[1]
+    reader: Callable[[ScriptPlace, object], Any] = get_args(field.type)[1]
     return reader

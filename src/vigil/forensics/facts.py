@@ -14,8 +14,8 @@ from typing import Any
 
 from vigil.core.model.death import Death
 from vigil.forensics.files import read_object, why_of
-from vigil.keeper.kernel import split_status
 from vigil.keeper.records import FILES, read_shim_exit
+from vigil.kernel.process import split_status
 
 CORE_PATTERN = Path("/proc/sys/kernel/core_pattern")
 CORE_BIT = 0x80  # of a wait status

@@ -15,7 +15,7 @@ OBJECT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class FileEnd:
     """The last bytes of a file, how large the whole is, and when it was written."""
 
     data: bytes
@@ -23,7 +23,7 @@ class End:
     at: float
 
 
-def read_end(path: Path, most_bytes: int) -> End:
+def read_end(path: Path, most_bytes: int) -> FileEnd:
     """Read the end of a file; OSError if that cannot be had."""
     fd = os.open(path, FLAGS)
     try:
@@ -33,7 +33,7 @@ def read_end(path: Path, most_bytes: int) -> End:
         data = os.pread(fd, most_bytes, max(0, found.st_size - most_bytes))
     finally:
         os.close(fd)
-    return End(data, found.st_size, found.st_mtime)
+    return FileEnd(data, found.st_size, found.st_mtime)
 
 
 def read_object(path: Path) -> dict[str, Any]:

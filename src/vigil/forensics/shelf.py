@@ -29,7 +29,7 @@ class Limits:
     bytes: int = 64 << 20
 
 
-class Kept(NamedTuple):
+class KeptBundle(NamedTuple):
     """One bundle: the folder it was measured in, when its death was, and what it takes."""
 
     inode: int
@@ -37,7 +37,7 @@ class Kept(NamedTuple):
     bytes: int
 
 
-Index = dict[str, Kept]
+Index = dict[str, KeptBundle]
 LIMITS = Limits()
 
 
@@ -105,7 +105,7 @@ def _refresh(deaths: Path, now: float, index: Index) -> None:
         del index[gone]
 
 
-def _measure(folder: Path, inode: int, now: float) -> Kept:
+def _measure(folder: Path, inode: int, now: float) -> KeptBundle:
     """Read what one bundle takes and when its death was; one that vanishes meanwhile takes nothing."""
     at, size = now, 0
     try:
@@ -116,7 +116,7 @@ def _measure(folder: Path, inode: int, now: float) -> Kept:
         at = (number(death.get("at")) if isinstance(death, dict) else None) or at
     except (OSError, ValueError):
         pass
-    return Kept(inode, at, size)
+    return KeptBundle(inode, at, size)
 
 
 def _is_unfinished(entry: os.DirEntry[str], now: float) -> bool:

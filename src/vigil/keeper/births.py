@@ -11,13 +11,12 @@ import select
 from collections.abc import Callable
 from typing import Any
 
-from vigil.keeper import kernel, records
 from vigil.keeper.samples import Sample, Samples
 from vigil.keeper.spawn import Program, spawn
 from vigil.keeper.watch import Watch, Watcher
+from vigil.kernel import durable, process
 
 OUTPUT_BYTES = 4096
-
 Answer = Callable[[dict[str, Any]], None]
 
 
@@ -52,7 +51,7 @@ class Births:
 
     def begin(self, launch: str, folder: str, answer: Answer) -> None:
         """Launch what the folder's launch.json says; the answer comes now or when the agent is known."""
-        order = records.read_json(os.path.join(folder, "launch.json"))
+        order = durable.read_json(os.path.join(folder, "launch.json"))
         if order is None:
             raise ValueError(f"{folder}/launch.json cannot be read")
         (self._begin_tmux if order["runtime"] == "tmux" else self._begin_headless)(launch, folder, order, answer)
@@ -108,7 +107,7 @@ class Births:
         finally:
             for fd in (stdin, stdout, stderr):
                 os.close(fd)
-        start_ticks = kernel.read_start_ticks(pid) or 0  # our child: it cannot be gone before we reap it
+        start_ticks = process.read_start_ticks(pid) or 0  # our child: it cannot be gone before we reap it
         with open(os.path.join(folder, "pid"), "w", encoding="ascii") as file:
             file.write(f"{pid}\n")
         _born(folder, {"agent": [pid, start_ticks]}, self._samples.arm(launch, folder, pid), answer)
@@ -152,7 +151,7 @@ class Births:
 
     def _meet_agent(self, birth: Birth, pid: int) -> None:
         """Hold the agent's pidfd, then let it begin."""
-        start_ticks = kernel.read_start_ticks(pid)
+        start_ticks = process.read_start_ticks(pid)
         if start_ticks is not None:
             birth.agent = (pid, start_ticks)
             birth.armed = self._samples.arm(birth.launch, birth.folder, pid)
@@ -180,7 +179,7 @@ class Births:
         known = {}
         for role, word in (("server", words[0]), ("root", words[1])):
             pid = int(word)
-            start_ticks = kernel.read_start_ticks(pid) or 0
+            start_ticks = process.read_start_ticks(pid) or 0
             known[role] = [pid, start_ticks]
             self._watcher.watch(Watch(birth.launch, birth.folder, role, pid, start_ticks))
         return known
@@ -207,5 +206,5 @@ class Births:
 
 def _born(folder: str, known: dict[str, Any], armed: Sample | None, answer: Answer) -> None:
     """Record who was born, in which boot and on what host, then say so: a daemon that died meanwhile finds it here."""
-    records.record_json(os.path.join(folder, "born.json"), {**known, "boot": kernel.read_boot(), "armed": armed})
+    durable.record_json(os.path.join(folder, "born.json"), {**known, "boot": process.read_boot(), "armed": armed})
     answer({"ok": True, **known})

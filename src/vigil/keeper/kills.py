@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vigil.keeper import kernel
-from vigil.keeper.cgroups import Cgroups
-from vigil.keeper.host import read_oom_kills
-from vigil.keeper.kernel_log import KernelLog
+from vigil.kernel import process
+from vigil.kernel.cgroups import Cgroups
+from vigil.kernel.host import read_oom_kills
+from vigil.kernel.kernel_log import KernelLog
 
 SETTLE_S = 2.0  # the kernel counts first, and a large process takes a while to end: a count this young may be its own
 LINE_S = 0.02  # the log's line follows the count and the signal
@@ -87,7 +87,7 @@ class Kills:
         now = self._clock()
         host_kills = self._host.grown(read_oom_kills(self._proc), now)
         cgroup_kills = self._grown_in(cgroup, armed, now)
-        line = self._await_line(pid, start_ticks / kernel.TICKS_A_SECOND, bool(host_kills))
+        line = self._await_line(pid, start_ticks / process.TICKS_A_SECOND, bool(host_kills))
         return {
             "named": True if line is not None else self._log.denies(),
             "line": line,

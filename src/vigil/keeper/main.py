@@ -22,14 +22,14 @@ from collections.abc import Callable
 from typing import Any
 
 from vigil.keeper.births import Births
-from vigil.keeper.cgroups import Cgroups
-from vigil.keeper.host import Host
-from vigil.keeper.kernel_log import KernelLog
 from vigil.keeper.kills import Kills
 from vigil.keeper.protocol import VERSION, Lines, Message, encode
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.watch import Watch, Watcher
+from vigil.kernel.cgroups import Cgroups
+from vigil.kernel.host import HostFacts
+from vigil.kernel.kernel_log import KernelLog
 
 LINGER_S = 10.0
 LOG_BYTES = 1 << 20
@@ -58,7 +58,7 @@ class Keeper:
         self._nofile = nofile
         self._epoll = select.epoll()
         self._peers: dict[int, Peer] = {}
-        host, cgroups, log_ = Host(), Cgroups(), KernelLog()
+        host, cgroups, log_ = HostFacts(), Cgroups(), KernelLog()
         kills = Kills(log_, cgroups)
         self._samples = Samples(host, cgroups, log_, kills)
         self._snapshots = Snapshots(self._samples, host, cgroups, log_, self._broadcast)

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from vigil.keeper import kernel, records
-from vigil.keeper.cgroups import Cgroups
-from vigil.keeper.host import Host
-from vigil.keeper.kernel_log import KernelLog
 from vigil.keeper.kills import Kills
-from vigil.keeper.processes import read_tree
+from vigil.kernel import durable, process
+from vigil.kernel.cgroups import Cgroups
+from vigil.kernel.host import HostFacts
+from vigil.kernel.kernel_log import KernelLog
+from vigil.kernel.processes import read_tree
 
 EVERY_S = 10.0
 HOST_SAMPLES = 30
@@ -28,7 +28,6 @@ AGENTS_A_TIME = 50  # of more launches each waits for its turn
 BUDGET_S = 0.002  # of processor time for them: some trees are large, and to watch must cost next to nothing
 TREE = 32
 AGENT_ROLES = ("inner", "agent")  # the first that is known is the agent itself
-
 Sample = dict[str, Any]
 
 
@@ -52,7 +51,7 @@ class Node(NamedTuple):
     rss_kb: int
 
 
-class Tree(NamedTuple):
+class SampledTree(NamedTuple):
     """An agent and those below it at one moment, nearest first."""
 
     at: float
@@ -79,7 +78,7 @@ class Track:
         self.living: tuple[str, ...] = ()
         self.cgroup: str | None = None
         self.samples: tuple[AgentSample, ...] = ()  # the newest last
-        self.tree: Tree | None = None
+        self.tree: SampledTree | None = None
         self._armed: str | None = None
 
     @property
@@ -98,7 +97,7 @@ class Samples:
 
     def __init__(
         self,
-        host: Host,
+        host: HostFacts,
         cgroups: Cgroups,
         log: KernelLog,
         kills: Kills,
@@ -129,7 +128,7 @@ class Samples:
             self._tracks[launch] = track
         if track is None:
             track = self._begin(launch, folder, pid)
-            recorded = (records.read_json(f"{folder}/born.json") or {}).get("armed")
+            recorded = (durable.read_json(f"{folder}/born.json") or {}).get("armed")
             track.armed = recorded if isinstance(recorded, dict) else self._baseline(track)
         track.processes[role] = (pid, start_ticks)
         track.living = (*(other for other in track.living if other != role), role)
@@ -193,7 +192,7 @@ class Samples:
         track.cgroup = sys.intern(cgroup) if cgroup else track.cgroup
         sample = AgentSample(at, boot_s, pid, tree[0][1].rss_kb, track.cgroup)
         track.samples = (*track.samples, sample)[-AGENT_SAMPLES:]
-        track.tree = Tree(at, boot_s, tuple(_node(pid, stat) for pid, stat in tree))
+        track.tree = SampledTree(at, boot_s, tuple(_node(pid, stat) for pid, stat in tree))
 
     def _begin(self, launch: str, folder: str, pid: int) -> Track:
         track = self._tracks[launch] = self._held[launch] = Track(launch, folder)
@@ -203,7 +202,7 @@ class Samples:
     def _note(self, track: Track, pid: int) -> None:
         """Learn where a process is accounted for, and how far the counters have come."""
         cgroup = self._cgroups.path_of(pid)
-        track.cgroup = cgroup = None if kernel.has_left(pid) else cgroup  # asked after: it was there when we read
+        track.cgroup = cgroup = None if process.has_left(pid) else cgroup  # asked after: it was there when we read
         self._kills.note_host(_whole(self._host.read()["oom_kills"]))
         if cgroup is not None:
             self._kills.note_cgroup(cgroup, self._cgroups.read_kills(cgroup))
@@ -212,7 +211,7 @@ class Samples:
         return {**moment(), **self._host.read(), "cgroup": self._cgroups.read_counters(track.cgroup)}
 
 
-def _node(pid: int, stat: kernel.Stat) -> Node:
+def _node(pid: int, stat: process.Stat) -> Node:
     return Node(pid, stat.ppid, sys.intern(stat.name), sys.intern(stat.state), stat.rss_kb)
 
 

@@ -14,12 +14,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from vigil.keeper import kernel, records
-from vigil.keeper.cgroups import Cgroups
-from vigil.keeper.host import Host, number, read_bytes
-from vigil.keeper.kernel_log import KernelLog
-from vigil.keeper.processes import Seen, scan_processes
 from vigil.keeper.samples import Samples, Track, moment
+from vigil.kernel import durable
+from vigil.kernel.cgroups import Cgroups
+from vigil.kernel.host import HostFacts, number, read_bytes
+from vigil.kernel.kernel_log import KernelLog
+from vigil.kernel.process import TICKS_A_SECOND
+from vigil.kernel.processes import ScannedProcess, scan_processes
 
 FILE = "snapshot.json"
 AFTER_S = 0.5  # what follows an end shows itself: children go or stay, the kernel's lines are written
@@ -30,7 +31,6 @@ BYTES = 64 << 10
 TOP = 25
 SURVIVORS = 100
 KERNEL_LINES = 50
-
 Json = dict[str, Any]
 
 
@@ -43,16 +43,18 @@ class Pending(NamedTuple):
     of: str = "agent"  # whose end
 
 
-class Reading:
+class SnapshotReading:
     """One reading of /proc: under way while `rest` is there."""
 
-    def __init__(self, began_at: float, rest: Iterator[Seen | None] | None, seen: Iterable[Seen] = ()) -> None:
+    def __init__(
+        self, began_at: float, rest: Iterator[ScannedProcess | None] | None, seen: Iterable[ScannedProcess] = ()
+    ) -> None:
         self.began_at = began_at
         self.rest = rest
         self.seen = list(seen)
-        self.by_pid: dict[int, Seen] = {}
-        self.by_launch: dict[str, list[Seen]] = defaultdict(list)
-        self.by_sid: dict[int, list[Seen]] = defaultdict(list)
+        self.by_pid: dict[int, ScannedProcess] = {}
+        self.by_launch: dict[str, list[ScannedProcess]] = defaultdict(list)
+        self.by_sid: dict[int, list[ScannedProcess]] = defaultdict(list)
         self.top: list[Json] = []
 
 
@@ -62,12 +64,12 @@ class Snapshots:
     def __init__(
         self,
         samples: Samples,
-        host: Host,
+        host: HostFacts,
         cgroups: Cgroups,
         log: KernelLog,
         tell: Callable[[Json], None],
         clock: Callable[[], float] = time.monotonic,
-        scan: Callable[[], Iterator[Seen | None]] = scan_processes,
+        scan: Callable[[], Iterator[ScannedProcess | None]] = scan_processes,
     ) -> None:
         self._samples = samples
         self._host = host
@@ -78,7 +80,7 @@ class Snapshots:
         self._scan = scan
         self._pending: dict[str, Pending] = {}
         self._ready: deque[Pending] = deque()
-        self._reading: Reading | None = None
+        self._reading: SnapshotReading | None = None
         self._last_at = -READING_EVERY_S
 
     def __len__(self) -> int:
@@ -92,9 +94,9 @@ class Snapshots:
         if any(one.track.launch == track.launch for one in self._ready):
             return
         path = os.path.join(track.folder, FILE)
-        if os.path.exists(path) and (of == "server" or (records.read_json(path) or {}).get("of") != "server"):
+        if os.path.exists(path) and (of == "server" or (durable.read_json(path) or {}).get("of") != "server"):
             return
-        self._pending[track.launch] = Pending(track, self._clock(), (boot_s + 0.01) * kernel.TICKS_A_SECOND, of)
+        self._pending[track.launch] = Pending(track, self._clock(), (boot_s + 0.01) * TICKS_A_SECOND, of)
 
     def cancel(self, launch: str) -> None:
         """Write nothing into a folder that is about to be removed."""
@@ -130,7 +132,7 @@ class Snapshots:
 
     def _begin(self) -> None:
         self._last_at = self._clock()
-        self._reading = Reading(self._last_at, self._scan())
+        self._reading = SnapshotReading(self._last_at, self._scan())
 
     def _step(self, least_s: float = LEAST_S) -> bool:
         """Read one process more, or write one snapshot; say whether there is more to do."""
@@ -145,7 +147,7 @@ class Snapshots:
             self._reading = None
         return self._reading is not None
 
-    def _read_on(self, reading: Reading) -> None:
+    def _read_on(self, reading: SnapshotReading) -> None:
         assert reading.rest is not None
         try:
             seen = next(reading.rest)
@@ -163,7 +165,7 @@ class Snapshots:
             elif seen.mine:
                 reading.by_sid[seen.stat.sid].append(seen)
 
-    def _choose(self, reading: Reading, least_s: float) -> None:
+    def _choose(self, reading: SnapshotReading, least_s: float) -> None:
         """Choose whom this reading serves: whoever ended well before it began."""
         for launch, pending in list(self._pending.items()):
             if pending.ended_at <= reading.began_at - least_s:
@@ -174,13 +176,13 @@ class Snapshots:
         track = pending.track
         data = fit(self._describe(pending, self._reading))
         try:
-            records.write_whole(os.path.join(track.folder, FILE), data)
+            durable.write_whole(os.path.join(track.folder, FILE), data)
         except OSError:
             return  # its folder was removed, or the disk is full: then there is none, and nobody is told of one
         # The pid that is nobody's: a daemon that knows only exits takes it for that of a stranger.
         self._tell({"ev": "snapshot", "launch": track.launch, "role": "", "pid": 0})
 
-    def _describe(self, pending: Pending, reading: Reading) -> Json:
+    def _describe(self, pending: Pending, reading: SnapshotReading) -> Json:
         track = pending.track
         host = self._host.read(since=pending.ended_at)
         cgroup = self._cgroups.read_counters(track.cgroup)
@@ -208,14 +210,14 @@ class Snapshots:
 
     def _lines(self, track: Track) -> list[str]:
         """Return what the kernel said of the launch's processes, those last seen below the agent too."""
-        since_s = min((ticks for _, ticks in track.processes.values()), default=0) / kernel.TICKS_A_SECOND
+        since_s = min((ticks for _, ticks in track.processes.values()), default=0) / TICKS_A_SECOND
         pids = [pid for pid, _ in track.processes.values()]
         pids += [process.pid for process in track.tree.processes] if track.tree is not None else []
         found = [line for pid in dict.fromkeys(pids) for line in self._log.lines_about(pid, since_s=since_s)]
         return list(dict.fromkeys(found))[-KERNEL_LINES:]
 
 
-def survivors_of(pending: Pending, reading: Reading) -> list[Seen]:
+def survivors_of(pending: Pending, reading: SnapshotReading) -> list[ScannedProcess]:
     """Return the living processes of a launch: by its token, or by its terminal session if they began before the end."""
     known = pending.track.processes
     spared = {known[role] for role in ("server", "root") if role in known}
@@ -250,9 +252,9 @@ def fit(body: Json) -> bytes:
     return data
 
 
-def _describe_survivor(seen: Seen) -> Json:
+def _describe_survivor(seen: ScannedProcess) -> Json:
     stat = seen.stat
-    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks / kernel.TICKS_A_SECOND
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks / TICKS_A_SECOND
     return {
         "pid": seen.pid,
         "start_ticks": stat.start_ticks,
@@ -264,7 +266,7 @@ def _describe_survivor(seen: Seen) -> Json:
     }
 
 
-def _describe_top(seen: Seen) -> Json:
+def _describe_top(seen: ScannedProcess) -> Json:
     return {
         "pid": seen.pid,
         "name": seen.stat.name,

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from vigil.keeper import kernel, records
+from vigil.keeper import records
 from vigil.keeper.kills import Kills
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
+from vigil.kernel import process
 
 CORE_DUMPED = 0x80
 SIGNAL = 0x7F
@@ -72,7 +73,7 @@ class Watcher:
         """Watch a process from now on; one that has ended already is recorded at once with what is still known."""
         if self._by_fd.get(self._fd_of_pid.get(watch.pid, -1)) == watch:
             return
-        pidfd = kernel.open_pidfd(watch.pid, watch.start_ticks)
+        pidfd = process.open_pidfd(watch.pid, watch.start_ticks)
         if pidfd is not None:
             self._by_fd[pidfd] = watch
             self._fd_of_pid[watch.pid] = pidfd
@@ -93,7 +94,7 @@ class Watcher:
         """Record the end of the process behind a readable pidfd."""
         watch = self._by_fd.get(fd)
         # Asked again: within one batch of events the number of a closed descriptor may have become another's.
-        if watch is None or not kernel.has_ended(fd):
+        if watch is None or not process.has_ended(fd):
             return
         if fd in self._put_off:
             return
@@ -127,7 +128,7 @@ class Watcher:
         watch = self._by_fd[fd]
         status, source = self._status_of_child(watch.pid)
         if not source:
-            status, source = kernel.read_wait_status(fd, watch.pid, watch.start_ticks)
+            status, source = process.read_wait_status(fd, watch.pid, watch.start_ticks)
         self._drop(fd)
         self._record(watch, status, source, at)
         if source == "wait":
@@ -140,7 +141,7 @@ class Watcher:
         A tmux server answers for the agent in its pane. What we spawn ourselves shares our memory until its exec, and the
         kernel counts that as its own: what is no more than ours says nothing.
         """
-        if watch.role != "server" and peak_kb <= (kernel.read_peak_kb(os.getpid()) or peak_kb):
+        if watch.role != "server" and peak_kb <= (process.read_peak_kb(os.getpid()) or peak_kb):
             return
         self._peaks[watch.launch] = max(peak_kb, self._peaks.get(watch.launch, 0))
         while len(self._peaks) > PEAKS:
@@ -163,7 +164,7 @@ class Watcher:
                     self.reaps_later = True
                     return
                 continue
-            stat = kernel.read_stat(child.si_pid)
+            stat = process.read_stat(child.si_pid)
             _, status = os.waitpid(child.si_pid, 0)
             self._lost[child.si_pid] = (stat.start_ticks if stat else 0, status, time.time())
             while len(self._lost) > LOST_CHILDREN:
@@ -177,7 +178,7 @@ class Watcher:
     def forget(self, launch: str) -> int | None:
         """Watch nothing of a launch any more; return the most memory that one process of it had, in kB, if that is known."""
         for fd in [fd for fd, watch in self._by_fd.items() if watch.launch == launch]:
-            if kernel.has_ended(fd):  # its record was put off, or its event comes after this order
+            if process.has_ended(fd):  # its record was put off, or its event comes after this order
                 ended_at = self._put_off[fd][0] if fd in self._put_off else time.time()
                 self._conclude(fd, ended_at)
             else:

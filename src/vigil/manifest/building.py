@@ -6,17 +6,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from vigil.agents.kinds import Configured, agent_of
+from vigil.agents.kinds import ConfiguredAgents, agent_of
 from vigil.config.checking import watchdog_of
 from vigil.core.model.restart import RestartPolicy
 from vigil.core.model.session import Spec
 from vigil.core.model.team import Health, Manifest, RoleSpec
 from vigil.manifest.contradictions import REPORTING
-from vigil.manifest.models import GRACE_S, File, HealthTable, RoleTable
-from vigil.manifest.values import Declared
+from vigil.manifest.models import GRACE_S, HealthTable, ManifestFile, RoleTable
+from vigil.manifest.values import DeclaredRole
 
 
-def declared_by(file: File, folder: str, agents: Mapping[str, Configured], defaults: RestartPolicy) -> Declared:
+def declared_by(
+    file: ManifestFile, folder: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy
+) -> DeclaredRole:
     """Return what a file declares; `folder` is where it stands, `defaults` what the configuration says of restarts."""
     roles = []
     env = {}
@@ -25,7 +27,7 @@ def declared_by(file: File, folder: str, agents: Mapping[str, Configured], defau
             spec = _spec(role, folder, agents, defaults)
             roles.append(_role(file.workspace, team.name, role, spec))
             env[roles[-1].key] = dict(role.env)
-    return Declared(Manifest(file.workspace, tuple(roles)), env)
+    return DeclaredRole(Manifest(file.workspace, tuple(roles)), env)
 
 
 def _role(workspace: str, team: str, role: RoleTable, spec: Spec) -> RoleSpec:
@@ -45,7 +47,7 @@ def _role(workspace: str, team: str, role: RoleTable, spec: Spec) -> RoleSpec:
     )
 
 
-def _spec(role: RoleTable, folder: str, agents: Mapping[str, Configured], defaults: RestartPolicy) -> Spec:
+def _spec(role: RoleTable, folder: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy) -> Spec:
     return Spec(
         command=tuple(role.command or agent_of(role.agent, agents).command),
         cwd=os.path.abspath(os.path.join(folder, os.path.expanduser(role.cwd))),

@@ -8,24 +8,24 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from vigil.agents.kinds import Configured
+from vigil.agents.kinds import ConfiguredAgents
 from vigil.config.checking import KEY, MOST_PROBLEMS, unknown_key, worded
 from vigil.config.wording import place
 from vigil.core.model.restart import RestartPolicy
 from vigil.manifest.contradictions import contradictions
 from vigil.manifest.lines import Place, line_at, lines_of
-from vigil.manifest.models import File
+from vigil.manifest.models import ManifestFile
 
 ENV = ("team", "role", "env")
 
 
 def check(
-    document: dict[str, Any], text: str, agents: Mapping[str, Configured], defaults: RestartPolicy
-) -> File | tuple[str, ...]:
+    document: dict[str, Any], text: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy
+) -> ManifestFile | tuple[str, ...]:
     """Return the file a document holds, or its problems: a line each, with its place in the text."""
     found: list[tuple[Place, ErrorDetails | str]] = list(contradictions(document, agents, defaults))
     try:
-        file = File.model_validate(document)
+        file = ManifestFile.model_validate(document)
     except ValidationError as error:
         found += [(_place_of(mistake), mistake) for mistake in error.errors(include_url=False)]
     else:
@@ -57,7 +57,7 @@ def _one(where: Place, problem: ErrorDetails | str, line: int | None) -> str:
 
 def _words_for(where: Place, mistake: ErrorDetails) -> str:
     if mistake["type"] == "extra_forbidden":
-        return unknown_key(File, where)
+        return unknown_key(ManifestFile, where)
     if tuple(part for part in where if isinstance(part, str))[:3] == ENV and mistake["type"] != "value_error":
         return f"must be {'text in quotes' if len(where) > 5 else 'a table'}"  # what stands there is not shown
     return worded(mistake["type"], where, mistake["input"], mistake.get("ctx", {}))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vigil.agents.adapters import ADAPTERS
-from vigil.agents.kinds import Configured, agent_of, names_of
+from vigil.agents.kinds import ConfiguredAgents, agent_of, names_of
 from vigil.config.checking import tables
 from vigil.config.durations import BACKOFF, Range
 from vigil.config.wording import listed, place, shown
@@ -28,7 +28,7 @@ RESUMING = frozenset(name for name, adapter in ADAPTERS.items() if adapter.resum
 ORDER = (("base", "cap"), ("cap", "reset_after"))  # the first is not the longer one
 
 
-def contradictions(document: Table, agents: Mapping[str, Configured], defaults: RestartPolicy) -> Iterator[Problem]:
+def contradictions(document: Table, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy) -> Iterator[Problem]:
     """Yield what contradicts something else, each with its place."""
     teams = dict(tables(_array(document.get("team"))))
     roles: dict[Place, Table] = {
@@ -70,7 +70,7 @@ def _same_names(where: Place, tables: Mapping[int, Table]) -> Iterator[Problem]:
             yield (*where, number, "name"), f"{shown(name)} is the name of {place((*where, first[name]))} already"
 
 
-def _of_role(where: Place, role: Table, agents: Mapping[str, Configured], defaults: RestartPolicy) -> Iterator[Problem]:
+def _of_role(where: Place, role: Table, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy) -> Iterator[Problem]:
     agent = role.get("agent", "generic")
     found: list[Iterable[Problem]] = [_restart(role, defaults), _backoff(role, defaults), _watchdog(role), _folder(role)]
     if isinstance(agent, str):
@@ -87,7 +87,7 @@ def _no_agent(agent: str, agents: Iterable[str]) -> str:
     return f"{shown(agent)} is no agent; " + (f"did you mean {near[0]}?" if near else f"there are: {listed(names)}")
 
 
-def _agent(role: Table, agent: str, agents: Mapping[str, Configured]) -> Iterator[Problem]:
+def _agent(role: Table, agent: str, agents: Mapping[str, ConfiguredAgents]) -> Iterator[Problem]:
     if "command" not in role and not agent_of(agent, agents).command:
         yield ("command",), f"is missing: {agent} has no default"
     if role.get("after_crash") == AfterCrash.RESUME and agent not in RESUMING:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from vigil.agents.kinds import KINDS
 from vigil.config.durations import AFTER, BACKOFF, DAY_S, IDLE, ORDINARY, WORDS, Range
 from vigil.config.models import MOST_RESTARTS, Command, Name, Table, Word, count, one_of, some
-from vigil.config.models import WatchdogTable as ConfigWatchdogTable
+from vigil.config.models import ConfigWatchdog as ConfigWatchdogTable
 from vigil.config.wording import shown
 from vigil.core.model.identity import PART
 from vigil.core.model.launch import RuntimeKind
@@ -209,7 +209,7 @@ class TeamTable(ManifestTable):
     )
 
 
-class File(ManifestTable):
+class ManifestFile(ManifestTable):
     """The teams of one workspace."""
 
     workspace: PartName = Field(description="The name that all sessions of this file begin with.")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from vigil.agents.kinds import Configured
+from vigil.agents.kinds import ConfiguredAgents
 from vigil.config.loading import LARGEST_BYTES, parse
 from vigil.core.model.restart import RestartPolicy
 from vigil.core.model.team import Manifest
 from vigil.errors import UsageError
 from vigil.manifest.building import declared_by
 from vigil.manifest.checking import check
-from vigil.manifest.values import Declared
+from vigil.manifest.values import DeclaredRole
 from vigil.text import one_line
 
 DEFAULTS = RestartPolicy()
@@ -35,15 +35,15 @@ class ManifestRefused(UsageError):
 
 
 def read_manifest(
-    text: str, path: str, folder: str, agents: Mapping[str, Configured], defaults: RestartPolicy = DEFAULTS
+    text: str, path: str, folder: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy = DEFAULTS
 ) -> Manifest:
     """Return the manifest that a text holds; ManifestRefused with all that is wrong with it."""
     return read_declared(text, path, folder, agents, defaults).manifest
 
 
 def read_declared(
-    text: str, path: str, folder: str, agents: Mapping[str, Configured], defaults: RestartPolicy = DEFAULTS
-) -> Declared:
+    text: str, path: str, folder: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy = DEFAULTS
+) -> DeclaredRole:
     """Return what a text declares, the environment of its roles included.
 
     `path` is how the file is called in messages, `folder` what its relative folders begin at. `agents` and `defaults` are

@@ -7,12 +7,12 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from vigil.manifest.models import File
+from vigil.manifest.models import ManifestFile
 
 
 def schema() -> dict[str, Any]:
     """Return the schema; what stands between values (contradictions, names given twice) it cannot say."""
-    made = File.model_json_schema(schema_generator=_Generator)
+    made = ManifestFile.model_json_schema(schema_generator=_Generator)
     return {"$schema": _Generator.schema_dialect, **made, "title": "Vigil manifest"}
 
 

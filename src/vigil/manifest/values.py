@@ -9,7 +9,7 @@ from vigil.core.model.team import Manifest
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredRole:
     """A manifest, and apart from it what each role adds to its environment: that is kept 0600 and never shown."""
 
     manifest: Manifest

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from vigil.command import Answer, run_command
+from vigil.command import CommandAnswer, run_command
 from vigil.notify.contract import DEADLINE_S, WHY_CHARACTERS, Delivery
 from vigil.redact import Redactor, secrets_of
 from vigil.text import decode, one_line, plain
@@ -33,7 +33,7 @@ class ExecRoute:
         return Delivery(False, hidden, permanent=answer.status in PERMANENT, unsure=answer.status is None)
 
 
-def ending(answer: Answer) -> str:
+def ending(answer: CommandAnswer) -> str:
     """Return how a command ended, in words."""
     if answer.status is None:
         return answer.abandoned

@@ -7,7 +7,7 @@ import re
 from collections import deque
 
 from vigil.core.model.launch import ProcessId
-from vigil.keeper import kernel
+from vigil.kernel import process
 
 COMM_BYTES = 15  # the kernel keeps no more of a name
 CMDLINE_BYTES = 4096
@@ -22,10 +22,10 @@ def find_named(leader: ProcessId, names: tuple[str, ...]) -> ProcessId | None:
     while below and seen < MOST:
         pid = below.popleft()
         seen += 1
-        ticks = kernel.read_start_ticks(pid)
+        ticks = process.read_start_ticks(pid)
         if ticks is None or (pid == leader.pid and ticks != leader.start_ticks):
             continue
-        if _is_named(pid, names) and kernel.is_alive(pid, ticks):
+        if _is_named(pid, names) and process.is_alive(pid, ticks):
             return ProcessId(pid, ticks, leader.boot)
         below.extend(_read_children(pid))
     return None

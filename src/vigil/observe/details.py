@@ -17,7 +17,6 @@ from vigil.redact import redact_command
 from vigil.text import decode, one_line
 
 T = TypeVar("T")
-
 FLAGS = os.O_RDONLY | os.O_CLOEXEC
 CMDLINE_BYTES = 4096
 WORDS = 64
@@ -63,7 +62,7 @@ class Turns(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenFile:
     """What a process has open."""
 
     count: int
@@ -83,7 +82,7 @@ class Detail:
     traced_by: int | None = None  # 0: nobody
     io: Io | None = None
     turns: Turns | None = None
-    open: Open | None = None
+    open: OpenFile | None = None
     network: str | None = None  # its network namespace
     lacking: dict[str, str] = field(default_factory=dict)  # what is None, and why
 
@@ -166,7 +165,7 @@ def _turns(status: bytes, schedstat: bytes) -> Turns:
     return Turns(ran / 1e9, waited / 1e9, int(slept[1]))
 
 
-def _open(folder: str) -> Open:
+def _open(folder: str) -> OpenFile:
     names = os.listdir(folder)
     kinds: dict[str, int] = {}
     sockets: list[int] = []
@@ -187,7 +186,7 @@ def _open(folder: str) -> Open:
         kinds[kind] = kinds.get(kind, 0) + 1
         if name == "0":
             stdin = kind
-    return Open(len(names), kinds, tuple(dict.fromkeys(sockets)), tuple(pipes), stdin)
+    return OpenFile(len(names), kinds, tuple(dict.fromkeys(sockets)), tuple(pipes), stdin)
 
 
 def kind_of(target: str) -> str:

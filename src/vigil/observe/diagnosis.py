@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.keeper.kernel import TICKS_A_SECOND
+from vigil.kernel.process import TICKS_A_SECOND
 from vigil.observe.details import READING, Detail, Io, Pipe, Turns, read_detail, read_io, read_network, read_turns
 from vigil.observe.sockets import Socket, Sockets, read_sockets
-from vigil.observe.stats import Stat
-from vigil.observe.trees import ENDED, UNMEASURED, Cpu, Tokens, Tree, cpu_between, scan_launch, tree_of
+from vigil.observe.stats import TreeStat
+from vigil.observe.trees import ENDED, UNMEASURED, Cpu, ProcessTree, Tokens, cpu_between, scan_launch, tree_of
 
 MOST = 256  # processes that are looked at closely
 NAMED = 5  # pids that a line of `unknown` names
@@ -25,7 +25,7 @@ INPUTS = frozenset({"pipe", "terminal", "socket"})
 class Sample:
     """One look at a launch."""
 
-    tree: Tree
+    tree: ProcessTree
     details: dict[int, Detail] = field(default_factory=dict)
     io: dict[int, Io] = field(default_factory=dict)
     turns: dict[int, Turns] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ProcessReading:
     """One process of a launch; None is unknown."""
 
     process: ProcessId
@@ -85,14 +85,14 @@ class Diagnosis:
 
     launch_id: str
     at_s: float
-    processes: tuple[Reading, ...]
+    processes: tuple[ProcessReading, ...]
     sockets: tuple[Owned, ...]
     cpu: Cpu
     unknown: tuple[str, ...]
     cut: int = 0  # processes that were not looked at closely, because there are so many
 
     @property
-    def agent(self) -> Reading | None:
+    def agent(self) -> ProcessReading | None:
         """The agent itself, if it is there."""
         return next((reading for reading in self.processes if reading.role == "agent"), None)
 
@@ -136,19 +136,19 @@ def diagnose(launch: Launch, before: Sample | None, after: Sample) -> Diagnosis:
 
 def _reading(
     launch: Launch,
-    stat: Stat,
+    stat: TreeStat,
     depth: int,
     cpu: Cpu,
     before: Sample | None,
     after: Sample,
     agents_ends: tuple[frozenset[int], frozenset[int]],
-) -> Reading:
+) -> ProcessReading:
     detail = after.details.get(stat.pid, UNREAD)
     moved = _moved(stat, before, after)
     waited, burst_s = _turns(stat, before, after, cpu.window_s)
     opened = detail.open
     is_agent = after.tree.agent is not None and stat.pid == after.tree.agent.pid
-    return Reading(
+    return ProcessReading(
         process=ProcessId(stat.pid, stat.start_ticks, _boot(launch)),
         ppid=stat.ppid,
         pgrp=stat.pgrp,
@@ -188,13 +188,13 @@ def _boot(launch: Launch) -> str:
     return launch.process.boot if launch.process is not None else ""
 
 
-def _role(stat: Stat, launch: Launch, tree: Tree) -> str:
+def _role(stat: TreeStat, launch: Launch, tree: ProcessTree) -> str:
     if stat.pid in tree.strays:
         return "stray"
     return "command" if launch.process is not None and stat.pid == launch.process.pid else "child"
 
 
-def _moved(stat: Stat, before: Sample | None, after: Sample) -> Io | None:
+def _moved(stat: TreeStat, before: Sample | None, after: Sample) -> Io | None:
     """Return what a process read and wrote between two looks; all of it if it began in between."""
     now = after.io.get(stat.pid)
     if before is None or now is None:
@@ -206,7 +206,7 @@ def _moved(stat: Stat, before: Sample | None, after: Sample) -> Io | None:
     return None if was is None else Io(*(max(0, new - old) for new, old in zip(now, was, strict=True)))
 
 
-def _turns(stat: Stat, before: Sample | None, after: Sample, window_s: float | None) -> tuple[float | None, float | None]:
+def _turns(stat: TreeStat, before: Sample | None, after: Sample, window_s: float | None) -> tuple[float | None, float | None]:
     """Return how much of the time a process waited for a CPU, and how long it computes before it sleeps."""
     now, was = after.turns.get(stat.pid), None if before is None else before.turns.get(stat.pid)
     if before is None or now is None or was is None or not window_s or all(one.key != stat.key for one in before.tree.members):
@@ -229,7 +229,7 @@ def _waits_for_input(detail: Detail, state: str) -> bool | None:
     return state == "S" and where in READING and detail.open.stdin in INPUTS
 
 
-def _ends_of(agent: Stat | None, sample: Sample) -> tuple[frozenset[int], frozenset[int]]:
+def _ends_of(agent: TreeStat | None, sample: Sample) -> tuple[frozenset[int], frozenset[int]]:
     """Return the pipes that the agent reads, and the other ends of its socket pairs."""
     opened = None if agent is None else sample.details.get(agent.pid, UNREAD).open
     if opened is None:
@@ -248,7 +248,7 @@ def _holds(detail: Detail, agents_ends: tuple[frozenset[int], frozenset[int]]) -
     )
 
 
-def _owned(processes: Iterable[Reading], sample: Sample) -> Iterable[Owned]:
+def _owned(processes: Iterable[ProcessReading], sample: Sample) -> Iterable[Owned]:
     """Yield the sockets that these processes have open; one that several share is shown once, under the first."""
     known = {} if sample.sockets is None else sample.sockets.by_inode
     shown: set[int] = set()

@@ -23,12 +23,11 @@ STEP_BYTES = 64 << 10
 # much as reading it, and whoever rewrites the middle moves the end, unless it is by as many bytes.
 HEAD_BYTES = 1024
 MARK_BYTES = 256
-
 FIND_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC  # finds without opening: no FIFO gets a reader, no device wakes
 READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Outcome(StrEnum):
+class ReadOutcome(StrEnum):
     """What became of a reading."""
 
     READ = "read"  # the file is the one that was read before, or the first one
@@ -40,7 +39,7 @@ class Outcome(StrEnum):
     FAILED = "failed"  # nobody knows: to be asked again
 
 
-BEGUN_ANEW = frozenset({Outcome.REPLACED, Outcome.TRUNCATED})
+BEGUN_ANEW = frozenset({ReadOutcome.REPLACED, ReadOutcome.TRUNCATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +73,11 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenLines:
     """What one reading took."""
 
     position: Position | None  # where the next one begins; what it was where nothing could be read
-    outcome: Outcome
+    outcome: ReadOutcome
     lines: list[bytes] = field(default_factory=list)  # without their ends; whatever bytes they hold
     why: str = ""  # refused or failed
     skipped: int = 0  # lines that were too long
@@ -87,7 +86,7 @@ class Taken:
     more: bool = False  # there is more to be read at once
 
 
-class Refused(Exception):
+class FileRefused(Exception):
     """A file that is not the agent's; the message says why."""
 
 
@@ -103,7 +102,7 @@ def read_lines(
     most_bytes: int = MOST_BYTES,
     most_lines: int = MOST_LINES,
     on_open: Callable[[int], None] | None = None,
-) -> Taken:
+) -> TakenLines:
     """Read the complete lines behind a position, or from the beginning; never raises for what a file is.
 
     `roots` are real paths (`resolve`). It holds no more than the longest line and `most_bytes` at once. `on_open` is told
@@ -112,7 +111,7 @@ def read_lines(
     return _visit(path, position, roots, on_open, lambda file: _take(file, position, min(most_bytes, LINE_BYTES), most_lines))
 
 
-def read_end(path: str, roots: tuple[str, ...], on_open: Callable[[int], None] | None = None) -> Taken:
+def read_end(path: str, roots: tuple[str, ...], on_open: Callable[[int], None] | None = None) -> TakenLines:
     """Find the position behind the last complete line; however large the file, only its end is read."""
     return _visit(path, None, roots, on_open, _find_end)
 
@@ -143,20 +142,20 @@ def _visit(
     position: Position | None,
     roots: tuple[str, ...],
     on_open: Callable[[int], None] | None,
-    work: Callable[[_File], Taken],
-) -> Taken:
+    work: Callable[[_File], TakenLines],
+) -> TakenLines:
     try:
         with _opened(path, roots) as fd:
             if on_open is not None:
                 on_open(fd)
             found = os.fstat(fd)
             return work(_File(fd, found.st_dev, found.st_ino, found.st_size, _find_begin(fd, found.st_size)))
-    except Refused as refusal:
-        return Taken(position, Outcome.REFUSED, why=str(refusal))
+    except FileRefused as refusal:
+        return TakenLines(position, ReadOutcome.REFUSED, why=str(refusal))
     except (FileNotFoundError, NotADirectoryError):
-        return Taken(position, Outcome.GONE)
+        return TakenLines(position, ReadOutcome.GONE)
     except OSError as error:
-        return Taken(position, Outcome.FAILED, why=str(error))
+        return TakenLines(position, ReadOutcome.FAILED, why=str(error))
 
 
 @contextmanager
@@ -178,12 +177,12 @@ def _check(fd: int, roots: tuple[str, ...]) -> None:
     """Raise Refused for what is not the agent's."""
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode):
-        raise Refused("it is a symbolic link" if stat.S_ISLNK(found.st_mode) else "it is no regular file")
+        raise FileRefused("it is a symbolic link" if stat.S_ISLNK(found.st_mode) else "it is no regular file")
     if found.st_uid != os.geteuid():
-        raise Refused(f"it belongs to the user with the id {found.st_uid}")
+        raise FileRefused(f"it belongs to the user with the id {found.st_uid}")
     real = _read_place(fd)
     if not any(real.startswith(f"{root.rstrip('/')}/") for root in roots):
-        raise Refused(f"it really is {real}, outside of what the agent owns")
+        raise FileRefused(f"it really is {real}, outside of what the agent owns")
 
 
 def _read_place(fd: int) -> str:
@@ -204,12 +203,12 @@ def _find_begin(fd: int, size: int) -> int:
         return size if error.errno == errno.ENXIO else 0  # nothing but a hole; or none that it can tell
 
 
-def _take(file: _File, position: Position | None, most_bytes: int, most_lines: int) -> Taken:
+def _take(file: _File, position: Position | None, most_bytes: int, most_lines: int) -> TakenLines:
     start, outcome, lost_bytes = _find_start(file, position)
     before = file.bytes_before(start.offset)
     data = os.pread(file.fd, most_bytes, start.searched)
     reached = start.searched + len(data)
-    taken = Taken(None, outcome, lost_bytes=lost_bytes, read_bytes=len(data), more=reached < file.size)
+    taken = TakenLines(None, outcome, lost_bytes=lost_bytes, read_bytes=len(data), more=reached < file.size)
     if b"\n" not in data:
         return _without_line(file, start, before, data, taken)
     if start.skipping:
@@ -223,7 +222,7 @@ def _take(file: _File, position: Position | None, most_bytes: int, most_lines: i
     return _with_lines(file, start, before, data, most_lines, taken)
 
 
-def _find_start(file: _File, position: Position | None) -> tuple[Position, Outcome, int]:
+def _find_start(file: _File, position: Position | None) -> tuple[Position, ReadOutcome, int]:
     """Return where to begin, what that says of the file, and how many bytes nobody can read any more."""
     start, outcome = _recognise(file, position)
     if start.offset < file.begin:  # a line that the hole cuts is none
@@ -237,18 +236,18 @@ def _find_start(file: _File, position: Position | None) -> tuple[Position, Outco
     return replace(start, searched=start.offset), outcome, 0
 
 
-def _recognise(file: _File, position: Position | None) -> tuple[Position, Outcome]:
+def _recognise(file: _File, position: Position | None) -> tuple[Position, ReadOutcome]:
     anew = Position(file.device, file.inode, 0, "")
     if position is None:
-        return anew, Outcome.READ
+        return anew, ReadOutcome.READ
     is_same = (file.device, file.inode) == (position.device, position.inode)
     if file.size < position.offset:
-        return anew, Outcome.TRUNCATED if is_same else Outcome.REPLACED
+        return anew, ReadOutcome.TRUNCATED if is_same else ReadOutcome.REPLACED
     if is_same and max(0, position.offset - MARK_BYTES) < file.begin:  # what it was known by was released
-        return position, Outcome.READ
+        return position, ReadOutcome.READ
     if not _holds_what_was_read(file, position, is_same):
-        return anew, Outcome.REPLACED
-    return replace(position, device=file.device, inode=file.inode), Outcome.READ if is_same else Outcome.MOVED
+        return anew, ReadOutcome.REPLACED
+    return replace(position, device=file.device, inode=file.inode), ReadOutcome.READ if is_same else ReadOutcome.MOVED
 
 
 def _holds_what_was_read(file: _File, position: Position, is_same: bool) -> bool:
@@ -261,7 +260,7 @@ def _mark_of_search(file: _File, offset: int, searched: int) -> str:
     return _fingerprint(file.bytes_before(searched, min(MARK_BYTES, searched - offset)))
 
 
-def _without_line(file: _File, start: Position, before: bytes, data: bytes, taken: Taken) -> Taken:
+def _without_line(file: _File, start: Position, before: bytes, data: bytes, taken: TakenLines) -> TakenLines:
     """Remember how far no line ends; give up a line that is too long, and hold nothing of it."""
     reached = start.searched + len(data)
     is_too_long = not start.skipping and reached - start.offset > LINE_BYTES
@@ -274,7 +273,7 @@ def _without_line(file: _File, start: Position, before: bytes, data: bytes, take
     return replace(taken, position=position)
 
 
-def _with_lines(file: _File, start: Position, before: bytes, data: bytes, most_lines: int, taken: Taken) -> Taken:
+def _with_lines(file: _File, start: Position, before: bytes, data: bytes, most_lines: int, taken: TakenLines) -> TakenLines:
     *lines, rest = data.split(b"\n", most_lines)
     used = len(data) - len(rest)
     position = _position(file, start, start.offset + used, (before + data[max(0, used - MARK_BYTES) : used])[-MARK_BYTES:])
@@ -293,7 +292,7 @@ def _position(file: _File, start: Position, offset: int, before: bytes | None) -
     return Position(file.device, file.inode, offset, mark, head, searched=offset)
 
 
-def _find_end(file: _File) -> Taken:
+def _find_end(file: _File) -> TakenLines:
     at = file.size
     while at > file.begin and file.size - at < LINE_BYTES:
         step = min(STEP_BYTES, at - file.begin)
@@ -304,7 +303,7 @@ def _find_end(file: _File) -> Taken:
     return _taken_at(file, 0) if at == 0 else _taken_at(file, file.size, skipping=True)
 
 
-def _taken_at(file: _File, offset: int, skipping: bool = False) -> Taken:
+def _taken_at(file: _File, offset: int, skipping: bool = False) -> TakenLines:
     position = Position(
         file.device,
         file.inode,
@@ -314,4 +313,4 @@ def _taken_at(file: _File, offset: int, skipping: bool = False) -> Taken:
         searched=offset,
         skipping=skipping,
     )
-    return Taken(position, Outcome.READ, more=offset < file.size)
+    return TakenLines(position, ReadOutcome.READ, more=offset < file.size)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from vigil.keeper.cgroups import UNLIMITED_BYTES, V1, V2, Cgroups
-from vigil.keeper.host import MEMORY, number, read_bytes
+from vigil.kernel.cgroups import UNLIMITED_BYTES, V1, V2, Cgroups
+from vigil.kernel.host import MEMORY, number, read_bytes
 
 FILES = {1: V1, 2: V2}
 RECLAIMABLE = {1: b"total_inactive_file", 2: b"inactive_file"}  # what the kernel drops first, before it ends anybody

@@ -7,23 +7,23 @@ from functools import partial
 
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.reading import Axis, Fact
-from vigil.keeper import kernel
+from vigil.kernel.process import has_ended, is_other_boot, read_boot, read_start_ticks, read_stat
 
 STATES = dict.fromkeys("RSDIW", "alive") | dict.fromkeys("Tt", "stopped") | dict.fromkeys("ZX", "dead")
 
 
 def identify(pid: int, start_ticks: int | None = None, boot: str | None = None) -> ProcessId | None:
     """Return the identity of a process that lives now; None if there is none of that pid."""
-    ticks = kernel.read_start_ticks(pid) if start_ticks is None else start_ticks
-    return None if ticks is None else ProcessId(pid, ticks, boot or kernel.read_boot())
+    ticks = read_start_ticks(pid) if start_ticks is None else start_ticks
+    return None if ticks is None else ProcessId(pid, ticks, boot or read_boot())
 
 
 def read_process(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
     """Read what the kernel says of this very process; what that means is for the core to say."""
-    if kernel.is_other_boot(process.boot, boot):
+    if is_other_boot(process.boot, boot):
         return Fact(axis, "dead", "boot-id", now, conclusive=True, why="the host was booted anew")
     try:
-        stat = kernel.read_stat(process.pid)
+        stat = read_stat(process.pid)
     except OSError as error:
         return Fact(axis, "failed", "procfs", now, why=str(error))
     if stat is None:
@@ -37,7 +37,7 @@ def read_process(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
 
 def ask_kernel(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
     """Ask the one that cannot lie whether this very process lives: the kernel, by a pidfd; slower than reading /proc."""
-    if kernel.is_other_boot(process.boot, boot):
+    if is_other_boot(process.boot, boot):
         return Fact(axis, "dead", "boot-id", now, conclusive=True, why="the host was booted anew")
     fact = partial(Fact, axis, source="pidfd", observed_at=now)
     try:
@@ -47,12 +47,12 @@ def ask_kernel(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
     except OSError as error:
         return fact("failed", why=error.strerror or str(error))
     try:
-        ticks = kernel.read_start_ticks(process.pid)
+        ticks = read_start_ticks(process.pid)
         if ticks is None:  # the number is in use, and nobody can say by whom
             return fact("unknown", why="its start time cannot be read")
         if ticks != process.start_ticks:
             return fact("dead", conclusive=True, why="the pid belongs to another process now")
-        return fact("dead" if kernel.has_ended(pidfd) else "alive", conclusive=True)
+        return fact("dead" if has_ended(pidfd) else "alive", conclusive=True)
     except OSError as error:
         return fact("failed", why=error.strerror or str(error))
     finally:

@@ -42,7 +42,7 @@ Version = tuple[int, int]  # inode and time of writing: another file of the same
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenHooks:
     """What one slice held; the files stay until `done` is told their names."""
 
     hooks: tuple[Hook, ...]
@@ -88,7 +88,7 @@ class Spool:
         """What became of the files so far."""
         return SpoolCounts(self._taken_count, self._bad_count, self._flooded_count, len(self._waiting))
 
-    def take(self, limit: int, now: float) -> Taken:
+    def take(self, limit: int, now: float) -> TakenHooks:
         """Read up to `limit` files in the order they came; OSError if the folder itself cannot be read.
 
         `now` is the caller's clock: a hook that waited while nobody read is as much older as its file is.
@@ -141,7 +141,7 @@ class Spool:
         except OSError:
             pass  # hooks can be read without it
 
-    def _read_slice(self, new: int, limit: int, offset_s: float) -> Taken:
+    def _read_slice(self, new: int, limit: int, offset_s: float) -> TakenHooks:
         hooks: list[Hook] = []
         names: list[str] = []
         bad_before = self._bad_count
@@ -168,7 +168,7 @@ class Spool:
         self._taken_count += len(names)
         if self._bad_count > bad_before:
             self._trim_bad()
-        return Taken(tuple(hooks), tuple(names))
+        return TakenHooks(tuple(hooks), tuple(names))
 
     def _read_hook(self, new: int, name: str, offset_s: float) -> tuple[Hook, Version]:
         data, found = _read_file(new, name)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vigil.keeper.kernel import TICKS_A_SECOND
+from vigil.kernel.process import TICKS_A_SECOND
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 LINE_BYTES = 1024
@@ -19,7 +19,7 @@ CHILDREN_BYTES = 64 << 10
 FLAGS = os.O_RDONLY | os.O_CLOEXEC
 
 
-class Stat(NamedTuple):
+class TreeStat(NamedTuple):
     """One process, as /proc/PID/stat has it."""
 
     pid: int
@@ -53,12 +53,12 @@ class Scan:
     """All processes of one moment; those that ended meanwhile are not there."""
 
     at_s: float  # since boot, the host's sleep included
-    stats: dict[int, Stat]
+    stats: dict[int, TreeStat]
     children: dict[int, list[int]] = field(default_factory=dict)
     why: str = ""  # nothing could be read
     hidden: int = 0  # processes of which nothing may be read
 
-    def age_s(self, stat: Stat) -> float:
+    def age_s(self, stat: TreeStat) -> float:
         """Return how long a process has been there."""
         return max(0.0, self.at_s - stat.start_ticks / TICKS_A_SECOND)
 
@@ -85,9 +85,9 @@ def read_scan(proc: str = "/proc") -> Scan:
     return Scan(at_s, found, children, hidden=hidden)
 
 
-def _read_all(names: Iterable[str], folder: int, proc: str) -> tuple[dict[int, Stat], int]:
+def _read_all(names: Iterable[str], folder: int, proc: str) -> tuple[dict[int, TreeStat], int]:
     """Read many; flat, because a fleet has thousands."""
-    found: dict[int, Stat] = {}
+    found: dict[int, TreeStat] = {}
     hidden = 0
     open_, read, close = os.open, os.read, os.close
     for name in names:
@@ -108,13 +108,13 @@ def _read_all(names: Iterable[str], folder: int, proc: str) -> tuple[dict[int, S
     return found, hidden
 
 
-def read_one(pid: int, proc: str = "/proc") -> Stat | None:
+def read_one(pid: int, proc: str = "/proc") -> TreeStat | None:
     """Read the stat of one process; None if it is not there or nobody may look."""
     stat = _read_stat(f"{proc}/{pid}/stat")
     return None if stat is None else _of_the_living(stat, proc)
 
 
-def _read_stat(path: str) -> Stat | None:
+def _read_stat(path: str) -> TreeStat | None:
     try:
         fd = os.open(path, FLAGS)
         try:
@@ -125,7 +125,7 @@ def _read_stat(path: str) -> Stat | None:
         return None
 
 
-def _of_the_living(stat: Stat, proc: str) -> Stat:
+def _of_the_living(stat: TreeStat, proc: str) -> TreeStat:
     """Return a process as a thread of it that lives has it, if its first one ended: it is no zombie, and has its memory."""
     if stat.state != "Z" or stat.threads == 1:
         return stat
@@ -166,14 +166,14 @@ def _read_children_of(pid: int, thread: int, proc: str) -> list[int]:
     return list(map(int, b"".join(parts).split()))
 
 
-def parse_stat(line: bytes) -> Stat | None:
+def parse_stat(line: bytes) -> TreeStat | None:
     """Return what a line says; None if it is none."""
     head, _, rest = line.rpartition(b")")  # the name may hold spaces and brackets
     pid, _, name = head.partition(b" (")
     field = rest.split(None, 22)
     if len(field) < 22:
         return None
-    return Stat(
+    return TreeStat(
         int(pid),
         name.decode("utf-8", "replace"),
         field[0].decode(),

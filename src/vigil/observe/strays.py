@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vigil.core.model.launch import ProcessId
-from vigil.keeper import kernel
+from vigil.kernel.process import TICKS_A_SECOND, read_start_ticks
 
 ENVIRON_BYTES = 1 << 20
 SUFFIX = ".tmux"
@@ -46,7 +46,7 @@ def _read_environment(process: ProcessId) -> dict[bytes, bytes]:
     try:
         with open(f"/proc/{process.pid}/environ", "rb", buffering=0) as file:
             words = file.read(ENVIRON_BYTES).split(b"\0")
-        if kernel.read_start_ticks(process.pid) != process.start_ticks:
+        if read_start_ticks(process.pid) != process.start_ticks:
             return {}
     except OSError:
         return {}
@@ -73,10 +73,10 @@ def read_listener(path: str, boot: str) -> ProcessId | None:
             pid = CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[0]
     except OSError:
         return None
-    ticks = kernel.read_start_ticks(pid)
+    ticks = read_start_ticks(pid)
     return None if ticks is None else ProcessId(pid, ticks, boot)
 
 
 def age_s(process: ProcessId) -> float:
     """Return how long ago a process began."""
-    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.start_ticks / kernel.TICKS_A_SECOND)
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.start_ticks / TICKS_A_SECOND)

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.keeper.processes import scan_processes
+from vigil.kernel.processes import scan_processes
 
 ELSEWHERE = "another instance's"  # what is known of a process of a home that this one is a copy of, or the other way round
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenProcess:
     """One living process of ours: who it is, which session it is in, which launch it says it belongs to."""
 
     process: ProcessId
@@ -25,7 +25,7 @@ class Seen:
     launch_id: str | None
 
 
-def read_processes(boot: str, spool: str) -> list[Seen]:
+def read_processes(boot: str, spool: str) -> list[SeenProcess]:
     """Read every living process of our user; what ends meanwhile, or may not be read, is left out.
 
     A copy of a home has the same launches: whose a process is, its spool decides.
@@ -35,7 +35,7 @@ def read_processes(boot: str, spool: str) -> list[Seen]:
         if found is not None:
             theirs = found.spool is not None and _is_anothers(found.spool, spool)
             launch_id = ELSEWHERE if theirs else found.launch
-            seen.append(Seen(ProcessId(found.pid, found.stat.start_ticks, boot), found.stat.sid, launch_id))
+            seen.append(SeenProcess(ProcessId(found.pid, found.stat.start_ticks, boot), found.stat.sid, launch_id))
     return seen
 
 
@@ -47,7 +47,9 @@ def _is_anothers(named: str, spool: str) -> bool:
         return False
 
 
-def survivors_of(launch: Launch, spare: Iterable[ProcessId], seen: list[Seen], ended_ticks: float | None) -> list[ProcessId]:
+def survivors_of(
+    launch: Launch, spare: Iterable[ProcessId], seen: list[SeenProcess], ended_ticks: float | None
+) -> list[ProcessId]:
     """Return the processes of a launch among those seen; `spare` are ended in another way, such as its tmux server.
 
     The token decides. A child that cleaned its environment still belongs to the launch's terminal session, as long as that
@@ -70,7 +72,7 @@ def survivors_of(launch: Launch, spare: Iterable[ProcessId], seen: list[Seen], e
     ]
 
 
-def _own_session(launch: Launch, seen: list[Seen]) -> int | None:
+def _own_session(launch: Launch, seen: list[SeenProcess]) -> int | None:
     """Return the number of a launch's terminal session; None if it was given to another process since."""
     leader = launch.root or launch.process
     if leader is None:

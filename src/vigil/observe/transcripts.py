@@ -15,7 +15,7 @@ from typing import Any
 
 from vigil.core.model.conversation import Kept
 from vigil.core.model.speech import Said, What
-from vigil.observe.lines import Outcome, read_lines, resolve
+from vigil.observe.lines import ReadOutcome, read_lines, resolve
 from vigil.text import decode
 
 LOOK_BYTES = 2 << 20  # newer agents write whole requests: the first word may stand behind a few hundred kilobytes
@@ -31,9 +31,9 @@ def read_transcript(pattern: str, conversation: str, read: Callable[[dict[str, A
     roots = resolve([_literal(pattern)])
     for path in islice(glob.iglob(pattern), MOST_FILES):
         taken = read_lines(path, None, roots, LOOK_BYTES, LOOK_LINES)
-        if taken.outcome is Outcome.GONE:
+        if taken.outcome is ReadOutcome.GONE:
             continue
-        if taken.outcome is not Outcome.READ:
+        if taken.outcome is not ReadOutcome.READ:
             found, words = Kept.UNKNOWN, f"{path} cannot be read: {taken.why}"
         elif taken.more or _speaks(taken.lines, conversation, read):
             return Kept.THERE, path

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.keeper.kernel import TICKS_A_SECOND
-from vigil.keeper.processes import read_environ
-from vigil.observe.stats import Scan, Stat, read_children, read_one, read_scan
+from vigil.kernel.process import TICKS_A_SECOND
+from vigil.kernel.processes import read_environ
+from vigil.observe.stats import Scan, TreeStat, read_children, read_one, read_scan
 
 TOKEN = b"\0VIGIL_LAUNCH="
 SETTLED_S = 2.0  # a process so old has executed its program, and keeps the environment it has
@@ -23,13 +23,13 @@ ENDED = "ZX"
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class ProcessTree:
     """The processes of one launch in one moment."""
 
     launch_id: str
     at_s: float
-    agent: Stat | None = None  # None: it is not there, or nobody may see it
-    members: tuple[Stat, ...] = ()  # its command first, parents before their children, strays last
+    agent: TreeStat | None = None  # None: it is not there, or nobody may see it
+    members: tuple[TreeStat, ...] = ()  # its command first, parents before their children, strays last
     depths: tuple[int, ...] = ()
     strays: frozenset[int] = frozenset()  # pids of those that were given to another parent; what is below them is not here
     why: str = ""  # what could not be found out
@@ -71,7 +71,7 @@ class Tokens:
         self.reapers = frozenset({1, *reapers})  # beside those above a launch: who is given whoever outlives its parent
         self._known: dict[tuple[int, int], str | None] = {}
 
-    def of(self, stat: Stat, age_s: float) -> str | None:
+    def of(self, stat: TreeStat, age_s: float) -> str | None:
         """Return the launch id in a process's environment; None if there is none, or nobody may look."""
         if stat.key in self._known:
             return self._known[stat.key]
@@ -102,7 +102,7 @@ def scan_launch(launch: Launch, tokens: Tokens, proc: str = "/proc") -> Scan:
     On a host with thousands of processes that is a hundredth of them. Where the kernel does not tell children, all are read.
     """
     at_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-    found: dict[int, Stat] = {}
+    found: dict[int, TreeStat] = {}
     children: dict[int, list[int]] = {}
     scan = Scan(at_s, found, children)
     try:
@@ -122,7 +122,7 @@ def scan_launch(launch: Launch, tokens: Tokens, proc: str = "/proc") -> Scan:
     return scan if found or read_one(os.getpid(), proc) is not None else read_scan(proc)
 
 
-def _read_upwards(pid: int, found: dict[int, Stat], proc: str) -> None:
+def _read_upwards(pid: int, found: dict[int, TreeStat], proc: str) -> None:
     while pid > 0 and pid not in found:
         stat = read_one(pid, proc)
         if stat is None:
@@ -131,7 +131,7 @@ def _read_upwards(pid: int, found: dict[int, Stat], proc: str) -> None:
         pid = stat.ppid
 
 
-def _read_children(pid: int, found: dict[int, Stat], children: dict[int, list[int]], proc: str) -> list[int]:
+def _read_children(pid: int, found: dict[int, TreeStat], children: dict[int, list[int]], proc: str) -> list[int]:
     """Read the children of a process, of all its threads; OSError where the kernel does not tell."""
     if pid in children:
         return []
@@ -146,16 +146,16 @@ def _read_children(pid: int, found: dict[int, Stat], children: dict[int, list[in
     return children[pid]
 
 
-def tree_of(launch: Launch, scan: Scan, tokens: Tokens) -> Tree:
+def tree_of(launch: Launch, scan: Scan, tokens: Tokens) -> ProcessTree:
     """Return the processes of one launch."""
     return trees_of([launch], scan, tokens)[launch.id]
 
 
-def trees_of(launches: Iterable[Launch], scan: Scan, tokens: Tokens) -> dict[str, Tree]:
+def trees_of(launches: Iterable[Launch], scan: Scan, tokens: Tokens) -> dict[str, ProcessTree]:
     """Return the processes of many launches; whoever was left behind is looked for once for all of them."""
     launches = list(launches)
     if scan.why:
-        return {launch.id: Tree(launch.id, scan.at_s, why=scan.why) for launch in launches}
+        return {launch.id: ProcessTree(launch.id, scan.at_s, why=scan.why) for launch in launches}
     above = {launch.id: _ancestors(launch, scan) for launch in launches}
     by_token, by_sid = _left_behind({pid for pids in above.values() for pid in pids} | tokens.reapers, scan, tokens)
     return {launch.id: _tree(launch, scan, above[launch.id], by_token, by_sid) for launch in launches}
@@ -172,10 +172,10 @@ def _ancestors(launch: Launch, scan: Scan) -> list[int]:
     return found
 
 
-def _left_behind(above: set[int], scan: Scan, tokens: Tokens) -> tuple[dict[str, list[Stat]], dict[int, list[Stat]]]:
+def _left_behind(above: set[int], scan: Scan, tokens: Tokens) -> tuple[dict[str, list[TreeStat]], dict[int, list[TreeStat]]]:
     """Return the children of those that stand above, by the launch they name; those that name none by their session."""
-    by_token: dict[str, list[Stat]] = {}
-    by_sid: dict[int, list[Stat]] = {}
+    by_token: dict[str, list[TreeStat]] = {}
+    by_sid: dict[int, list[TreeStat]] = {}
     for pid in above:
         for child in scan.children.get(pid, ()):
             stat = scan.stats[child]
@@ -187,8 +187,10 @@ def _left_behind(above: set[int], scan: Scan, tokens: Tokens) -> tuple[dict[str,
     return by_token, by_sid
 
 
-def _tree(launch: Launch, scan: Scan, above: list[int], by_token: dict[str, list[Stat]], by_sid: dict[int, list[Stat]]) -> Tree:
-    members: dict[int, tuple[Stat, int]] = {}
+def _tree(
+    launch: Launch, scan: Scan, above: list[int], by_token: dict[str, list[TreeStat]], by_sid: dict[int, list[TreeStat]]
+) -> ProcessTree:
+    members: dict[int, tuple[TreeStat, int]] = {}
     command = _of(launch.process, scan)
     if command is not None:
         _walk(command, scan, members)
@@ -203,7 +205,7 @@ def _tree(launch: Launch, scan: Scan, above: list[int], by_token: dict[str, list
     agent = _of(launch.agent, scan)
     kept = list(members.values())
     why = "" if agent is not None else "the agent is not there"
-    return Tree(
+    return ProcessTree(
         launch.id,
         scan.at_s,
         agent,
@@ -214,13 +216,13 @@ def _tree(launch: Launch, scan: Scan, above: list[int], by_token: dict[str, list
     )
 
 
-def _of(process: ProcessId | None, scan: Scan) -> Stat | None:
+def _of(process: ProcessId | None, scan: Scan) -> TreeStat | None:
     """Return what was read of this very process."""
     stat = None if process is None else scan.stats.get(process.pid)
     return stat if stat is not None and process is not None and stat.start_ticks == process.start_ticks else None
 
 
-def _walk(top: Stat, scan: Scan, members: dict[int, tuple[Stat, int]]) -> None:
+def _walk(top: TreeStat, scan: Scan, members: dict[int, tuple[TreeStat, int]]) -> None:
     """Add a process and all below it, each before its children, older children first."""
     below = [(top, 0)]
     while below and len(members) < MOST:
@@ -234,7 +236,7 @@ def _walk(top: Stat, scan: Scan, members: dict[int, tuple[Stat, int]]) -> None:
         below += [(child, depth + 1) for child in found]
 
 
-def cpu_between(before: Tree, after: Tree) -> Cpu:
+def cpu_between(before: ProcessTree, after: ProcessTree) -> Cpu:
     """Return how much CPU a tree used between two moments, by the time that passed.
 
     What a child used goes to its parent when that waits for it, with what had been seen of the child before: that is taken off
@@ -264,7 +266,7 @@ def cpu_between(before: Tree, after: Tree) -> Cpu:
     return Cpu(window_s, agent, total / a_core, own, reaped)
 
 
-def _seen_of_ended(before: Tree, still_there: set[tuple[int, int]]) -> dict[int, int]:
+def _seen_of_ended(before: ProcessTree, still_there: set[tuple[int, int]]) -> dict[int, int]:
     """Return the ticks that were seen of processes which ended since, under the nearest above them that is still there."""
     by_pid = {stat.pid: stat for stat in before.members}
     seen: dict[int, int] = {}
@@ -277,7 +279,7 @@ def _seen_of_ended(before: Tree, still_there: set[tuple[int, int]]) -> dict[int,
     return seen
 
 
-def _upwards(stat: Stat, by_pid: dict[int, Stat]) -> Iterator[Stat]:
+def _upwards(stat: TreeStat, by_pid: dict[int, TreeStat]) -> Iterator[TreeStat]:
     passed = {stat.pid}
     above = by_pid.get(stat.ppid)
     while above is not None and above.pid not in passed:

@@ -3,7 +3,7 @@
 from vigil.recording.differences import Difference
 from vigil.recording.lines import FORMAT, STOPPED, begin_line, end_line, entry_line
 from vigil.recording.reading import BadRecording, Entry, Recording, open_recording
-from vigil.recording.replay import Replay, Step, fault
+from vigil.recording.replay import Replay, ReplayStep, fault
 
 __all__ = [
     "FORMAT",
@@ -13,7 +13,7 @@ __all__ = [
     "Entry",
     "Recording",
     "Replay",
-    "Step",
+    "ReplayStep",
     "begin_line",
     "end_line",
     "entry_line",

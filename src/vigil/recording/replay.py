@@ -19,7 +19,7 @@ from vigil.recording.words import name_of, words_of
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """One event, and where today's answer is another one."""
 
     number: int
@@ -51,7 +51,7 @@ class Replay:
         self.differ = 0
         self.first: int | None = None  # the number of the first event that differs
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[ReplayStep]:
         """Yield every event in order, whether it differs or not."""
         for entry in self._recording.entries():
             step = self._step(entry)
@@ -62,21 +62,21 @@ class Replay:
                 self.first = self.first or step.number
             yield step
 
-    def _step(self, entry: Entry) -> Step:
+    def _step(self, entry: Entry) -> ReplayStep:
         unknown: list[str] = []
         kind = next(iter(entry.event), "") if isinstance(entry.event, dict) else ""
         try:
             event: Event = read_tagged(EVENTS, entry.event, unknown)
         except NotUnderstood as problem:
             words = f"{kind or 'an event'} was not replayed"
-            return Step(entry.number, entry.now, kind, None, words, (), tuple(unknown), str(problem), cause=True)
+            return ReplayStep(entry.number, entry.now, kind, None, words, (), tuple(unknown), str(problem), cause=True)
         if isinstance(event, Declared):
             self.names[event.session_id] = event.name
         name, what = name_of(event, self.names), words_of(event)
         then = entry.effects if entry.effects is not None else str(entry.raised)
         differences = tuple(compare(then, self._ask(event, entry.now)))
         cause = self._is_cause(differences, name)
-        return Step(entry.number, entry.now, kind, name, what, differences, tuple(unknown), None, cause)
+        return ReplayStep(entry.number, entry.now, kind, name, what, differences, tuple(unknown), None, cause)
 
     def _ask(self, event: Event, now: float) -> list[Any] | str:
         """Return today's answer; a fault of the core's is an answer too, as it was when it was recorded."""

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from vigil.core.model.launch import RuntimeKind
 from vigil.home import Home
-from vigil.runtimes.contract import Answer, Order, Runtime
+from vigil.runtimes.contract import Order, Runtime, RuntimeAnswer
 from vigil.runtimes.headless import Headless
-from vigil.runtimes.tmux import Tmux, socket_of
+from vigil.runtimes.tmux.runtime import Tmux, socket_of
 
-__all__ = ["Answer", "Headless", "Order", "Runtime", "Tmux", "make_runtimes", "socket_of"]
+__all__ = ["Headless", "Order", "Runtime", "RuntimeAnswer", "Tmux", "make_runtimes", "socket_of"]
 
 
 def make_runtimes(

@@ -15,8 +15,8 @@ from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Fact
 from vigil.core.model.session import Session
 from vigil.core.model.sighting import Guard
-from vigil.runtimes.guarding import Use
-from vigil.runtimes.keyboard import Call
+from vigil.runtimes.tmux.guard import Use
+from vigil.runtimes.tmux.keyboard import Call
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RuntimeAnswer:
     """What is known of a server: nothing where a runtime has none."""
 
     fact: Fact | None
@@ -51,7 +51,7 @@ class Runtime(Protocol):
     def ask_server(self, launch: Launch) -> None:
         """Ask the server whether it answers, unless it owes an answer already; returns at once."""
 
-    def read_server(self, launch: Launch, now: float) -> Answer | None:
+    def read_server(self, launch: Launch, now: float) -> RuntimeAnswer | None:
         """Read what the server answered; None while there is hope for it."""
 
     def probes(self) -> tuple[int, int]:

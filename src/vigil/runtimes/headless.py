@@ -9,14 +9,14 @@ from pathlib import Path
 from vigil.core.model.launch import Launch
 from vigil.core.model.sighting import Guard
 from vigil.home import Home
-from vigil.keeper.records import record_json
-from vigil.runtimes.contract import Answer, Order, agent_env, declared_of, make_folder
-from vigil.runtimes.guarding import KILLED, SPARED, Use
+from vigil.kernel.durable import record_json
+from vigil.runtimes.contract import Order, RuntimeAnswer, agent_env, declared_of, make_folder
 from vigil.runtimes.tail import read_last_lines
+from vigil.runtimes.tmux.guard import KILLED, SPARED, Use
 
 FOLLOW_S = 0.2
 CHUNK_BYTES = 1 << 18
-NO_SERVER = Answer(None)
+NO_SERVER = RuntimeAnswer(None)
 PRINTED = ("stdout.jsonl", "stderr.log")
 
 
@@ -51,7 +51,7 @@ class Headless:
     def ask_server(self, launch: Launch) -> None:
         """There is no server."""
 
-    def read_server(self, launch: Launch, now: float) -> Answer | None:  # noqa: ARG002
+    def read_server(self, launch: Launch, now: float) -> RuntimeAnswer | None:  # noqa: ARG002
         """There is no server."""
         return NO_SERVER
 

@@ -14,13 +14,12 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
-from vigil.keeper.records import read_json, record_json
+from vigil.kernel.durable import read_json, record_json
 from vigil.store.opening import DatabaseRefused, read_revision
 
 MARK = "instance.json"
 FOUND = "found"  # what lay in the database's place is called vigil.db.found-DATE
 WITH_IT = ("-wal", "-shm")
-
 File = tuple[int, int] | None
 
 

@@ -1,0 +1,225 @@
+"""The hooks of Claude Code: what one payload says. Others took over its names and fields, so they are read here too.
+
+A permission is asked for without the id of its tool call, so a question about a tool is named after the call itself: what ends
+the call answers it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from hashlib import blake2b
+
+from vigil.agents.claude.stream import Reader, prompt_kind, tool_started
+from vigil.agents.shapes import Json, declared, event_name, flag, moment, rows, table, text, word
+from vigil.agents.walls import wall
+from vigil.core.model.speech import Said, What
+
+DAY_S = 86400.0
+ELICITATION = "elicitation"  # a server's question; its notifications have no id, so all have this one
+OWN_PROMPTS = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})  # nobody gave it these
+SAME_PROCESS = frozenset({"clear", "resume"})  # the conversation ends here, and not the agent
+STARTS: dict[str, What] = {
+    "startup": What.STARTED,
+    "resume": What.STARTED,
+    "clear": What.STARTED,  # the same process, another conversation
+    "fork": What.STARTED,
+    "compact": What.ALIVE,  # in the middle of a turn, or after it
+}
+NOTIFICATIONS: dict[str, What] = {
+    "permission_prompt": What.ALIVE,  # its PermissionRequest asked 6 s before, under a name that can be answered
+    "worker_permission_prompt": What.ASKED,
+    "elicitation_dialog": What.ASKED,
+    "elicitation_url_dialog": What.ASKED,
+    "elicitation_complete": What.ANSWERED,
+    "elicitation_response": What.ANSWERED,
+    "idle_prompt": What.TURN_ENDED,  # also after an interrupt, of which no other hook tells
+    # Of other sessions, which its overview shows:
+    "agent_needs_input": What.ALIVE,
+    "agent_completed": What.ALIVE,
+    "auth_success": What.ALIVE,
+    "auth_storage_failure": What.ALIVE,
+    "computer_use_enter": What.ALIVE,
+    "computer_use_exit": What.ALIVE,
+    "model_refusal_fallback": What.ALIVE,
+    "plugin_notification": What.ALIVE,
+    "push_notification": What.ALIVE,
+    "quota_auto_resume_disabled": What.ALIVE,
+    "quota_auto_resume_fired": What.ALIVE,
+    "quota_auto_resume_stale": What.ALIVE,
+}
+
+
+def read_hook(payload: Json) -> Iterable[Said]:
+    """Return what one payload says."""
+    plainly = declared(payload)
+    if plainly is not None:
+        return (plainly,)
+    return EVENTS.get(event_name(payload), _unknown)(payload)
+
+
+def _say(payload: Json, what: What, name: str = "", id: str = "", why: str = "", failed: bool = False) -> Said:
+    at, conversation = moment(payload, "timestamp"), word(payload, "session_id")
+    subagent = word(payload, "agent_id")
+    return Said(what, at, name=name, id=id, text=why, conversation=conversation, failed=failed, subagent=subagent)
+
+
+def _unknown(payload: Json) -> Iterable[Said]:
+    return (_say(payload, What.UNKNOWN, event_name(payload)),)
+
+
+def _alive(payload: Json) -> Iterable[Said]:
+    return (_say(payload, What.ALIVE),)
+
+
+def _session_start(payload: Json) -> Iterable[Said]:
+    source = word(payload, "source")
+    what = STARTS.get(source)
+    if what is None:
+        return (_say(payload, What.STARTED, why=source), _say(payload, What.UNKNOWN, f"SessionStart/{source}"))
+    return (_say(payload, what, word(payload, "model"), why=source),)
+
+
+def _session_end(payload: Json) -> Iterable[Said]:
+    reason = word(payload, "reason")
+    return (_say(payload, What.TURN_ENDED if reason in SAME_PROCESS else What.ENDED, why=reason),)
+
+
+def _prompt(payload: Json) -> Iterable[Said]:
+    if text(payload, "source") in OWN_PROMPTS:
+        return (_say(payload, What.TURN_STARTED),)
+    return (_say(payload, prompt_kind(text(payload, "prompt"))),)
+
+
+def _pre_tool(payload: Json) -> Iterable[Said]:
+    at, subagent, conversation = moment(payload, "timestamp"), word(payload, "agent_id"), word(payload, "session_id")
+    name, call = word(payload, "tool_name"), word(payload, "tool_use_id")
+    return tool_started(name, call, table(payload, "tool_input"), at, subagent, conversation)
+
+
+def _permission(payload: Json) -> Iterable[Said]:
+    name = word(payload, "tool_name") or "a permission"
+    return (_say(payload, What.ASKED, name, word(payload, "tool_use_id") or _question(payload)),)
+
+
+def _question(payload: Json) -> str:
+    """Return a name for a tool call that has no id yet: the same before and after it ran."""
+    try:
+        given = json.dumps(payload.get("tool_input"), sort_keys=True).encode()
+    except (TypeError, ValueError, RecursionError):
+        given = b""
+    return f"{word(payload, 'tool_name')}:{blake2b(given, digest_size=6).hexdigest()}"
+
+
+def _post_tool(payload: Json) -> Iterable[Said]:
+    return _tool_over(payload, failed=False)
+
+
+def _post_tool_failure(payload: Json) -> Iterable[Said]:
+    return _tool_over(payload, failed=True, why="interrupted" if flag(payload, "is_interrupt") else "")
+
+
+def _denied(payload: Json) -> Iterable[Said]:
+    return _tool_over(payload, failed=True, why="denied")
+
+
+def _tool_over(payload: Json, failed: bool, why: str = "") -> Iterable[Said]:
+    name, call = word(payload, "tool_name"), word(payload, "tool_use_id")
+    answered = _say(payload, What.ANSWERED, name, _question(payload), why)
+    return (answered, _say(payload, What.TOOL_ENDED, name, call, why, failed))
+
+
+def _batch(payload: Json) -> Iterable[Said]:
+    """All calls of one message are over, also those that were denied, of which nothing else tells."""
+    common: Json = {key: payload[key] for key in ("session_id", "agent_id", "timestamp") if key in payload}
+    over = [said for call in rows(payload, "tool_calls") for said in _tool_over({**call, **common}, failed=False)]
+    return over or _alive(payload)
+
+
+def _notification(payload: Json) -> Iterable[Said]:
+    kind = word(payload, "notification_type")
+    what = NOTIFICATIONS.get(kind)
+    if what is None:
+        return (_say(payload, What.UNKNOWN, f"Notification/{kind}"),)
+    return (_say(payload, what, id=ELICITATION if kind.startswith(ELICITATION) else "", why=kind),)
+
+
+def _elicitation(payload: Json) -> Iterable[Said]:
+    return (_say(payload, What.ASKED, word(payload, "mcp_server_name"), ELICITATION),)
+
+
+def _elicitation_result(payload: Json) -> Iterable[Said]:
+    return (_say(payload, What.ANSWERED, word(payload, "mcp_server_name"), ELICITATION, word(payload, "action")),)
+
+
+def _stop(payload: Json) -> Iterable[Said]:
+    running = len(rows(payload, "background_tasks"))
+    ended = _say(payload, What.TURN_ENDED, why=f"{running} go on in the background" if running else "")
+    wakes = [at for cron in rows(payload, "session_crons") if (at := _wakes_at(cron)) is not None]
+    if not wakes:
+        return (ended,)
+    return (ended, Said(What.WAITS, text="wakes itself", until=min(wakes), conversation=ended.conversation))
+
+
+def _wakes_at(cron: Json) -> float | None:
+    """Return when a task that runs once does; its schedule names minute, hour, day and month of this or the next year."""
+    try:
+        minute, hour, day, month, _ = text(cron, "schedule").split()
+        now = time.time()
+        moments = (datetime(datetime.now().year + i, int(month), int(day), int(hour), int(minute)) for i in (0, 1))
+        return None if flag(cron, "recurring") else next(at for it in moments if (at := it.timestamp()) > now - DAY_S)
+    except (ValueError, OverflowError, StopIteration):
+        return None
+
+
+def _stop_failure(payload: Json) -> Iterable[Said]:
+    said = text(payload, "last_assistant_message") or text(payload, "error_details")
+    ended_by = wall(word(payload, "error"), None, said, moment(payload, "timestamp"), word(payload, "agent_id"))
+    return (_say(payload, What.TURN_ENDED, why=word(payload, "error"), failed=True), ended_by)
+
+
+def _subagent_start(payload: Json) -> Iterable[Said]:
+    return (_say(payload, What.SUBAGENT_STARTED, word(payload, "agent_type"), word(payload, "agent_id")),)
+
+
+def _subagent_stop(payload: Json) -> Iterable[Said]:
+    return (_say(payload, What.SUBAGENT_ENDED, word(payload, "agent_type"), word(payload, "agent_id")),)
+
+
+def _pre_compact(payload: Json) -> Iterable[Said]:
+    manual = payload.get("trigger") == "manual"  # asked for between two turns: a turn of its own
+    return (_say(payload, What.TURN_STARTED if manual else What.ALIVE, why="compacts"),)
+
+
+def _post_compact(payload: Json) -> Iterable[Said]:
+    trigger = word(payload, "trigger")
+    compacted = _say(payload, What.COMPACTED, why=trigger)
+    return (compacted, _say(payload, What.TURN_ENDED)) if trigger == "manual" else (compacted,)
+
+
+ASIDE = (
+    "Setup UserPromptExpansion MessageDisplay TeammateIdle TaskCreated TaskCompleted ConfigChange"
+    " InstructionsLoaded WorktreeCreate WorktreeRemove CwdChanged FileChanged DirectoryAdded PreModelSwitch PostModelSwitch"
+)
+EVENTS: dict[str, Reader] = dict.fromkeys(ASIDE.split(), _alive) | {
+    "SessionStart": _session_start,
+    "SessionEnd": _session_end,
+    "UserPromptSubmit": _prompt,
+    "PreToolUse": _pre_tool,
+    "PermissionRequest": _permission,
+    "PermissionDenied": _denied,
+    "PostToolUse": _post_tool,
+    "PostToolUseFailure": _post_tool_failure,
+    "PostToolBatch": _batch,
+    "Notification": _notification,
+    "Elicitation": _elicitation,
+    "ElicitationResult": _elicitation_result,
+    "Stop": _stop,
+    "StopFailure": _stop_failure,
+    "SubagentStart": _subagent_start,
+    "SubagentStop": _subagent_stop,
+    "PreCompact": _pre_compact,
+    "PostCompact": _post_compact,
+}

@@ -1,0 +1,110 @@
+"""The transcript of Claude Code: what one line of a conversation's file, or of a sub-agent's, says.
+
+A line is written when a piece is complete, so a file that does not grow says nothing. Here an interrupt shows, of which no
+hook tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from vigil.agents.claude.stream import Reader, first_text, message_usage, retries, said_by_model, said_to_model
+from vigil.agents.shapes import Json, flag, moment, number, table, text, word, words
+from vigil.agents.walls import wall
+from vigil.core.model.speech import Said, Usage, What
+
+SIDECHAIN = "sidechain"  # a sub-agent that old versions wrote into the main file, without its id
+
+
+def read_entry(entry: Json) -> Iterable[Said]:
+    """Return what one line says."""
+    return TYPES.get(text(entry, "type"), _unknown)(entry)
+
+
+def _subagent(entry: Json) -> str:
+    return word(entry, "agentId") or (SIDECHAIN if flag(entry, "isSidechain") else "")
+
+
+def _alive(entry: Json) -> Iterable[Said]:
+    return (Said(What.ALIVE, moment(entry, "timestamp"), subagent=_subagent(entry)),)
+
+
+def _unknown(entry: Json) -> Iterable[Said]:
+    return (Said(What.UNKNOWN, moment(entry, "timestamp"), name=word(entry, "type"), subagent=_subagent(entry)),)
+
+
+def _assistant(entry: Json) -> Iterable[Said]:
+    at, subagent = moment(entry, "timestamp"), _subagent(entry)
+    if flag(entry, "isApiErrorMessage"):
+        ended_by = wall(word(entry, "error"), number(entry, "apiErrorStatus"), first_text(entry), at, subagent)
+        return (Said(What.TURN_ENDED, at, failed=True, subagent=subagent), ended_by)
+    first, *rest = said_by_model(entry, at, subagent)
+    return (replace(first, usage=_usage(entry)), *rest)
+
+
+def _usage(entry: Json) -> Usage | None:
+    """Every piece of a message has a line with what all of it used: the first one counts, and without numbers none does."""
+    message = table(entry, "message")
+    whole = number(entry, "apiBlockIndex") == 0 and text(message, "stop_reason")
+    return message_usage(table(message, "usage")) if whole else None
+
+
+def _user(entry: Json) -> Iterable[Said]:
+    own = flag(entry, "isMeta") or flag(entry, "isCompactSummary")
+    return said_to_model(entry, moment(entry, "timestamp"), _subagent(entry), own)
+
+
+def _cost_state(entry: Json) -> Iterable[Said]:
+    """Written once, when it ends; the tokens of it were told with each message."""
+    return (Said(What.ALIVE, usage=Usage(cost_usd=number(entry, "totalCostUSD"), so_far=True)),)
+
+
+def _system(entry: Json) -> Iterable[Said]:
+    return SUBTYPES.get(text(entry, "subtype"), _unknown_system)(entry)
+
+
+def _unknown_system(entry: Json) -> Iterable[Said]:
+    name = f"system/{word(entry, 'subtype')}"
+    return (Said(What.UNKNOWN, moment(entry, "timestamp"), name=name, subagent=_subagent(entry)),)
+
+
+def _turn_ended(entry: Json) -> Iterable[Said]:
+    return (Said(What.TURN_ENDED, moment(entry, "timestamp"), subagent=_subagent(entry)),)
+
+
+def _compacted(entry: Json) -> Iterable[Said]:
+    trigger = word(table(entry, "compactMetadata"), "trigger")
+    return (Said(What.COMPACTED, moment(entry, "timestamp"), text=trigger, subagent=_subagent(entry)),)
+
+
+def _api_error(entry: Json) -> Iterable[Said]:
+    error = table(entry, "error")
+    why = words(text(error, "message"))
+    return (replace(retries(entry, "retryInMs", "retryAttempt", why, number(error, "status")), subagent=_subagent(entry)),)
+
+
+ASIDE_SUBTYPES = (
+    "agents_killed away_summary file_snapshot informational instruction_size_warning local_command memory_saved"
+    " microcompact_boundary model_consent_fallback model_fallback model_refusal_fallback model_refusal_no_fallback"
+    " permission_retry scheduled_task_fire stop_hook_summary thinking"
+)
+SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
+    "turn_duration": _turn_ended,
+    "compact_boundary": _compacted,
+    "api_error": _api_error,
+}
+ASIDE_TYPES = (
+    "agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape artifact-autoreact-ledger"
+    " artifact-comment-monitor atis-latch attachment attribution-snapshot bridge-session content-replacement continued-in"
+    " custom-title data-flow-incomplete data-flow-records derived-from dev-mods ended-by-model file-history-delta"
+    " file-history-snapshot fork-context-ref frame-link history-suppression isolation-latch last-prompt memory-mode mode"
+    " observer-ref permission-mode pr-link progress queue-operation relocated resume-head-vouch session-owner summary tag"
+    " tools-used worktree-state"
+)
+TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), _alive) | {
+    "assistant": _assistant,
+    "user": _user,
+    "system": _system,
+    "cost-state": _cost_state,
+}

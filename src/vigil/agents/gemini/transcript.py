@@ -1,0 +1,91 @@
+"""The chat files of Gemini CLI: what one line says, and where they lie (0.61).
+
+A tool is told of when it is over, and its message comes again with it. No line says that a turn ended: an answer in words is
+taken for its end, since most have no hooks that tell of it; if it was only said before a tool, that opens the turn again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from glob import escape
+
+from vigil.agents.contract import Place
+from vigil.agents.flags import folder, is_id
+from vigil.agents.gemini.stream import wall_in
+from vigil.agents.shapes import Json, count, moment, rows, table, text, word
+from vigil.core.model.speech import Said, Usage, What
+
+Reader = Callable[[Json], Iterable[Said]]
+
+
+def read_entry(entry: Json) -> Iterable[Said]:
+    """Return what one line of a chat file says; a line without a type is of the file itself."""
+    kind = text(entry, "type")
+    read = ENTRIES.get(kind)
+    if read is not None:
+        return read(entry)
+    if kind or not entry.keys() & {"sessionId", "$set", "$rewindTo"}:
+        return (Said(What.UNKNOWN, moment(entry, "timestamp"), name=word(entry, "type")),)
+    return _of_file(entry)
+
+
+def _of_file(entry: Json) -> Iterable[Said]:
+    conversation = word(entry, "sessionId")
+    if not conversation:
+        return (Said(What.ALIVE, moment(table(entry, "$set"), "lastUpdated")),)
+    subagent = conversation if text(entry, "kind") == "subagent" else ""
+    return (Said(What.STARTED, moment(entry, "startTime"), conversation=conversation, subagent=subagent),)
+
+
+def _user(entry: Json) -> Iterable[Said]:
+    own = any("functionResponse" in part for part in rows(entry, "content"))  # what a tool gave back
+    return (Said(What.ALIVE if own else What.PROMPT, moment(entry, "timestamp")),)
+
+
+def _gemini(entry: Json) -> Iterable[Said]:
+    at, name = moment(entry, "timestamp"), word(entry, "model")
+    calls = rows(entry, "toolCalls")
+    if not calls:
+        what = What.TURN_ENDED if text(entry, "content").strip() else What.ALIVE
+        return (Said(what, at, name=name, usage=_tokens(table(entry, "tokens"))),)
+    # The same message again, with what its tools gave back: what it cost was told the first time.
+    return [said for call in calls for said in _call(call)]
+
+
+def _call(call: Json) -> Iterable[Said]:
+    at, name, id = moment(call, "timestamp"), word(call, "name"), word(call, "id")
+    failed = text(call, "status") in ("error", "cancelled")
+    return (Said(What.TOOL_STARTED, at, name=name, id=id), Said(What.TOOL_ENDED, at, name=name, id=id, failed=failed))
+
+
+def _tokens(tokens: Json) -> Usage | None:
+    if not tokens:
+        return None
+    return Usage(count(tokens, "input"), count(tokens, "output") + count(tokens, "thoughts"), count(tokens, "cached"))
+
+
+def _notice(entry: Json) -> Iterable[Said]:
+    return (Said(What.ALIVE, moment(entry, "timestamp")),)
+
+
+def _failed(entry: Json) -> Iterable[Said]:
+    said = text(entry, "content") or next((text(part, "text") for part in rows(entry, "content")), "")
+    return (wall_in(said, moment(entry, "timestamp")),)
+
+
+ENTRIES: dict[str, Reader] = {
+    "user": _user,
+    "gemini": _gemini,
+    "info": _notice,
+    "warning": _notice,
+    "error": _failed,
+}
+
+
+def transcripts(place: Place, conversation: str) -> tuple[str, ...]:
+    """Return where a conversation's chat files lie: its own, which has the beginning of its id, and its sub-agents'."""
+    home = folder(place, "GEMINI_CLI_HOME", "")
+    if not home or not is_id(conversation):
+        return ()
+    chats = f"{escape(home)}/.gemini/tmp/*/chats"
+    return (f"{chats}/session-*-{conversation[:8]}.jsonl", f"{chats}/{conversation}/*.jsonl")

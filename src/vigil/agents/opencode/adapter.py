@@ -1,0 +1,109 @@
+"""OpenCode: how it is started with our plugin and a conversation to go on with, and how its terminal looks (1.18).
+
+The plugin joins the user's own. A transcript there is none: it is a database, which nobody but OpenCode reads.
+"""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+from vigil.agents.contract import Adapter, Beginning, Dialog, Start
+from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, after_program, given, is_id, is_own, wrapped
+from vigil.agents.opencode.hooks import EVENTS, read_hook
+from vigil.agents.opencode.stream import read_stream
+from vigil.agents.plugins import plugin
+from vigil.agents.shapes import Json
+
+RUN = "run"
+OTHER_WORK = (
+    "completion acp mcp attach debug providers auth agent upgrade uninstall serve web models stats export import github pr"
+    " session plugin plug db"
+)
+CONVERSATION = ("--session", "-s", "--continue", "-c")
+CONFIG = "OPENCODE_CONFIG_CONTENT"  # its plugins join those of all other configurations
+PLUGIN_FILE = "opencode-plugin.mjs"
+
+
+def begin(beginning: Beginning) -> Start:
+    """Return how it is started: with our plugin, and a conversation to go on with."""
+    command = beginning.command
+    if not is_own(ADAPTER, command):
+        return Start(command, without=(wrapped(ADAPTER, command),))
+    first = command[1] if len(command) > 1 else ""
+    if first in OTHER_WORK.split():
+        return Start(command, without=(f"flags, hooks, resume: opencode {first} is no session",))
+    resumed, without = _resumed(beginning)
+    env, files, unhooked = _plugin(beginning)
+    return Start(
+        after_program(beginning, resumed, words=2 if first == RUN else 1),
+        env=env,
+        files=files,
+        conversation=beginning.conversation if resumed else "",
+        without=(*without, *unhooked, *_unheard(beginning)),
+    )
+
+
+def _unheard(beginning: Beginning) -> tuple[str, ...]:
+    heard = not beginning.headless or given(beginning.command, "--format")
+    return () if heard else ("stream: it is not asked for with run --format json",)
+
+
+def _resumed(beginning: Beginning) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if not beginning.resume:
+        return (), ()
+    if given(beginning.command, *CONVERSATION):
+        return (), (NOT_RESUMED,)
+    return (("--session", beginning.conversation), ()) if is_id(beginning.conversation) else ((), (BAD_ID,))
+
+
+def _plugin(beginning: Beginning) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:
+    """Return what makes our plugin run beside the user's own."""
+    if not beginning.hook:
+        return {}, {}, (NO_HOOKS,)
+    if given(beginning.command, "--pure") or beginning.place.env.get("OPENCODE_PURE"):
+        return {}, {}, ("hooks: it is to run without plugins",)
+    config = _config(beginning.place.env.get(CONFIG, ""))
+    if config is None:
+        return {}, {}, (f"hooks: {CONFIG} is set, and is no plain JSON",)
+    config["plugin"] = [*config.get("plugin", []), f"file://{quote(beginning.folder)}/{PLUGIN_FILE}"]
+    usage = f"\nconst USAGE = {json.dumps(not beginning.headless)}\n"  # the stream of `run` tells it too
+    return {CONFIG: json.dumps(config)}, {PLUGIN_FILE: plugin(beginning.hook, usage + EVENTS)}, ()
+
+
+def _config(given_already: str) -> Json | None:
+    """Return the configuration that the environment gives; None if it cannot be read."""
+    try:
+        config = json.loads(given_already or "{}")
+    except (ValueError, RecursionError):
+        return None
+    fits = isinstance(config, dict) and isinstance(config.get("plugin", []), list)
+    return config if fits else None
+
+
+ADAPTER = Adapter(
+    "opencode",
+    command=("opencode",),
+    processes=("opencode",),
+    programs=("opencode",),
+    begin=begin,
+    read_hook=read_hook,
+    read_stream=read_stream,
+    dialogs=(
+        Dialog("permission", ("Permission required", "Allow once")),
+        Dialog("login", ("Connect a provider",)),
+    ),
+    composer=(r"Ask anything", r"ctrl\+p commands"),
+    submits=True,
+    resumes=True,
+    has_hooks=True,
+    identity=(
+        "XDG_DATA_HOME",
+        "XDG_CONFIG_HOME",
+        "OPENCODE_CONFIG",
+        "OPENCODE_CONFIG_CONTENT",
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "OPENROUTER_API_KEY",
+    ),
+)

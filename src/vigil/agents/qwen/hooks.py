@@ -1,0 +1,16 @@
+"""Qwen Code: what its hooks say; they are those of Claude Code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vigil.agents.claude import hooks as claude_hooks
+from vigil.agents.shapes import Json, event_name, text
+from vigil.core.model.speech import Said
+
+
+def read_hook(payload: Json) -> Iterable[Said]:
+    """Return what one payload says; after each tool it submits a prompt without words, which nobody gave it."""
+    if event_name(payload) == "UserPromptSubmit" and not text(payload, "prompt"):
+        payload = {**payload, "source": "system"}
+    return claude_hooks.read_hook(payload)

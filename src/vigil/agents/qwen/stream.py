@@ -1,0 +1,85 @@
+"""Qwen Code: what its stream says (0.15.10).
+
+It is the stream of Claude Code but for what stands here. Qwen calls errors results, and success: its last words tell an error.
+While it tries again, its stream says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from vigil.agents.claude import stream as claude_stream
+from vigil.agents.claude.stream import ALIVE, Reader
+from vigil.agents.shapes import Json, count, flag, moment, table, text, word, words
+from vigil.agents.walls import wall
+from vigil.core.model.speech import Said, Usage, What
+
+ERROR = "[API Error: "
+STATUS = re.compile(r"\d{3}\b")
+
+
+def read_stream(event: Json) -> Iterable[Said]:
+    """Return what one line says."""
+    return STREAM.get(text(event, "type"), claude_stream.read_stream)(event)
+
+
+def _result(event: Json) -> Iterable[Said]:
+    said = text(event, "result") or text(table(event, "error"), "message")
+    error = _error_in(said)
+    failed = bool(error) or flag(event, "is_error")
+    why = words(error or said) if failed else ""
+    conversation, usage = word(event, "session_id"), _usage(table(event, "usage"))
+    result = Said(What.RESULT, text=why, conversation=conversation, usage=usage, failed=failed)
+    ended_by = wall("", _status(error), error, moment(event, "timestamp"))
+    return (result, ended_by) if ended_by.what is not What.ERROR else (result,)
+
+
+def _error_in(said: str) -> str:
+    """Return the error that an answer ends with; an agent may well write about errors elsewhere in it."""
+    return said[said.rfind(ERROR) :].strip() if ERROR in said and said.rstrip().endswith("]") else ""
+
+
+def _status(error: str) -> float | None:
+    found = STATUS.match(error, len(ERROR))
+    return float(found[0]) if found else None
+
+
+def _usage(usage: Json) -> Usage:
+    cached = count(usage, "cache_read_input_tokens")  # of the input, as others than Claude count
+    return Usage(count(usage, "input_tokens"), count(usage, "output_tokens"), cached)
+
+
+def _system(event: Json) -> Iterable[Said]:
+    return SUBTYPES.get(text(event, "subtype"), claude_stream.read_stream)(event)
+
+
+def _task_started(event: Json) -> Iterable[Said]:
+    data = table(event, "data")
+    kind = word(data, "subagent_type")
+    return (Said(What.SUBAGENT_STARTED, name=kind, id=word(data, "task_id")),) if kind else ALIVE
+
+
+def _task_told(event: Json) -> Iterable[Said]:
+    data = table(event, "data")
+    status = word(data, "status")
+    if status not in claude_stream.ENDED_TASKS | {"cancelled"}:
+        return ALIVE
+    return (Said(What.SUBAGENT_ENDED, id=word(data, "task_id"), text=status, failed=status != "completed"),)
+
+
+def _session_start(event: Json) -> Iterable[Said]:
+    return (Said(What.STARTED, conversation=word(event, "session_id")),)
+
+
+def _session_end(event: Json) -> Iterable[Said]:
+    return (Said(What.ENDED, conversation=word(event, "session_id")),)
+
+
+SUBTYPES: dict[str, Reader] = {
+    "task_started": _task_started,
+    "task_notification": _task_told,
+    "session_start": _session_start,
+    "session_end": _session_end,
+}
+STREAM: dict[str, Reader] = {"result": _result, "system": _system}

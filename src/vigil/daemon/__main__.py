@@ -1,0 +1,130 @@
+"""The daemon's process: lock, limits, store, loops and API; says on a pipe that it is ready, or why not.
+
+python -m vigil.daemon --home FOLDER [--ready-fd N]
+"""
+
+from __future__ import annotations
+
+import gc
+
+if __name__ == "__main__":
+    gc.disable()  # nothing that a start builds is garbage: looking for some takes an eighth of its time
+
+import argparse
+import asyncio
+import fcntl
+import os
+import signal
+import sys
+from pathlib import Path
+
+from vigil.config.finding import find_config
+from vigil.daemon.base.keeper_link import KeeperSilent
+from vigil.daemon.base.keeper_start import raise_nofile, start_if_none
+from vigil.daemon.base.precedence import come_first
+from vigil.daemon.base.recorder import Recorder, RecordingRefused, create
+from vigil.errors import VigilError
+from vigil.home import Home, home_at, make_home
+
+ALREADY = "already"
+
+
+def main(argv: list[str]) -> int:
+    """Run the daemon of a home until it is told to stop."""
+    parser = argparse.ArgumentParser(prog="vigil-daemon")
+    parser.add_argument("--home", required=True)
+    parser.add_argument("--config")
+    parser.add_argument("--record", type=Path)
+    parser.add_argument("--ready-fd", type=int, default=-1)
+    parser.add_argument("--detach", action="store_true")
+    options = parser.parse_args(argv)
+    if options.detach:
+        if os.fork():
+            os._exit(0)  # whoever started us has no child to wait for
+        come_first()  # only here: a daemon in the foreground is in somebody else's session
+    home = home_at(Path(options.home))
+    try:
+        make_home(home)
+        lock = _lock(home)
+        if lock is None:
+            return _say(options.ready_fd, ALREADY, 0)
+        config = find_config() if options.config is None else Path(os.path.abspath(options.config))
+        asyncio.run(_serve(home, config, options.ready_fd, options.record))
+    except RecordingRefused as error:
+        assert lock is not None
+        os.close(lock)  # first: who asks again at once must not be told that a daemon runs
+        return _say(options.ready_fd, f"refused {error}", 1)
+    except (VigilError, OSError, KeeperSilent) as error:
+        words = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            words = f"the daemon could not be started: {error.strerror} ({error.filename or home.path})"
+        return _say(options.ready_fd, f"error {words}", 1)
+    return 0
+
+
+async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -> None:
+    from vigil.daemon.base.log import log_to
+    from vigil.store.store import Store
+
+    log_to(home.log / "daemon.log")
+    store = Store(home.database)  # before the API is imported: a database that is refused is refused at once
+    nofile = raise_nofile()
+    keeper = start_if_none(home, nofile)  # and it comes up beside these imports
+
+    from vigil.api.app import make_app
+    from vigil.api.server import Server, bind
+    from vigil.config.loading import ConfigFile
+    from vigil.daemon.daemon import Daemon
+
+    recorder = None if record is None else Recorder(record, create(record))
+    daemon = Daemon(home, store, nofile, ConfigFile(config), recorder)
+    daemon.keeper.expect(keeper)
+    server = Server(make_app(daemon))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, daemon.stop)
+    try:
+        await daemon.start()
+    except BaseException:
+        if record is not None:
+            record.unlink(missing_ok=True)  # or the next try would be refused because of it
+        raise
+    gc.collect()
+    gc.enable()
+    gc.freeze()  # what a start builds stays: looking through it again and again is what makes a death late
+    listener = bind(home.api_socket)
+    serving = asyncio.create_task(server.serve([listener]))
+    _say(ready_fd, "ready", 0)
+    await daemon.stopped()
+    server.stop()
+    await serving
+    home.api_socket.unlink(missing_ok=True)
+
+
+def _lock(home: Home) -> int | None:
+    """Take the home's lock for the life of this process; None if another daemon has it."""
+    fd = os.open(home.lock("daemon"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    length = os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    os.ftruncate(fd, length)
+    return fd
+
+
+def _say(ready_fd: int, words: str, code: int) -> int:
+    if ready_fd >= 0:
+        try:
+            os.write(ready_fd, words.splitlines()[0].encode() + b"\n")
+            os.close(ready_fd)
+        except OSError:
+            pass
+    elif code:
+        print(f"vigil: {words}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

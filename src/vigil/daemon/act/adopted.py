@@ -1,0 +1,69 @@
+"""Adopted sessions: ours while they bear our mark, and left as they were found; the rest of their server never is."""
+
+from __future__ import annotations
+
+from vigil.core.effects import Release
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.session import Session
+from vigil.daemon.act.launches import Custody
+from vigil.daemon.act.signals import SURVIVOR_GRACE_S, end_processes
+from vigil.daemon.base.log import log
+from vigil.daemon.sense.census import Census
+from vigil.kernel import process
+from vigil.runtimes import Tmux
+
+
+class AdoptedLaunches:
+    """Sessions that somebody else started."""
+
+    def __init__(self, custody: Custody, tmux: Tmux, census: Census, boot: str) -> None:
+        self._custody = custody
+        self._tmux = tmux
+        self._census = census
+        self._boot = boot
+        self.released: set[str] = set()  # launches that were given back, until whoever asked for it knows
+
+    def follow(self, session: Session) -> None:
+        """Watch a session that was started elsewhere, ourselves and through the keeper."""
+        launch = session.launch
+        assert launch is not None
+        self._custody.knows(launch, session.spec.runtime)
+        self._custody.follow(launch)
+        self._custody.hand_to_keeper(launch)
+
+    async def mark_again(self, launch: Launch) -> None:
+        """Have an adopted session bear our mark: the daemon before us may have ended before it did."""
+        if not await self._tmux.mark(launch):
+            log.warning("an adopted session could not be marked", launch=launch.id)
+
+    async def release(self, effect: Release) -> None:
+        """Take our marks off a session that was adopted, and watch it no more; all of it goes on."""
+        launch = effect.launch
+        try:
+            async with self._custody.lock(launch.id):
+                await self.leave(launch)
+        finally:
+            self.released.add(launch.id)
+
+    async def leave(self, launch: Launch) -> None:
+        """Leave what is not ours as it was found."""
+        await self._tmux.unmark(launch)
+        await self._custody.forget(launch)
+
+    async def end(self, launch: Launch, grace_s: float) -> list[ProcessId]:
+        """End what an adopted session runs, and nothing else of its server; after its agent's end nothing of it is ours."""
+        assert launch.host is not None
+        if launch.ended_at is not None:
+            await self.leave(launch)
+            return []
+        agents = [launch.agent] if launch.agent is not None else []
+        panes = await self._tmux.read_panes(launch)
+        leaders = [ProcessId(pid, ticks, self._boot) for pid in panes if (ticks := process.read_start_ticks(pid)) is not None]
+        left = await end_processes(agents, grace_s)
+        await self._custody.watch.reported(launch.id, within_s=5.0)
+        await self._tmux.kill_marked(launch)
+        found = [one.process for one in await self._census.take() if any(one.sid == leader.pid for leader in leaders)]
+        left += await end_processes([*leaders, *found], min(grace_s, SURVIVOR_GRACE_S))
+        if not left:
+            await self._custody.forget(launch)
+        return left

@@ -1,0 +1,81 @@
+"""A birth: who was born with a launch, from the keeper's words or its record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from vigil.core.events import Launched
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.reading import Axis, Fact
+from vigil.daemon.base.clock import Clock
+from vigil.keeper import records
+from vigil.observe.process import read_group, read_process
+
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def read_birth(
+    launch: Launch, born: Mapping[str, object], clock: Clock, boot: str, adopted: bool = False, names: tuple[str, ...] = ()
+) -> Launched:
+    """Return the event that says who was born, with a first reading of each."""
+    at = clock.now()
+    known = processes_in(born, boot)
+    names = launch.names or names
+    pane = born.get("pane")
+    return Launched(
+        launch.id,
+        launch.started_at or _started_at(launch, known["agent"], clock, at),
+        known["agent"],
+        known.get("root"),
+        known.get("server"),
+        pane if isinstance(pane, str) else None,
+        tuple(_read_axes(launch, known, names, boot, at)),
+        adopted,
+        names,
+    )
+
+
+def processes_in(born: Mapping[str, object], boot: str) -> dict[str, ProcessId]:
+    """Return the processes that are named, by role."""
+    found = {role: born.get(role) for role in records.ROLES}
+    return {role: ProcessId(one[0], one[1], boot) for role, one in found.items() if isinstance(one, list)}
+
+
+def _started_at(launch: Launch, agent: ProcessId, clock: Clock, at: float) -> float:
+    """Return when an agent began, as the kernel has it: we may hear of a birth long after it."""
+    return min(at, max(launch.created_at, clock.at(agent.start_ticks / TICKS_A_SECOND)))
+
+
+def _read_axes(launch: Launch, known: Mapping[str, ProcessId], names: tuple[str, ...], boot: str, at: float) -> list[Fact]:
+    facts = [
+        read_process(axis, known[role], boot, at)
+        for axis, role in ((Axis.SERVER, "server"), (Axis.RUNTIME, "root"), (Axis.PROCESS, "agent"))
+        if role in known
+    ]
+    if "root" not in known:
+        facts.append(read_group(known["agent"], facts[-1], at))
+    if names:
+        facts = [fact for fact in facts if fact.axis is not Axis.PROCESS]
+        facts.append(_read_found(launch, names, boot, at))
+    return facts
+
+
+def _read_found(launch: Launch, names: tuple[str, ...], boot: str, at: float) -> Fact:
+    if launch.found is not None:
+        return read_process(Axis.PROCESS, launch.found, boot, at)
+    return Fact(Axis.PROCESS, "unknown", "procfs", at, why=f"no {' or '.join(names)} runs in it yet")
+
+
+def with_processes(launch: Launch, event: Launched) -> Launch:
+    """Return a launch with the processes that were born."""
+    return replace(
+        launch,
+        started_at=event.at,
+        process=event.process,
+        root=event.root,
+        server=event.server,
+        pane=event.pane,
+        names=event.names,
+    )

@@ -1,0 +1,205 @@
+"""Attended: whether somebody uses a launch that we would lay hands on."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable
+
+from vigil.core.effects import CloseLaunch, EndLaunch
+from vigil.core.events import Attended, Closed, Ended, Event, Spared, Weighed
+from vigil.core.model.conversation import Transcript
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.session import Session
+from vigil.core.model.sighting import Guard
+from vigil.daemon.act.adopted import AdoptedLaunches
+from vigil.daemon.act.birth import TICKS_A_SECOND, processes_in
+from vigil.daemon.act.launches import Custody
+from vigil.daemon.act.signals import SURVIVOR_GRACE_S, end_processes, is_alive, send
+from vigil.daemon.act.strays import remove_socket
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.log import log
+from vigil.daemon.sense.census import Census
+from vigil.daemon.sense.transcripts import Conversations
+from vigil.home import Home
+from vigil.kernel import durable
+from vigil.kernel.process import is_other_boot, read_peak_kb
+from vigil.observe.clients import read_clients
+from vigil.observe.descendants import find_named
+from vigil.observe.process import read_group, read_process
+from vigil.observe.survivors import survivors_of
+from vigil.runtimes import socket_of
+from vigil.runtimes.tmux.guard import KILLED
+
+
+def why_attended(launch: Launch, home: Home) -> str:
+    """Say who uses a launch's pane, or what a dead agent left open; nothing if nobody does."""
+    if launch.host is None and launch.server is not None:
+        clients = read_clients()
+        if clients is None:
+            return "nobody can tell who is attached to its pane"
+        if clients.get(socket_of(home, launch), 0):
+            return "a person is attached to its pane"
+    if (
+        launch.ended_at is not None
+        and launch.process is not None
+        and launch.names
+        and find_named(launch.process, launch.names) is not None
+    ):
+        return f"{' or '.join(launch.names)} runs in the pane of its last one"
+    return ""
+
+
+SERVER_GRACE_S = 2.0
+SERVER_ENDS_KB = 1024  # a tmux server takes a little more while it ends (measured: 64 kB)
+ROUNDS = 4  # survivors may start survivors while they are ended
+
+
+class Ending:
+    """Ends launches."""
+
+    def __init__(
+        self,
+        home: Home,
+        clock: Clock,
+        custody: Custody,
+        adopted: AdoptedLaunches,
+        conversations: Conversations,
+        session_of: Callable[[str], Session | None],
+        census: Census,
+        boot: str,
+        feed: Callable[[Event], None],
+    ) -> None:
+        self._home = home
+        self._clock = clock
+        self._custody = custody
+        self._adopted = adopted
+        self._conversations = conversations
+        self._session_of = session_of
+        self._census = census
+        self._boot = boot
+        self._feed = feed
+
+    async def end(self, effect: EndLaunch) -> None:
+        """End all there is of a launch, verified: agent, survivors, server. The intent was durable before this ran (P8)."""
+        launch = effect.launch
+        async with self._custody.lock(launch.id):
+            if effect.unless_attended and not effect.reap and (why := why_attended(launch, self._home)):
+                self._feed(Attended(launch.id, why))
+                return
+            if effect.reap and (why := await self._why_spared(launch, effect.guard)):
+                self._feed(Spared(launch.id, why))
+                return
+            left = await self._end_all(launch, effect.grace_s)
+            transcript = await self._read_conversation(launch.id)
+        if left:
+            pids = ", ".join(str(process.pid) for process in left)
+            words = f"{len(left)} of its processes live on after KILL, or cannot be read (pid {pids})"
+            self._feed(Ended(launch.id, ok=False, why=words))
+        else:
+            self._feed(Ended(launch.id, ok=True, transcript=transcript))
+
+    async def _why_spared(self, launch: Launch, guard: Guard | None) -> str:
+        """Have a launch compared once more and killed where it lives; say why it was not, and nothing if it is to end."""
+        agent = launch.agent
+        if agent is None or not is_alive(agent, self._boot):
+            return ""  # it died meanwhile: what is left of it is nobody's
+        if guard is None:
+            return "it was not compared before the daemon ended; the next sweep looks at it again"
+        runtime = self._custody.runtime_of(launch)
+        assert runtime is not None
+        done, why = await runtime.reap(launch, guard)
+        if done == KILLED or not is_alive(agent, self._boot):
+            return ""
+        return why if done == "spared" else f"unknown: {why}"
+
+    async def _end_all(self, launch: Launch, grace_s: float) -> list[ProcessId]:
+        """End the agent, then its survivors in rounds, then its server; return what lives on."""
+        if launch.host is not None:
+            return await self._adopted.end(launch, grace_s)
+        agent = launch.process or self._find_agent(launch)
+        agents = [process for process in (launch.found, agent) if process is not None]
+        if launch.ended_at is not None:  # what is left is no agent that would have to finish something
+            grace_s = min(grace_s, SURVIVOR_GRACE_S)
+        left = await end_processes(dict.fromkeys(agents), grace_s)
+        if launch.process is not None and not left:
+            await self._custody.watch.reported(launch.id, within_s=5.0)
+        spare = [launch.server] if launch.server else []
+        for _ in range(ROUNDS):
+            found = survivors_of(launch, spare, await self._census.take(), self._ticks(launch.ended_at))
+            if not found:
+                break
+            log.info("ending survivors", launch=launch.id, pids=[process.pid for process in found])
+            left = await end_processes(found, min(grace_s, SURVIVOR_GRACE_S))
+        else:
+            return left or found
+        if not await self._end_server(launch):
+            return [launch.server] if launch.server else []
+        return left
+
+    def _find_agent(self, launch: Launch) -> ProcessId | None:
+        """Look for an agent whose birth was not told to us."""
+        born = durable.read_json(str(self._home.launch(launch.id) / "born.json"))
+        if born is None or is_other_boot(str(born.get("boot", self._boot)), self._boot):
+            return None
+        return processes_in(born, self._boot)["agent"]
+
+    async def close(self, effect: CloseLaunch) -> None:
+        """The agent is dead: keep its last screen, end its server; children it left behind stay."""
+        launch = effect.launch
+        async with self._custody.lock(launch.id):
+            gone = await self._end_server(launch)
+            transcript = await self._read_conversation(launch.id)
+        now = self._clock.now()
+        facts = [read_process(Axis.RUNTIME, launch.root, self._boot, now)] if launch.root else []
+        if launch.root is None and launch.process is not None:
+            facts = [read_group(launch.process, Fact(Axis.PROCESS, "dead", "pidfd", now, conclusive=True), now)]
+        if launch.server:
+            facts.append(read_process(Axis.SERVER, launch.server, self._boot, now))
+        self._feed(Closed(launch.id, tuple(facts), gone, transcript))
+
+    async def _end_server(self, launch: Launch) -> bool:
+        """End a launch's tmux server, its screen kept first; say whether it is gone."""
+        if launch.host is not None:
+            await self._adopted.leave(launch)
+            return True
+        gone, own_kb = True, None
+        if launch.server is not None and is_alive(launch.server, self._boot):
+            runtime = self._custody.runtime_of(launch)
+            if runtime is not None:
+                with contextlib.suppress(OSError):
+                    await runtime.keep_screen(launch)
+            own_kb = read_peak_kb(launch.server.pid)
+            send(launch.server, signal.SIGCHLD)  # before 3.6 it may have overlooked the end of its pane, and not waited for it
+            gone = not await end_processes([launch.server], SERVER_GRACE_S)
+        if gone:
+            self._weigh(launch, await self._custody.forget(launch), own_kb)
+            remove_socket(self._home.server_path(launch.id))
+        return gone
+
+    def _weigh(self, launch: Launch, peak_kb: int | None, own_kb: int | None) -> None:
+        """Tell how much memory a launch had at most by what the kernel counted; a server's count holds its own use too."""
+        known = launch.server is None or (own_kb is not None and peak_kb is not None and peak_kb > own_kb + SERVER_ENDS_KB)
+        if peak_kb is not None and known:
+            self._feed(Weighed(launch.id, peak_kb * 1024))
+
+    async def _read_conversation(self, launch_id: str) -> Transcript | None:
+        """Read what a launch that is over left of its conversation."""
+        session = self._session_of(launch_id)
+        return None if session is None else await self._conversations.read(session)
+
+    async def survivors(self, launch: Launch) -> list[ProcessId]:
+        """Return the processes of a launch that is over which live on; the pane it ran in is none of them."""
+        if launch.host is not None:
+            return []  # whatever else runs there is not ours
+        spare = [process for process in (launch.server, launch.root, launch.process) if process is not None]
+        return survivors_of(launch, spare, await self._census.take(), self._ticks(launch.ended_at))
+
+    def _ticks(self, at: float | None) -> float | None:
+        """Return a moment as the kernel counts the starts of processes, a little late rather than early."""
+        if at is None:
+            return None
+        booted_at = self._clock.now() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        return (at - booted_at + 1.0) * TICKS_A_SECOND

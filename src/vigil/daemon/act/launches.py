@@ -1,0 +1,121 @@
+"""Custody: the launches in our care, from the first watch to the last file; one hand at a time is laid on each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from vigil.core.events import Event, Found
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
+from vigil.daemon.sense.agent_files import Listening
+from vigil.daemon.sense.agent_process import Finder
+from vigil.daemon.sense.death import DeathWatch, roles_of
+from vigil.daemon.sense.outputs import Outputs
+from vigil.home import Home
+from vigil.runtimes import Runtime
+
+FORGET_S = 2.0
+
+
+class Custody:
+    """What this daemon has of each launch."""
+
+    def __init__(
+        self,
+        home: Home,
+        runtimes: dict[RuntimeKind, Runtime],
+        keeper: KeeperLink,
+        watch: DeathWatch,
+        outputs: Outputs,
+        finder: Finder,
+        listening: Listening,
+        feed: Callable[[Event], None],
+    ) -> None:
+        self._home = home
+        self._runtimes = runtimes
+        self._keeper = keeper
+        self.watch = watch
+        self._outputs = outputs
+        self._finder = finder
+        self.listening = listening
+        self._feed = feed
+        self._kinds: dict[str, RuntimeKind] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def knows(self, launch: Launch, kind: RuntimeKind) -> None:
+        """Remember which runtime a launch lives in."""
+        self._kinds[launch.id] = kind
+
+    def runtime_of(self, launch: Launch) -> Runtime | None:
+        """Return the runtime a launch lives in, if that is known."""
+        kind = self._kinds.get(launch.id)
+        return None if kind is None else self._runtimes[kind]
+
+    def lock(self, launch_id: str) -> asyncio.Lock:
+        """Return the lock of a launch: it is ended or closed by one at a time."""
+        return self._locks.setdefault(launch_id, asyncio.Lock())
+
+    def follow(self, launch: Launch, exec_seen: bool = True, newborn: bool = False) -> None:
+        """Watch a launch that has come to life, and what it prints."""
+        self.watch.watch(launch, exec_seen)
+        if self._kinds[launch.id] is RuntimeKind.HEADLESS:
+            self._outputs.follow(launch, newborn)
+        self._finder.look_for(launch, self._found)
+
+    def _found(self, launch: Launch, event: Found) -> None:
+        """Watch an agent that was found below its command, ourselves and through the keeper."""
+        launch = replace(launch, found=event.process)
+        self._feed(event)
+        self.watch.found(launch)
+        inner = [watch for watch in watches_of(launch, self._home) if watch["role"] == "inner"]
+        if inner:
+            self._keeper.tell("watch", watches=inner)
+
+    def hand_to_keeper(self, launch: Launch) -> None:
+        """Have the keeper watch a launch that it did not spawn."""
+        self._keeper.tell("watch", watches=watches_of(launch, self._home))
+
+    async def forget(self, launch: Launch) -> int | None:
+        """Ask for nothing of a launch any more; return the most memory that one process of it had, in kB, if that is known."""
+        for runtime in self._runtimes.values():
+            runtime.forget(launch)
+        self.watch.forget(launch.id)
+        self._outputs.forget(launch.id)
+        await self.listening.finish(launch.id)
+        return await self._keeper_forgets(launch.id)
+
+    async def remove(self, launch_id: str) -> bool:
+        """Remove a launch's folder; say whether there is none any more."""
+        self._kinds.pop(launch_id, None)
+        folder = self._home.launch(launch_id)
+        if not folder.exists():
+            return True
+        await self._keeper_forgets(launch_id, removing=True)  # or it writes a last record into what is being removed
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        return not os.path.lexists(folder)
+
+    async def _keeper_forgets(self, launch_id: str, removing: bool = False) -> int | None:
+        """Have the keeper watch nothing of a launch any more, and wait until it does not."""
+        if self._keeper.wedged:
+            self._keeper.tell("forget", launch=launch_id, removing=removing)
+            return None
+        try:
+            answer = await self._keeper.ask("forget", timeout_s=FORGET_S, launch=launch_id, removing=removing)
+        except (KeeperSilent, KeeperRefused):
+            return None
+        return answer.get("peak_kb")
+
+
+def watches_of(launch: Launch, home: Home) -> list[dict[str, Any]]:
+    """Return what a keeper is told to watch of a launch."""
+    folder = str(home.launch(launch.id))
+    return [
+        {"launch": launch.id, "folder": folder, "role": role, "pid": process.pid, "start_ticks": process.start_ticks}
+        for role, process in roles_of(launch).items()
+    ]

@@ -1,0 +1,66 @@
+"""Remedies: what is done to a launch that is to live on: its socket, its turn, a child, its input."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+from vigil.core.effects import CloseInput, EndChild, Interrupt, RepairSocket
+from vigil.core.events import Attended, Event, Stepped
+from vigil.daemon.act.end import why_attended
+from vigil.daemon.act.launches import Custody
+from vigil.daemon.act.signals import end_processes, is_alive, send
+from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
+from vigil.home import Home
+
+END_CHILD, CLOSE_INPUT = "end-child", "close-stdin"  # what an outcome is of
+REPAIR_S = 0.1  # a server makes its socket at once
+CLOSE_INPUT_S = 2.0
+
+
+class Remedies:
+    """Lays a hand on what lives."""
+
+    def __init__(self, home: Home, custody: Custody, keeper: KeeperLink, boot: str, feed: Callable[[Event], None]) -> None:
+        self._home = home
+        self._custody = custody
+        self._keeper = keeper
+        self._boot = boot
+        self._feed = feed
+
+    async def repair(self, effect: RepairSocket) -> None:
+        """Ask a tmux server to make its socket anew: SIGUSR1 does that, to exactly the process that was recorded (P9)."""
+        server = effect.launch.server
+        if server is not None and effect.launch.host is None and is_alive(server, self._boot):
+            send(server, signal.SIGUSR1)
+            await asyncio.sleep(REPAIR_S)
+
+    async def interrupt(self, effect: Interrupt) -> None:
+        """Ask an agent to leave what it does, as Ctrl-C would; the intent was durable before this ran (P8)."""
+        launch, agent = effect.launch, effect.launch.agent
+        async with self._custody.lock(launch.id):
+            if why := why_attended(launch, self._home):
+                self._feed(Attended(launch.id, why))
+            elif agent is not None and is_alive(agent, self._boot):
+                send(agent, signal.SIGINT)
+
+    async def end_child(self, effect: EndChild) -> None:
+        """End one process below an agent, verified; the intent was durable before this ran (P8)."""
+        launch = effect.launch
+        async with self._custody.lock(launch.id):
+            if why := why_attended(launch, self._home):
+                self._feed(Stepped(launch.id, END_CHILD, False, why))
+                return
+            left = await end_processes([effect.process], effect.grace_s)
+        words = f"pid {effect.process.pid} {'lives on after KILL' if left else 'is gone'}"
+        self._feed(Stepped(launch.id, END_CHILD, not left, words))
+
+    async def close_input(self, effect: CloseInput) -> None:
+        """Let a headless agent read the end of its input: the keeper holds the other end."""
+        try:
+            await self._keeper.ask("close-input", timeout_s=CLOSE_INPUT_S, launch=effect.launch.id)
+        except (KeeperSilent, KeeperRefused) as error:
+            self._feed(Stepped(effect.launch.id, CLOSE_INPUT, False, str(error)))
+        else:
+            self._feed(Stepped(effect.launch.id, CLOSE_INPUT, True))

@@ -1,0 +1,188 @@
+"""The coroner: after each death, one line in the exit log and a bundle of what is left, within two seconds.
+
+The keeper's snapshot is waited for, but not for long; should it come later, the bundle is made anew, and so it is when words
+of the agent are read after its death. What a killed daemon did not get to is done by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vigil.core.effects import Amend, Examine
+from vigil.core.model.death import Death
+from vigil.core.model.progress import Recent
+from vigil.core.model.session import Session
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.log import log
+from vigil.daemon.base.secrets import Secrets
+from vigil.forensics import ExitLog, Shelf, assemble
+from vigil.home import Home
+from vigil.kernel import durable
+from vigil.moments import rfc3339
+from vigil.store.store import Store
+
+SNAPSHOT_S = 1.5  # the keeper takes it half a second after the death, or a second where many die
+EVENTS = 30
+UNSEEN_KEPT = 1000
+LOGGED_KEPT = 20_000
+CAUGHT_UP = 200  # newest deaths that a new daemon looks at for what its predecessor did not get to
+
+
+class Coroner:
+    """Examines every death of one home."""
+
+    def __init__(self, home: Home, store: Store, clock: Clock, secrets: Secrets, find: Callable[[str], Session | None]) -> None:
+        self._home = home
+        self._store = store
+        self._clock = clock
+        self._secrets = secrets
+        self._find = find
+        self._exit_log = ExitLog(home.log / "exits.log")
+        self._shelf = Shelf(home.deaths)
+        self._snapshots: dict[str, asyncio.Event] = {}
+        self._unseen: dict[str, Death] = {}  # by launch: those whose snapshot did not come in time
+        self._amended: dict[str, Death] = {}  # by launch: those of which more was read later
+        self._logged: dict[str, None] | None = None  # the newest of those that have their line
+        self._work = ThreadPoolExecutor(1, "coroner")
+
+    async def examine(self, effect: Examine) -> None:
+        """Write the line, wait for the snapshot, then put the bundle together."""
+        death = effect.death
+        taken = self._snapshots.setdefault(death.launch_id, asyncio.Event())
+        await self._do(self._log, death)
+        if not self._has_snapshot(death.launch_id) and not await _happens(taken, SNAPSHOT_S):
+            _keep(self._unseen, death)
+        del self._snapshots[death.launch_id]
+        await self._do(self._assemble, death)
+
+    def snapshot_taken(self, launch_id: str) -> None:
+        """The keeper has written down what it saw; one that comes late makes the bundle anew."""
+        if (taken := self._snapshots.get(launch_id)) is not None:
+            taken.set()
+        elif (death := self._unseen.pop(launch_id, None)) is not None:
+            self._work.submit(self._assemble, death)
+
+    def amend(self, effect: Amend) -> None:
+        """Make a bundle anew with words that were read after the death."""
+        _keep(self._amended, effect.death)
+        self._work.submit(self._assemble, effect.death)
+
+    def with_words(self, death: Death, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the last events of a bundle with what its agent said by what is known now, which may be more."""
+        redact = self._secrets.redactor(death.session_id).text
+        known = [_as_event(replace(one, name=redact(one.name), text=redact(one.text))) for one in self._words_of(death)]
+        logged = [event for event in events if event.get("seq") is not None]
+        return sorted([*logged, *known], key=lambda event: str(event.get("at"))) if known else events
+
+    async def catch_up(self) -> None:
+        """Do what the daemon before us did not get to."""
+        await self._do(self._catch_up)
+
+    async def purge(self, session: Session) -> list[str]:
+        """Remove the bundles of a session that is no more; return which."""
+        ids = [f"d-{session.id}-{number}" for number in range(1, session.launches + 1)]
+        removed: list[str] = await self._do(self._shelf.remove, ids)
+        return removed
+
+    def close(self) -> None:
+        """Finish what was begun."""
+        self._work.shutdown(wait=True, cancel_futures=True)
+
+    def _has_snapshot(self, launch_id: str) -> bool:
+        """Say whether there is one of this death: an agent may have outlived its server, whose snapshot is older."""
+        found = durable.read_json(str(self._home.launch(launch_id) / "snapshot.json"))
+        return found is not None and found.get("of") != "server"
+
+    async def _do(self, work: Callable[..., Any], *about: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._work, work, *about)
+
+    def _log(self, death: Death) -> None:
+        """Write the line of a death, unless we or a daemon before us wrote it."""
+        if self._logged is None:
+            self._logged = dict.fromkeys(self._exit_log.logged_ids())
+        if death.id not in self._logged:
+            self._logged[death.id] = None
+            self._exit_log.append(death, self._secrets.redactor(death.session_id).text)
+            if len(self._logged) > LOGGED_KEPT:
+                del self._logged[next(iter(self._logged))]
+
+    def _catch_up(self) -> None:
+        newest = self._store.read_deaths(limit=CAUGHT_UP)
+        for death in reversed(newest):
+            self._log(death)
+            if not (self._home.deaths / death.id).exists():
+                self._assemble(death)
+        self._shelf.tidy(self._clock.now())
+
+    def _assemble(self, death: Death) -> None:
+        """Put a bundle together; a launch whose files are gone was removed, and has none."""
+        folder = self._home.launch(death.launch_id)
+        if not folder.exists():
+            return
+        try:
+            assemble(
+                self._home.deaths,
+                folder,
+                death,
+                self._events_of(death),
+                death.activity or None,
+                self._places(death.session_id),
+                self._secrets.redactor(death.session_id).text,
+                self._clock.now(),
+            )
+            self._shelf.tidy(self._clock.now())
+        except OSError as error:
+            log.error("no bundle of a death", death=death.id, why=str(error))
+
+    def _places(self, session_id: str) -> list[Path]:
+        session = self._find(session_id)
+        return [self._home.path, *([Path(session.spec.cwd)] if session else [])]
+
+    def _events_of(self, death: Death) -> list[dict[str, Any]]:
+        """Return what was logged of a session before its death, and what its agent said, in order."""
+        found: list[tuple[float, dict[str, Any]]] = []
+        for event in self._store.read_events(session_id=death.session_id, until=death.at, limit=EVENTS, newest=True):
+            entry = event.entry
+            if entry.data.get("death") == death.id:
+                break
+            data = {key: rfc3339(value) if key == "until" else value for key, value in entry.data.items()}
+            found.append((entry.at, {"seq": event.seq, "at": rfc3339(entry.at), "kind": entry.kind, "data": data}))
+        found += [(one.at, _as_event(one)) for one in self._words_of(death)]
+        return [event for _, event in sorted(found, key=lambda pair: pair[0])]
+
+    def _words_of(self, death: Death) -> tuple[Recent, ...]:
+        """Return the last words of an agent, with what was read of it after its death."""
+        session = self._find(death.session_id)
+        is_last = session is not None and session.launch is not None and session.launch.id == death.launch_id
+        return session.recent if session is not None and is_last else self._amended.get(death.launch_id, death).said
+
+
+def _keep(deaths: dict[str, Death], death: Death) -> None:
+    deaths[death.launch_id] = death
+    while len(deaths) > UNSEEN_KEPT:
+        del deaths[next(iter(deaths))]
+
+
+def _as_event(one: Recent) -> dict[str, Any]:
+    """Return a word of an agent as a line among those of the event log, of which it is none."""
+    told = {"tool" if one.what.value.startswith("tool") else "name": one.name, "text": one.text, "subagent": one.subagent}
+    data: dict[str, Any] = {key: value for key, value in told.items() if value}
+    if one.failed:
+        data["failed"] = True
+    if one.times > 1:
+        data["times"] = one.times
+    return {"seq": None, "at": rfc3339(one.at), "kind": f"agent.{one.what.value}", "data": data | {"source": one.source}}
+
+
+async def _happens(event: asyncio.Event, within_s: float) -> bool:
+    try:
+        async with asyncio.timeout(within_s):
+            await event.wait()
+    except TimeoutError:
+        return event.is_set()
+    return True

@@ -1,0 +1,67 @@
+"""Purging: the files of a session that is no more are removed, exactly the names its launches had."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from vigil.core.effects import Purge
+from vigil.core.handlers.intent import REAP
+from vigil.core.model.session import Session
+from vigil.daemon.act.launches import Custody
+from vigil.daemon.base.environments import Environments
+from vigil.home import Home
+from vigil.observe.spool import forget_hooks
+
+PARKING = frozenset({"hibernate", REAP})
+REMEMBERED = 1000  # removed sessions; whoever asked reads it within a minute
+
+
+class Purging:
+    """Removes what sessions leave."""
+
+    def __init__(
+        self,
+        home: Home,
+        custody: Custody,
+        environments: Environments,
+        purge_bundles: Callable[[Session], Awaitable[list[str]]],
+        purge_messages: Callable[[Session], list[str]],
+    ) -> None:
+        self._home = home
+        self._custody = custody
+        self._environments = environments
+        self._purge_bundles = purge_bundles
+        self._purge_messages = purge_messages
+        # What went with whom, and what could not be removed; not taken away by who reads it: two may have asked.
+        self.purged: dict[str, tuple[list[str], list[str]]] = {}
+
+    async def purge(self, effect: Purge) -> None:
+        """Remove all that a session left, and keep in words what that was."""
+        session = effect.session
+        gone = [f"session {session.name}"]
+        gone += ["park mark"] if _was_parked(session) else []
+        launch_ids = [f"{session.id}-{number}" for number in range(1, session.launches + 1)]
+        left: list[str] = []
+        for launch_id in [one for one in launch_ids if self._home.launch(one).exists()]:
+            went = await self._custody.remove(launch_id)
+            (gone if went else left).append(f"launch {launch_id}" if went else str(self._home.launch(launch_id)))
+        hooks = await asyncio.to_thread(forget_hooks, self._home.spool, frozenset(launch_ids))
+        gone += [f"{hooks} hook events that nobody had read"] if hooks else []
+        try:
+            gone += [f"bundle {death_id}" for death_id in await self._purge_bundles(session)]
+            gone += await asyncio.to_thread(self._purge_messages, session)
+            gone += ["environment"] if self._environments.forget(session.id) else []
+        except OSError as error:
+            left.append(f"{error.filename or 'files'} ({error.strerror})")
+        self.purged[session.id] = gone, [f"{one}, which could not be removed" for one in left]
+        while len(self.purged) > REMEMBERED:
+            del self.purged[next(iter(self.purged))]
+
+
+def _was_parked(session: Session) -> bool:
+    """Say whether its last launch was ended so that it could be woken."""
+    launch, death = session.launch, session.last_death
+    if launch is None or death is None or death.launch_id != launch.id or death.intent is None:
+        return False
+    return death.intent.verb in PARKING

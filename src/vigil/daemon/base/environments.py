@@ -1,0 +1,92 @@
+"""Environments: what sessions are launched with, one file for each session or role, 0600, never shown.
+
+A role's has two parts: what the caller of `vigil up` had, and what the manifest adds; a key taken out of the manifest is gone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from vigil.core.model.session import Session
+from vigil.home import Home, environment_of_role
+from vigil.kernel.durable import record_json
+
+Env = dict[str, str]
+
+
+class Environments:
+    """All environments of one home."""
+
+    def __init__(self, home: Home) -> None:
+        self._folder = home.environments
+
+    def record(self, session_id: str, env: Mapping[str, str]) -> None:
+        """Keep the environment of a lone session."""
+        record_json(str(self._path(session_id)), dict(env))
+
+    def record_role(self, key: str, caller: Mapping[str, str], declared: Mapping[str, str]) -> None:
+        """Keep the environment of a role; what holds for its next launches."""
+        record_json(str(self._path(environment_of_role(key))), {"caller": dict(caller), "declared": dict(declared)})
+
+    def declare_role(self, key: str, caller: Mapping[str, str], declared: Mapping[str, str]) -> None:
+        """Let a role have what its manifest says now; what its caller had stays, unless that was lost."""
+        path = self._path(environment_of_role(key))
+        try:
+            caller, before = self._parts(path)
+        except (FileNotFoundError, ValueError):
+            before = None
+        except OSError:
+            return
+        if before != declared:
+            self.record_role(key, caller, declared)
+
+    def read(self, session: Session) -> Env:
+        """Read what a session is launched with; OSError or ValueError if that cannot be read."""
+        return self.read_lone(session.id) if session.role is None else self.read_role(session.role)
+
+    def read_lone(self, session_id: str) -> Env:
+        """Read what a lone session is launched with, also one that is gone from the store."""
+        return self._load(self._path(session_id))
+
+    def read_role(self, key: str) -> Env:
+        """Read what the replicas of a role are launched with."""
+        try:
+            caller, declared = self._parts(self._path(environment_of_role(key)))
+        except FileNotFoundError:
+            raise ValueError("what it was declared with is not in this home; vigil up declares it anew") from None
+        return {**caller, **declared}
+
+    def forget(self, session_id: str) -> bool:
+        """Remove a lone session's; say whether there was one."""
+        try:
+            self._path(session_id).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def forget_roles_but(self, keys: Collection[str]) -> None:
+        """Remove those of all roles but these: what a manifest declared goes with it."""
+        kept = {f"{environment_of_role(key)}.json" for key in keys}
+        for path in self._folder.glob("role-*.json"):
+            if path.name not in kept:
+                path.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
+
+    def _parts(self, path: Path) -> tuple[Env, Env]:
+        found: dict[str, Any] = {**self._load(path)}
+        caller, declared = found.get("caller"), found.get("declared")
+        if isinstance(caller, dict) and isinstance(declared, dict):
+            return caller, declared
+        return found, {}  # from before the two were kept apart
+
+    @staticmethod
+    def _load(path: Path) -> Env:
+        found = json.loads(path.read_text("utf-8", "surrogateescape"))
+        if not isinstance(found, dict):
+            raise ValueError(f"{path.name} holds no environment")
+        return found

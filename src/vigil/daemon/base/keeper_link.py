@@ -1,0 +1,216 @@
+"""The daemon's line to the keeper: started when there is none, asked with deadlines, listened to, never doubled.
+
+A keeper that does not answer but lives is wedged: that is an event, not a reason for a second one (its lock forbids it anyway).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from vigil.daemon.base.keeper_start import start_keeper
+from vigil.daemon.base.log import log
+from vigil.home import Home
+from vigil.keeper import protocol
+
+START_S = 10.0
+PING_EVERY_S = 5.0
+PING_S = 3.0
+
+
+class KeeperSilent(Exception):
+    """The keeper gave no answer in time; what it was asked may still happen."""
+
+
+class KeeperRefused(Exception):
+    """The keeper said no, and why."""
+
+
+class KeeperLink:
+    """One connection to the keeper of this home, made anew whenever it is lost."""
+
+    def __init__(
+        self,
+        home: Home,
+        on_word: Callable[[protocol.Message], None],
+        on_change: Callable[[str, dict[str, Any]], None],
+        on_connected: Callable[[], Awaitable[None]],
+        nofile: int,
+    ) -> None:
+        self._home = home
+        self._on_word = on_word
+        self._on_change = on_change
+        self._on_connected = on_connected
+        self._nofile = nofile
+        self._writer: asyncio.StreamWriter | None = None
+        self._waiting: dict[int, asyncio.Future[protocol.Message]] = {}
+        self._next_id = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lost = asyncio.Event()
+        self.pid: int | None = None
+        self.wedged = False
+        self._asked_anew: int | None = None
+
+    def expect(self, process: subprocess.Popen[bytes] | None) -> None:
+        """Take note of a keeper that was started for us and may still be on its way."""
+        self._process = process
+
+    async def connect(self) -> None:
+        """Reach the keeper, starting it if there is none; one that hangs up on us was dying, and is not the one."""
+        deadline = asyncio.get_running_loop().time() + START_S
+        while True:
+            try:
+                await self._connect_once()
+                return
+            except KeeperSilent:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+
+    async def _connect_once(self) -> None:
+        reader, writer = await self._reach()
+        self._writer = writer
+        self._lost.clear()
+        self._listening = asyncio.create_task(self._listen(reader))
+        try:
+            answer = await self.ask("ping", timeout_s=PING_S)
+        except KeeperSilent as error:
+            if self._writer is None:
+                raise
+            # It is there and hangs: we watch without it until it answers.
+            self.pid = self._pid_of_lock()
+            self._note_wedged(str(error))
+            return
+        self.pid = answer["pid"]
+        if answer["version"] < protocol.VERSION and self._asked_anew != self.pid:
+            self._asked_anew = self.pid  # once: installed elsewhere, it becomes what it was
+            await self._upgrade()
+            return
+        await self._on_connected()
+
+    async def run(self) -> None:
+        """Keep the line: ping, notice silence, reconnect."""
+        while True:
+            if self._writer is None:
+                self._on_change("keeper.lost", {"pid": self.pid})
+                while self._writer is None:
+                    await self._connect_again()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PING_EVERY_S):
+                    await self._lost.wait()
+            if self._writer is not None:
+                await self._check()
+
+    async def ask(self, what: str, timeout_s: float, **body: Any) -> protocol.Message:
+        """Ask the keeper and return its answer; KeeperSilent after the deadline, KeeperRefused if it says no."""
+        if self._writer is None:
+            raise KeeperSilent("there is no keeper at the moment")
+        self._next_id += 1
+        number = self._next_id
+        answered: asyncio.Future[protocol.Message] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answered
+        try:
+            self._writer.write(protocol.encode({"id": number, "do": what, **body}))
+            async with asyncio.timeout(timeout_s):
+                answer = await answered
+        except TimeoutError:
+            raise KeeperSilent(f"the keeper (pid {self.pid}) gave no answer in {timeout_s:g} s") from None
+        except ConnectionError:
+            raise KeeperSilent("the keeper hung up") from None
+        finally:
+            self._waiting.pop(number, None)
+        if not answer.get("ok"):
+            raise KeeperRefused(answer.get("why", "no reason given"))
+        return answer
+
+    def tell(self, what: str, **body: Any) -> None:
+        """Ask for something whose answer nobody waits for."""
+        if self._writer is not None:
+            self._writer.write(protocol.encode({"id": 0, "do": what, **body}))
+
+    async def close(self) -> None:
+        """Hang up; the keeper stays for as long as it has something to watch."""
+        if self._writer is not None:
+            self._listening.cancel()
+            self._writer.close()
+            with contextlib.suppress(ConnectionError):
+                await self._writer.wait_closed()
+            self._writer = None
+
+    async def _connect_again(self) -> None:
+        try:
+            await self.connect()
+            if not self.wedged:
+                self._on_change("keeper.started", {"pid": self.pid})
+        except (OSError, KeeperSilent, KeeperRefused) as error:
+            log.error("no keeper", why=str(error), next_try_s=1)
+            await asyncio.sleep(1)
+
+    async def _check(self) -> None:
+        try:
+            answer = await self.ask("ping", timeout_s=PING_S)
+        except KeeperSilent as error:
+            if self._writer is not None and not self.wedged:
+                self._note_wedged(str(error))
+            return
+        if self.wedged:
+            self.wedged = False
+            self.pid = answer["pid"]
+            self._on_change("keeper.answers", {"pid": self.pid})
+            if answer["version"] < protocol.VERSION:
+                await self._upgrade()
+            else:
+                await self._on_connected()
+
+    def _note_wedged(self, why: str) -> None:
+        self.wedged = True
+        self._on_change("keeper.wedged", {"pid": self.pid, "why": why})
+
+    def _pid_of_lock(self) -> int | None:
+        try:
+            return int(self._home.lock("keeper").read_text("ascii"))
+        except (OSError, ValueError):
+            return None
+
+    async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        path = str(self._home.keeper_socket)
+        deadline = asyncio.get_running_loop().time() + START_S
+        started = self._process is not None
+        while True:
+            try:
+                return await asyncio.open_unix_connection(path, limit=protocol.LINE_BYTES)
+            except (FileNotFoundError, ConnectionRefusedError):
+                pass
+            if not started or (self._process is not None and self._process.poll() is not None):
+                self._process = start_keeper(self._home, self._nofile)
+                started = True
+            if asyncio.get_running_loop().time() > deadline:
+                raise KeeperSilent(f"no keeper came up in {START_S:g} s; see {self._home.log / 'keeper.log'}")
+            await asyncio.sleep(0.02)
+
+    async def _upgrade(self) -> None:
+        """Have an older keeper exec the one that is installed now; it keeps its pid, children, lock and socket."""
+        with contextlib.suppress(KeeperSilent):
+            await self.ask("upgrade", timeout_s=START_S)
+        await self.close()
+        await self.connect()
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        lines = protocol.Lines()
+        try:
+            while data := await reader.read(65536):
+                for message in lines.feed(data):
+                    if "ev" in message:
+                        self._on_word(message)
+                    elif (answered := self._waiting.get(message.get("re", 0))) is not None and not answered.done():
+                        answered.set_result(message)
+        except (ConnectionError, ValueError) as error:
+            log.warning("the line to the keeper broke", why=str(error))
+        self._writer = None
+        self._lost.set()
+        self.wedged = False
+        for answered in self._waiting.values():
+            if not answered.done():
+                answered.set_exception(ConnectionResetError())

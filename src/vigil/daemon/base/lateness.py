@@ -1,0 +1,77 @@
+"""How late the daemon's own loop is: a heartbeat that notes by how much each beat came too late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from vigil.daemon.base.clock import next_tick_s
+
+BEATS = 600
+
+
+class Beats:
+    """By how much the last beats came too late."""
+
+    def __init__(self) -> None:
+        self._late_ms: deque[float] = deque(maxlen=BEATS)
+
+    def note(self, late_s: float) -> None:
+        """Note one beat; an early one was not late."""
+        self._late_ms.append(max(0.0, late_s * 1000))
+
+    def summary(self) -> dict[str, float]:
+        """Return now, p99 and max in milliseconds."""
+        late = sorted(self._late_ms)
+        if not late:
+            return {"now": 0.0, "p99": 0.0, "max": 0.0}
+        p99 = late[min(len(late) - 1, int(len(late) * 0.99))]
+        return {"now": round(self._late_ms[-1], 3), "p99": round(p99, 3), "max": round(late[-1], 3)}
+
+
+class Lateness:
+    """The last ten minutes of beats."""
+
+    def __init__(self, on_beat: Callable[[float], None]) -> None:
+        self._beats = Beats()
+        self._on_beat = on_beat
+
+    async def run(self) -> None:
+        """Beat for ever, and say so, and how late it is."""
+        loop = asyncio.get_running_loop()
+        while True:
+            pause_s = next_tick_s(BEAT_S)
+            due = loop.time() + pause_s
+            await asyncio.sleep(pause_s)
+            late_s = loop.time() - due
+            self._beats.note(late_s)
+            self._on_beat(late_s)
+
+    def summary(self) -> dict[str, float]:
+        """Return now, p99 and max in milliseconds."""
+        return self._beats.summary()
+
+
+BEAT_S = 1.0  # how often the loop says that it runs
+ALLOWED_S = 2.0  # by so much a beat may be late before what was read meanwhile is void
+
+
+class Gaps:
+    """Knows when the loop last ran, on a clock that goes on while the host sleeps and never jumps."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._beat_at = now()
+
+    def beat(self) -> None:
+        """Say that the loop runs; what was missed by then has been asked for."""
+        self._beat_at = self._now()
+
+    def missed_s(self) -> float:
+        """Return for how long nobody looked since the last beat, once; 0 if that is no gap."""
+        missed_s = self._now() - self._beat_at - BEAT_S
+        if missed_s <= ALLOWED_S:
+            return 0.0
+        self.beat()
+        return missed_s

@@ -1,0 +1,1 @@
+"""From the world to events: what reads, and never concludes (P7)."""

@@ -1,0 +1,261 @@
+"""Growth: when the files an agent writes of itself last grew, its own and those of its sub-agents.
+
+Read when somebody asks, by what the file system says: also of an agent whose words come another way, and of one that writes
+lines nobody understands.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from vigil.agents.contract import Adapter, Place
+from vigil.core.events import Event, Heard, Observed
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.session import Session
+from vigil.core.model.speech import Said, What
+from vigil.daemon.sense.tail.turns import Following
+from vigil.home import Home
+from vigil.observe.lines import Position, TakenLines
+from vigil.observe.spool import TIME
+from vigil.redact import Redactor
+from vigil.text import decode
+
+MOST = 200  # files of one pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """One file: whose it is, when it was written to last by the wall's clock, and how large it is."""
+
+    path: str
+    subagent: bool
+    at: float
+    size_bytes: int
+
+
+def read_growth(patterns: Sequence[str]) -> list[Grown]:
+    """Read the files that patterns name: the conversation's own, then its sub-agents', the newest first."""
+    own = _read(patterns[:1], subagent=False)
+    others = sorted(_read(patterns[1:], subagent=True), key=lambda grown: -grown.at)
+    return [*own, *others]
+
+
+def _read(patterns: Iterable[str], subagent: bool) -> list[Grown]:
+    found = []
+    for pattern in patterns:
+        for path in islice(glob.iglob(pattern), MOST):
+            try:
+                stat = os.stat(path)
+            except OSError:
+                continue
+            found.append(Grown(path, subagent, stat.st_mtime, stat.st_size))
+    return found
+
+
+FINISH_S = 2.0
+CATCH_UP_S = 1.0
+SET_S = 1.0  # a clock that is set is set by more
+TOLD_S = 1.0  # so often it is told that an agent prints on and on
+UNKNOWN_KEPT = 200
+SIGNS = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})
+SHOWN = frozenset({What.LIMIT, What.AUTH, What.RETRIES, What.ERROR})
+REDACTOR = Redactor()
+MAGIC = re.compile(r"[*?[]")
+
+
+class Listening:
+    """Follows the streams and transcripts of all launches."""
+
+    def __init__(
+        self,
+        home: Home,
+        adapter_of: Callable[[str], Adapter],
+        environment_of: Callable[[Session], Mapping[str, str]],
+        feed: Callable[[Event], None],
+        off_s: Callable[[], float],
+    ) -> None:
+        self._home = home
+        self._adapter_of = adapter_of
+        self._environment_of = environment_of
+        self._feed = feed
+        self._off_s = off_s  # by how much the wall's time, which files and agents have, is not ours
+        self._conversations: dict[str, str] = {}  # of which launch the transcript of which conversation is followed
+        self._printed: dict[str, float] = {}  # when each launch printed what was no tick, by the wall's clock
+        self.following = Following()
+        self.unknown: Counter[tuple[str, str]] = Counter()  # kinds of events that nobody listed, by agent and name
+
+    async def run(self) -> None:
+        """Read for ever."""
+        await self.following.run()
+
+    def follow(self, session: Session, launch: Launch) -> None:
+        """Follow what a launch writes, from where it was read last."""
+        if session.spec.runtime is RuntimeKind.HEADLESS:
+            self._follow_stream(session, launch)
+        elif session.conversation:
+            self.converses(session, launch, session.conversation)
+
+    def converses(self, session: Session, launch: Launch, conversation: str) -> None:
+        """Follow the transcript of a conversation; what another launch said in it before is not news."""
+        adapter = self._adapter_of(session.spec.agent)
+        if session.spec.runtime is RuntimeKind.HEADLESS or self._conversations.get(launch.id) == conversation:
+            return
+        try:
+            env = self._environment_of(session)
+        except (OSError, ValueError):
+            return  # nobody knows where it lies
+        patterns = adapter.transcripts(Place(os.path.realpath(session.spec.cwd), env), conversation)
+        if not patterns:
+            return
+        self._conversations[launch.id] = conversation
+        on_lines = self._reader(session.spec.agent, launch.id, adapter.read_entry, "transcript")
+        roots = [_literal(pattern) for pattern in patterns]
+        self.following.follow(launch.id, patterns, roots, on_lines, _positions(session), from_end=True)
+
+    def growth(self, session: Session) -> list[Grown]:
+        """Read when the transcripts of a session's conversation last grew; takes as long as the file system takes."""
+        if not session.conversation:
+            return []
+        try:
+            env = self._environment_of(session)
+        except (OSError, ValueError):
+            return []
+        place = Place(os.path.realpath(session.spec.cwd), env)
+        return read_growth(self._adapter_of(session.spec.agent).transcripts(place, session.conversation))
+
+    async def printed_at(self, launch_id: str) -> float | None:
+        """Return when a headless agent last printed what was no tick; None if nobody knows what it printed last."""
+        caught_up = await self.following.catch_up(launch_id, CATCH_UP_S)
+        return self._printed.get(launch_id) if caught_up else None
+
+    async def finish(self, launch_id: str) -> None:
+        """Read what an agent that is gone wrote last, then follow nothing of it any more."""
+        await self.following.catch_up(launch_id, FINISH_S)
+        self.forget(launch_id)
+
+    def forget(self, launch_id: str) -> None:
+        """Follow nothing of a launch any more."""
+        self._conversations.pop(launch_id, None)
+        self._printed.pop(launch_id, None)
+        self.following.forget(launch_id)
+
+    def read_hook(self, agent: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
+        """Return what one hook says."""
+        said = tuple(map(redacted, self._adapter_of(agent).read_hook(dict(payload))))
+        self._count_unknown(agent, said)
+        return said
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        self.following.close()
+
+    def _follow_stream(self, session: Session, launch: Launch) -> None:
+        adapter = self._adapter_of(session.spec.agent)
+        folder = str(self._home.launch(launch.id))
+        path = f"{folder}/stdout.jsonl"
+        self._printed[launch.id] = _written_at(path)
+        on_lines = self._reader(session.spec.agent, launch.id, adapter.read_stream, "stream")
+        self.following.follow(launch.id, [path], [folder], on_lines, _positions(session))
+
+    def _reader(
+        self, agent: str, launch_id: str, read: Callable[[dict[str, Any]], Iterable[Said]], source: str
+    ) -> Callable[[str, str, TakenLines], None]:
+        def on_lines(_key: str, path: str, taken: TakenLines) -> None:
+            written_at = _written_at(path)
+            by_line = [tuple(map(redacted, _read_line(line, read, written_at))) for line in taken.lines]
+            said = self._by_our_clock(one for line in by_line for one in line)
+            self._count_unknown(agent, said)
+            if source == "stream" and taken.read_bytes:
+                self._take_growth(launch_id, by_line, written_at, taken.more)
+            if said and taken.position is not None:
+                self._feed(Heard(launch_id, tuple(_folded(said)), source, ((path, json.dumps(taken.position.as_json())),)))
+
+        return on_lines
+
+    def _take_growth(self, launch_id: str, by_line: list[tuple[Said, ...]], at: float, more: bool) -> None:
+        """Take note that a headless agent printed, and tell it where its words do not."""
+        if by_line and all(line and all(one.what is What.TICKS for one in line) for line in by_line):
+            return
+        speaks = by_line and all(by_line)
+        if more and not speaks and at - self._printed.get(launch_id, 0.0) < TOLD_S:
+            return  # what comes at once will tell
+        self._printed[launch_id] = at
+        if not speaks:
+            self._feed(Observed(launch_id, (), active_at=at - self._off_s()))
+
+    def _by_our_clock(self, said: Iterable[Said]) -> list[Said]:
+        off_s = self._off_s()
+        return list(said) if abs(off_s) < SET_S else [_earlier(one, off_s) for one in said]
+
+    def _count_unknown(self, agent: str, said: Iterable[Said]) -> None:
+        for one in said:
+            key = (agent, one.name)
+            if one.what is What.UNKNOWN and (key in self.unknown or len(self.unknown) < UNKNOWN_KEPT):
+                self.unknown[key] += 1
+
+
+def redacted(said: Said) -> Said:
+    """Return what was said of a wall without secrets: those are the words of somebody's API, and people are shown them."""
+    return replace(said, text=REDACTOR.text(said.text)) if said.what in SHOWN and said.text else said
+
+
+def _earlier(said: Said, by_s: float) -> Said:
+    at, until = (None if moment is None else moment - by_s for moment in (said.at, said.until))
+    return replace(said, at=at, until=until)
+
+
+def _written_at(path: str) -> float:
+    """Return when the last line of a file was written, as far as anybody can tell: what it says was said by then."""
+    now = time.time()
+    try:
+        return min(now, os.stat(path).st_mtime)
+    except OSError:
+        return now
+
+
+def _read_line(line: bytes, read: Callable[[dict[str, Any]], Iterable[Said]], at: float) -> Iterable[Said]:
+    """Return what a line says, one without a time of its own as of then; what is no event says nothing: agents print much."""
+    if not line.lstrip().startswith(b"{"):
+        return ()
+    try:
+        event = json.loads(decode(line))
+    except (ValueError, RecursionError):
+        return ()
+    return read({TIME: at, **event}) if isinstance(event, dict) else ()
+
+
+def _folded(said: Iterable[Said]) -> Iterable[Said]:
+    """Return what was said with one sign of life for many in a row: a stream has one for every few letters."""
+    before = None
+    for one in said:
+        if one.what not in SIGNS or before is None or before.what is not one.what or one.usage or one.conversation:
+            yield one
+        before = one
+
+
+def _literal(pattern: str) -> str:
+    """Return the folder of a pattern in which nothing is open: all that matches lies below it."""
+    parts = os.path.dirname(pattern).split("/")
+    kept = next((number for number, part in enumerate(parts) if MAGIC.search(part)), len(parts))
+    return "/".join(parts[:kept]) or "/"
+
+
+def _positions(session: Session) -> dict[str, Position]:
+    found = {}
+    for path, text in session.read_to.items():
+        try:
+            position = Position.from_json(json.loads(text))
+        except ValueError:
+            position = None
+        if position is not None:
+            found[path] = position
+    return found

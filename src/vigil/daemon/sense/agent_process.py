@@ -1,0 +1,66 @@
+"""Finding the agent below its command: often at first, then once a second, until it was seen or the launch is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from vigil.core.events import Event, Found
+from vigil.core.machine import Machine
+from vigil.core.model.launch import Launch
+from vigil.core.model.reading import Axis
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.log import log
+from vigil.kernel.process import read_boot
+from vigil.observe.descendants import find_named
+from vigil.observe.process import read_process
+
+FIRST_S = 0.005
+OFTEN_S = 0.05
+OFTEN_FOR_S = 10.0  # an agent that is born and dies within this long is seen if it lives as long as one wait
+LONGEST_S = 1.0
+
+
+class Finder:
+    """Looks for the agents that are known by name."""
+
+    def __init__(self, clock: Clock, machine: Machine, feed: Callable[[Event], None]) -> None:
+        self._clock = clock
+        self._machine = machine
+        self._feed = feed
+        self._boot = read_boot()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def look_for(self, launch: Launch, found: Callable[[Launch, Found], None]) -> None:
+        """Look for a launch's agent until it is found; `found` is told of it."""
+        if launch.names and launch.found is None and launch.id not in self._tasks:
+            task = asyncio.create_task(self._run(launch, found))
+            self._tasks[launch.id] = task
+            task.add_done_callback(lambda _: self._tasks.pop(launch.id, None))
+
+    def close(self) -> None:
+        """Look for nothing any more."""
+        for task in list(self._tasks.values()):
+            task.cancel()
+
+    async def _run(self, launch: Launch, found: Callable[[Launch, Found], None]) -> None:
+        wait_s = FIRST_S
+        begun = asyncio.get_running_loop().time()
+        while self._may_come(launch):
+            try:
+                process = find_named(launch.process, launch.names) if launch.process else None
+            except OSError as error:
+                log.warning("cannot look for the agent", launch=launch.id, why=str(error))
+                process = None
+            if process is not None:
+                found(launch, Found(launch.id, process, read_process(Axis.PROCESS, process, self._boot, self._clock.now())))
+                return
+            await asyncio.sleep(wait_s)
+            often = asyncio.get_running_loop().time() - begun < OFTEN_FOR_S
+            wait_s = min(wait_s * 1.3, OFTEN_S if often else LONGEST_S)
+
+    def _may_come(self, launch: Launch) -> bool:
+        """Say whether the launch still lives; one that the machine has not heard of yet does."""
+        session = self._machine.sessions.get(launch.session_id)
+        now = session.launch if session else None
+        return now is not None and now.id == launch.id and now.ended_at is None

@@ -1,0 +1,100 @@
+"""Looking: what the axes of one launch read now; where a reading is not sure the kernel is asked. It concludes nothing."""
+
+from __future__ import annotations
+
+from vigil.core.events import Observed
+from vigil.core.model.launch import Launch, ProcessId, RuntimeKind
+from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.session import Session
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.sense.death import DeathWatch, agent_role
+from vigil.home import Home
+from vigil.kernel.process import read_boot
+from vigil.observe.clients import read_clients
+from vigil.observe.process import ask_kernel, read_group, read_process
+from vigil.runtimes import Runtime, socket_of
+
+SURE = ("alive", "stopped", "dead")
+CLIENTS_S = 0.5
+
+
+class Looker:
+    """Reads all axes of a launch."""
+
+    def __init__(self, home: Home, clock: Clock, runtimes: dict[RuntimeKind, Runtime], watch: DeathWatch) -> None:
+        self._home = home
+        self._clock = clock
+        self._runtimes = runtimes
+        self._watch = watch
+        self._boot = read_boot()
+        self._clients: dict[str, int] | None = {}
+        self._clients_at = 0.0
+
+    def begin(self, session: Session, thorough: bool = True) -> bool:
+        """Ask what takes a moment to answer; say whether an answer is owed.
+
+        A look that is not thorough asks only a server whose process does not run as it should: a ping costs more than all else.
+        """
+        launch = session.launch
+        if launch is None or launch.server is None or self._watch.has_ended(launch.id, "server"):
+            return False
+        if not thorough and session.doubt is None and self._runs(launch.server):
+            return False
+        self._runtimes[session.spec.runtime].ask_server(launch)
+        return True
+
+    def _runs(self, server: ProcessId) -> bool:
+        return read_process(Axis.SERVER, server, self._boot, 0.0).value == "alive"
+
+    def read(self, session: Session, asked: bool) -> Observed | None:
+        """Return what the axes read; None while a server that was asked may still answer."""
+        launch = session.launch
+        assert launch is not None and launch.process is not None
+        now = self._clock.now()
+        facts: list[Fact] = []
+        socket_lost = False
+        if launch.server is not None:
+            if self._watch.has_ended(launch.id, "server"):
+                facts.append(self._read_role(Axis.SERVER, launch, "server", launch.server, now))
+            elif asked:
+                answer = self._runtimes[session.spec.runtime].read_server(launch, now)
+                if answer is None:
+                    return None
+                facts += [answer.fact] if answer.fact else []
+                socket_lost = answer.socket_lost
+        process = self._read_agent(launch, now)
+        facts += [process, self._read_runtime(launch, process, now)]
+        attached = self._read_attached(launch, now) if launch.server else 0
+        return Observed(launch.id, tuple(facts), attached, socket_lost=socket_lost)
+
+    def _read_attached(self, launch: Launch, now: float) -> int | None:
+        """Read how many are attached to a launch, once for all that are looked at in the same moment; None is unknown."""
+        if not 0 <= now - self._clients_at < CLIENTS_S:
+            self._clients_at, self._clients = now, read_clients()
+        return None if self._clients is None else self._clients.get(socket_of(self._home, launch), 0)
+
+    def _read_agent(self, launch: Launch, now: float) -> Fact:
+        if launch.names and launch.found is None:
+            names = " or ".join(launch.names)
+            return Fact(Axis.PROCESS, "unknown", "procfs", now, why=f"no {names} runs in it yet")
+        agent = launch.agent
+        assert agent is not None
+        fact = read_process(Axis.PROCESS, agent, self._boot, now)
+        if fact.conclusive and fact.value in SURE:
+            return fact
+        return self._read_role(Axis.PROCESS, launch, agent_role(launch), agent, now)
+
+    def _read_runtime(self, launch: Launch, process: Fact, now: float) -> Fact:
+        if launch.root is not None:
+            return self._read_role(Axis.RUNTIME, launch, "root", launch.root, now)
+        assert launch.process is not None
+        if launch.found is not None or launch.names:
+            process = read_process(Axis.PROCESS, launch.process, self._boot, now)
+        return read_group(launch.process, process, now)
+
+    def _read_role(self, axis: Axis, launch: Launch, role: str, process: ProcessId, now: float) -> Fact:
+        """Read a process by the pidfd that is held of it; without one ask the kernel anew."""
+        ended = self._watch.has_ended(launch.id, role)
+        if ended is None:
+            return ask_kernel(axis, process, self._boot, now)
+        return Fact(axis, "dead" if ended else "alive", "pidfd", now, conclusive=True)

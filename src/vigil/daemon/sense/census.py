@@ -1,0 +1,39 @@
+"""The census: who is alive of which launch, taken once for all who ask at the same time.
+
+Ending a hundred sessions asks a hundred times; a reading of /proc costs tens of milliseconds. Whoever asks gets a census that
+began after the question, so nothing that was there is missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from vigil.observe.survivors import SeenProcess, read_processes
+
+
+class Census:
+    """Readings of /proc, shared."""
+
+    def __init__(self, boot: str, spool: str) -> None:
+        self._boot = boot
+        self._spool = spool
+        self._waiting: asyncio.Future[list[SeenProcess]] | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    async def take(self) -> list[SeenProcess]:
+        """Return every living process of ours, as of a moment after this call."""
+        if self._waiting is None:
+            self._waiting = asyncio.get_running_loop().create_future()
+        waiting = self._waiting
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run())
+        return await asyncio.shield(waiting)
+
+    async def _run(self) -> None:
+        while self._waiting is not None:
+            answered, self._waiting = self._waiting, None
+            try:
+                answered.set_result(await asyncio.to_thread(read_processes, self._boot, self._spool))
+            except BaseException as error:
+                answered.set_exception(error)
+                raise

@@ -1,0 +1,375 @@
+"""The death watch: pidfds of agent, pane root and server of every launch; one event when an agent ended.
+
+It gathers and concludes nothing. What an exit means depends on who else ended: a pane that was closed hangs up its root first,
+which therefore dies by a signal; then the server gets a moment to show whether it went too. The keeper's word fills in what we
+could not see ourselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from vigil.core.events import Event, Exited, Orphaned, RuntimeEnded
+from vigil.core.model.death import Exit, Oom
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.sense.death_facts import Witness
+from vigil.daemon.sense.pidfds import Pidfds
+from vigil.home import Home
+from vigil.keeper import records
+from vigil.kernel import process as kernel
+
+REST_S = 0.005  # the end of the pane, which follows its agent's at once, is read when that has been told
+SETTLE_S = 0.3  # a server that closes its panes is gone a few milliseconds after them
+KEEPER_S = 1.0  # how long the keeper's word is waited for where the kernel told us nothing
+ORPHAN_S = 1.0  # a hangup ends an agent at once or not at all
+AMBIGUOUS_OVER = 128
+
+
+@dataclass(frozen=True)
+class ProcessEnd:
+    """How one process ended, and who said so."""
+
+    status: int | None
+    source: str
+    at: float
+    oom: Oom | None = None
+
+    @property
+    def killed(self) -> bool:
+        """A SIGKILL ended it: somebody's, or the kernel's own."""
+        return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL
+
+
+@dataclass(slots=True)
+class Watched:
+    """One launch under watch."""
+
+    launch: Launch
+    fds: dict[str, int] = field(default_factory=dict)
+    ends: dict[str, ProcessEnd] = field(default_factory=dict)
+    waiting: list[asyncio.Event] = field(default_factory=list)  # for the next change
+    gathering: bool = False
+    reported: bool = False
+    exec_seen: bool = True
+    oom_kills: int | None = None  # how many the kernel ended for want of memory just before, as far as is known
+
+    def tell(self) -> None:
+        """Something changed: whoever waits for it looks again."""
+        for one in self.waiting:
+            one.set()
+
+
+class DeathWatch:
+    """Watches every living launch of this host."""
+
+    def __init__(self, home: Home, clock: Clock, feed: Callable[[Event], None], witness: Witness) -> None:
+        self._home = home
+        self._clock = clock
+        self._feed = feed
+        self._witness = witness
+        self._pidfds = Pidfds()
+        self._watched: dict[str, Watched] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def watch(self, launch: Launch, exec_seen: bool = True) -> None:
+        """Watch a launch's processes from now on; one that is gone already is reported as soon as it is known how."""
+        if launch.id in self._watched:
+            return
+        watched = self._watched[launch.id] = Watched(launch, exec_seen=exec_seen)
+        for role in reversed(roles_of(launch)):  # the agent last: its end is judged by the others'
+            self._watch_role(watched, role)
+
+    def watch_rest(self, launch: Launch) -> None:
+        """Watch the pane that a dead agent left open."""
+        if launch.id not in self._watched and not launch.closed:
+            self._watch_role(self._watched.setdefault(launch.id, Watched(launch, reported=True)), runtime_role(launch))
+
+    def found(self, launch: Launch) -> None:
+        """Watch the agent that was found below a launch's command; from now on its end is the launch's."""
+        watched = self._watched.get(launch.id)
+        if watched is not None and not watched.reported:
+            watched.launch = launch
+            if "inner" in roles_of(launch):
+                self._watch_role(watched, "inner")
+
+    def _watch_role(self, watched: Watched, role: str) -> None:
+        process = roles_of(watched.launch)[role]
+        pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
+        if pidfd is None:  # gone already: the keeper may have told it before we listened
+            recorded = ends_from_records(self._folder(watched.launch), self._clock)
+            self._ended(watched, role, recorded.get(role) or ProcessEnd(None, "", self._clock.now()))
+        else:
+            watched.fds[role] = pidfd
+            self._pidfds.add(pidfd, partial(self._read_end, watched, role))
+
+    def forget(self, launch_id: str) -> None:
+        """Stop watching a launch."""
+        watched = self._watched.pop(launch_id, None)
+        if watched is not None:
+            for pidfd in watched.fds.values():
+                self._pidfds.drop(pidfd)
+            watched.fds.clear()
+
+    def watching(self) -> list[Launch]:
+        """Return the launches whose agents are believed to live."""
+        return [watched.launch for watched in self._watched.values() if not watched.reported]
+
+    def has_ended(self, launch_id: str, role: str) -> bool | None:
+        """Say whether the kernel has seen a process of a launch end; None if no pidfd of it was ever held."""
+        watched = self._watched.get(launch_id)
+        if watched is None:
+            return None
+        if role in watched.fds:
+            return kernel.has_ended(watched.fds[role])
+        return True if role in watched.ends and watched.ends[role].source else None
+
+    def conclude(self, launch: Launch) -> None:
+        """Tell how a launch ended that is known dead, from what is left of it: a backstop for an event that never came."""
+        watched = self._watched.get(launch.id)
+        if watched is None:
+            self._feed(Exited(self.describe(launch, ends_from_records(self._folder(launch), self._clock), "daemon")))
+            return
+        role = agent_role(watched.launch)
+        if role in watched.fds:
+            if kernel.has_ended(watched.fds[role]):
+                self._read_end(watched, role)
+        elif role not in watched.ends:
+            recorded = ends_from_records(self._folder(launch), self._clock)
+            self._ended(watched, role, recorded.get(role) or ProcessEnd(None, "", self._clock.now()))
+
+    def heard(self, message: dict[str, Any]) -> None:
+        """Take in an exit that the keeper recorded."""
+        watched = self._watched.get(message["launch"])
+        if watched is None or message["pid"] != getattr(roles_of(watched.launch).get(message["role"]), "pid", None):
+            return
+        known, oom = watched.ends.get(message["role"]), oom_of(message)
+        if known is None or known.status is None:
+            at = known.at if known and known.source else moment_of(message, self._clock)
+            self._ended(
+                watched, message["role"], ProcessEnd(message["status"], f"keeper ({message['source'] or 'unknown'})", at, oom)
+            )
+        elif oom is not None:
+            watched.ends[message["role"]] = replace(known, oom=oom)
+            watched.tell()
+
+    async def reported(self, launch_id: str, within_s: float) -> bool:
+        """Wait until the end of a launch's agent was told to the machine; say whether it was."""
+        watched = self._watched.get(launch_id)
+        if watched is None:
+            return True
+        return await self._until(watched, lambda: watched.reported, within_s)
+
+    async def close(self) -> None:
+        """Stop watching everything."""
+        for task in self._tasks:
+            task.cancel()
+        for launch_id in list(self._watched):
+            self.forget(launch_id)
+        self._pidfds.close()
+
+    def _read_end(self, watched: Watched, role: str) -> None:
+        process = roles_of(watched.launch)[role]
+        status, source = kernel.read_wait_status(watched.fds[role], process.pid, process.start_ticks)
+        self._pidfds.drop(watched.fds.pop(role))
+        self._ended(watched, role, ProcessEnd(status, source, self._clock.now()))
+
+    def _ended(self, watched: Watched, role: str, end: ProcessEnd) -> None:
+        watched.ends[role] = end
+        watched.tell()
+        agent = agent_role(watched.launch)
+        if watched.reported:
+            if role == runtime_role(watched.launch):
+                self._feed(RuntimeEnded(watched.launch.id))
+        elif agent not in watched.ends:
+            if role != "agent":
+                self._start(self._await_orphan(watched, role))
+        elif role == agent and not watched.gathering:
+            watched.gathering = True
+            self._ask_memory(watched, end)
+            if self._is_plain(watched):
+                self._report(watched)
+            else:
+                self._start(self._gather(watched))
+
+    def _ask_memory(self, watched: Watched, end: ProcessEnd) -> None:
+        """Where a SIGKILL ended an agent, see whether the kernel has ended anybody for want of memory.
+
+        Only then, or where nobody can say, the keeper is waited for: it knows whether it was this one.
+        """
+        if end.killed and end.oom is None:
+            watched.oom_kills = self._witness.oom_kills()
+            if watched.oom_kills == 0:
+                watched.ends[agent_role(watched.launch)] = ProcessEnd(end.status, end.source, end.at, Oom(host_kills=0))
+
+    def _is_plain(self, watched: Watched) -> bool:
+        """Say whether nothing needs to be waited for: a signal that no hangup sends, and the server still stood."""
+        role = agent_role(watched.launch)
+        status = watched.ends[role].status
+        if status is None or "server" in watched.ends or _wants_memory(watched):
+            return False
+        hung_up = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGHUP
+        if role == "inner":  # its shell lives on: nothing else is to end
+            return not hung_up
+        return watched.launch.root is None or (os.WIFSIGNALED(status) and not hung_up)
+
+    async def _gather(self, watched: Watched) -> None:
+        """Wait for what is still to come: the keeper's word, the root's end, the server's end.
+
+        The kernel hangs up the agent while the root that dies of the same hangup is still on its way to be a zombie: so the
+        root's own status is waited for, and it says whether the pane was closed or the agent ended by itself.
+        """
+        agent = agent_role(watched.launch)
+        if watched.launch.root is not None:
+            await self._until(watched, lambda: "root" in watched.ends, SETTLE_S)
+        if not _told(watched.ends[agent]):
+            await self._until(watched, lambda: _told(watched.ends[agent]), KEEPER_S)
+        if _wants_memory(watched):
+            await self._until(watched, lambda: watched.ends[agent].oom is not None, KEEPER_S)
+            if watched.ends[agent].oom is None:
+                watched.ends[agent] = replace(watched.ends[agent], oom=Oom(host_kills=watched.oom_kills))
+        root = watched.ends.get("root")
+        if watched.launch.server is not None and root is not None and not _exited(root):
+            await self._until(watched, lambda: "server" in watched.ends, SETTLE_S)
+        server = watched.ends.get("server")
+        if server is not None and not _told(server):
+            await self._until(watched, lambda: _told(watched.ends["server"]), KEEPER_S)
+        self._report(watched)
+
+    def _report(self, watched: Watched) -> None:
+        watched.reported = True
+        if (root := watched.fds.get("root")) is not None:
+            self._pidfds.put_off(root, REST_S)
+        watched.tell()
+        self._feed(Exited(self.describe(watched.launch, watched.ends, "daemon", watched.exec_seen)))
+        if "inner" in watched.ends and runtime_role(watched.launch) in watched.ends:
+            self._feed(RuntimeEnded(watched.launch.id))
+
+    async def _await_orphan(self, watched: Watched, role: str) -> None:
+        """The pane or its server is gone: an agent that does not follow is an orphan."""
+        await self._until(watched, lambda: agent_role(watched.launch) in watched.ends, ORPHAN_S)
+        if agent_role(watched.launch) not in watched.ends and watched.launch.id in self._watched:
+            what = "server" if "server" in watched.ends else "pane"
+            end = watched.ends["server" if what == "server" else role]
+            code, number = kernel.split_status(end.status)
+            self._feed(Orphaned(watched.launch.id, end.at, what, code, number))
+
+    def describe(self, launch: Launch, ends: dict[str, ProcessEnd], observer: str, exec_seen: bool = True) -> Exit:
+        """Put together all that is known of how a launch ended."""
+        role = agent_role(launch)
+        agent = ends.get(role) or ProcessEnd(None, "", self._clock.now())
+        status, source, at, observed_by, ambiguous = agent.status, agent.source, agent.at, observer, False
+        code, number = kernel.split_status(status)
+        if source.startswith("keeper"):
+            observed_by = "keeper"
+        if status is None and role == "agent":
+            shim = records.read_shim_exit(self._folder(launch))
+            if shim is not None:
+                (code, at), source, observed_by = shim, "shim", "shim"
+                ambiguous = code > AMBIGUOUS_OVER
+        server, root = ends.get("server"), ends.get("root")
+        server_code, server_signal = kernel.split_status(server.status if server else None)
+        return Exit(
+            launch_id=launch.id,
+            at=at,
+            observed_by=observed_by,
+            exit_code=code,
+            signal=number,
+            ambiguous=ambiguous,
+            status_source=source,
+            server_ended=server is not None and server.at <= at + 2 * SETTLE_S,
+            server_exit_code=server_code,
+            server_signal=server_signal,
+            root_signal=kernel.split_status(root.status)[1] if root else None,
+            started=exec_seen or role == "inner" or code not in (126, 127),
+            core=status is not None and os.WIFSIGNALED(status) and os.WCOREDUMP(status),
+            oom=agent.oom,
+            words=self._witness.words_of(launch, code) if code is not None else None,
+            result=self._witness.result_of(launch) if code == 0 else None,
+            full_disk=self._witness.full_disk() if code != 0 else "",
+        )
+
+    def _folder(self, launch: Launch) -> str:
+        return str(self._home.launch(launch.id))
+
+    async def _until(self, watched: Watched, holds: Callable[[], bool], within_s: float) -> bool:
+        changed = asyncio.Event()
+        watched.waiting.append(changed)
+        try:
+            async with asyncio.timeout(within_s):
+                while not holds():
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            return holds()
+        finally:
+            watched.waiting.remove(changed)
+        return True
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def roles_of(launch: Launch) -> dict[str, ProcessId]:
+    """Return the processes of a launch that are known, by role."""
+    inner = launch.found if launch.found != launch.process else None
+    known = {"inner": inner, "agent": launch.process, "root": launch.root, "server": launch.server}
+    return {role: process for role, process in known.items() if process is not None}
+
+
+def agent_role(launch: Launch) -> str:
+    """Return the role whose end is the launch's: the agent found below its command, else the command itself."""
+    return "inner" if launch.found is not None and launch.found != launch.process else "agent"
+
+
+def runtime_role(launch: Launch) -> str:
+    """Return the role whose end closes the launch's runtime: the pane's root, or the headless command."""
+    return "agent" if launch.root is None else "root"
+
+
+def ends_from_records(folder: str, clock: Clock) -> dict[str, ProcessEnd]:
+    """Return what the keeper recorded of a launch while nobody listened."""
+    found = records.read_exits(folder)
+    return {
+        role: ProcessEnd(
+            record["status"], f"keeper ({record['source'] or 'unknown'})", moment_of(record, clock), oom_of(record)
+        )
+        for role, record in found.items()
+    }
+
+
+def oom_of(record: dict[str, Any]) -> Oom | None:
+    """Return what the keeper found out about want of memory; nothing where it did not ask."""
+    found = record.get("oom")
+    if not isinstance(found, dict):
+        return None
+    return Oom(found.get("named"), found.get("cgroup") or "", found.get("cgroup_kills"), found.get("host_kills"))
+
+
+def moment_of(record: dict[str, Any], clock: Clock) -> float:
+    """Return when something ended that the keeper recorded, on our clock: the wall's may have been set meanwhile."""
+    steady_s = record.get("boot_s")
+    return clock.at(steady_s) if isinstance(steady_s, float) else float(record["at"])
+
+
+def _told(end: ProcessEnd) -> bool:
+    """Say whether there is more to hope for: the status is known, or the keeper said that it does not know it either."""
+    return end.status is not None or end.source.startswith("keeper")
+
+
+def _wants_memory(watched: Watched) -> bool:
+    """Say whether the kernel may have ended an agent for want of memory, and nobody has said yet."""
+    end = watched.ends[agent_role(watched.launch)]
+    return end.killed and end.oom is None
+
+
+def _exited(end: ProcessEnd) -> bool:
+    return end.status is not None and os.WIFEXITED(end.status)

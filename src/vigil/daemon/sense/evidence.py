@@ -1,0 +1,222 @@
+"""Silences: what the processes of a silent launch do is read, and told the machine as evidence; here nothing is concluded.
+
+Reading takes as long as its window, and no longer than its deadline; what is not known by then is unknown (P7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from vigil.core.effects import Diagnose
+from vigil.core.events import Diagnosed, Event, Measured
+from vigil.core.machine import Machine
+from vigil.core.model.evidence import CHILDREN_KEPT, NUMBER, Child, Evidence, Flag, Number, Text
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.session import Session
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.sense.agent_files import Listening
+from vigil.daemon.sense.outputs import ERRORS, OUTPUT
+from vigil.daemon.sense.processes import PASS_S, Diagnoser
+from vigil.home import Home
+from vigil.observe.diagnosis import Diagnosis, Owned, ProcessReading
+from vigil.observe.trees import ENDED, Cpu
+from vigil.redact import redact_command
+from vigil.text import one_line
+
+FILES_S = 2.0
+COMMAND_CHARS = 200
+SLOW_S = 1.0  # a look may take so much longer than its window
+AGENT_ROLES = ("agent", "command")
+PROC, DIAG, FILES = "procfs", "sock_diag", "files"
+
+
+class Silences:
+    """Reads silent launches."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        diagnoser: Diagnoser,
+        listening: Listening,
+        home: Home,
+        clock: Clock,
+        feed: Callable[[Event], None],
+    ) -> None:
+        self._machine = machine
+        self._diagnoser = diagnoser
+        self._listening = listening
+        self._home = home
+        self._clock = clock
+        self._feed = feed
+
+    async def run(self) -> None:
+        """After each pass over all launches, tell what agents use that wait for input."""
+        told: object = None
+        while True:
+            await asyncio.sleep(PASS_S)
+            latest = self._diagnoser.latest
+            if latest is not told:
+                told = latest
+                rates = [(key, cheap.cpu.agent) for key, cheap in latest.items() if self._waits(key)]
+                known = tuple((key, rate) for key, rate in rates if rate is not None)
+                if known:
+                    self._feed(Measured(known))
+
+    def _waits(self, launch_id: str) -> bool:
+        session = self._machine.of_launch(launch_id)
+        return session is not None and session.doing.started and (not session.doing.turn or bool(session.doing.asked))
+
+    async def diagnose(self, effect: Diagnose) -> None:
+        """Carry out a diagnosis."""
+        session = self._machine.of_launch(effect.launch.id)
+        if session is not None:
+            self._feed(Diagnosed(effect.launch.id, await self.read(session, effect.launch, effect.window_s)))
+
+    async def read(self, session: Session, launch: Launch, window_s: float) -> Evidence:
+        """Read all there is to know of a launch that says nothing."""
+        begun = time.monotonic()
+        diagnosis, written = await asyncio.gather(self._diagnoser.look(launch, window_s), self._read_files(session, launch))
+        late_s = max(0.0, time.monotonic() - begun - window_s - SLOW_S)
+        cheap = self._diagnoser.latest.get(launch.id)
+        cpu = diagnosis.cpu
+        if cheap is not None and (cheap.cpu.window_s or 0.0) > (cpu.window_s or 0.0) and self._is_young(cheap.tree.at_s):
+            cpu = cheap.cpu  # over a longer time
+        return evidence_of(diagnosis, cpu, self._clock.now(), late_s, written)
+
+    def _is_young(self, at_s: float) -> bool:
+        return self._clock.now() - self._clock.at(at_s) < 2 * PASS_S
+
+    async def _read_files(self, session: Session, launch: Launch) -> tuple[Number, Number, Number]:
+        """Read when it printed, when its transcript grew, and those of its sub-agents."""
+        now = self._clock.now()
+        try:
+            async with asyncio.timeout(FILES_S):
+                printed_s, grown = await asyncio.gather(
+                    self._printed_s(session, launch), asyncio.to_thread(self._listening.growth, session)
+                )
+        except TimeoutError:
+            hangs = Number(None, FILES, now, f"no answer in {FILES_S:g} s")
+            return hangs, hangs, hangs
+        wall = time.time()
+        own = [wall - one.at for one in grown if not one.subagent]
+        others = [wall - one.at for one in grown if one.subagent]
+        return (
+            Number(printed_s, FILES, now),
+            Number(max(0.0, min(own)) if own else None, FILES, now),
+            Number(max(0.0, min(others)) if others else None, FILES, now),
+        )
+
+    async def _printed_s(self, session: Session, launch: Launch) -> float | None:
+        """Return how long ago a headless agent printed; a pane is no measure: a spinner turns whatever happens."""
+        if session.spec.runtime is not RuntimeKind.HEADLESS:
+            return None
+        folder = self._home.launch(launch.id)
+        moments = [await asyncio.to_thread(_grew_at, folder / ERRORS), await self._listening.printed_at(launch.id)]
+        if moments[-1] is None:
+            moments.append(await asyncio.to_thread(_grew_at, folder / OUTPUT))  # whatever it printed
+        known = [at for at in moments if at is not None]
+        return max(0.0, time.time() - max(known)) if known else None
+
+
+def _grew_at(path: Path) -> float | None:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return None
+
+
+def evidence_of(
+    diagnosis: Diagnosis, cpu: Cpu, now: float, late_s: float = 0.0, written: tuple[Number, Number, Number] = (NUMBER,) * 3
+) -> Evidence:
+    """Return a diagnosis as the classifier knows it."""
+    agent = diagnosis.agent
+    why = "; ".join(diagnosis.unknown)[:COMMAND_CHARS] if agent is None else ""
+    number = _Numbers(now, why)
+    others = [one for one in diagnosis.processes if one.role not in AGENT_ROLES]
+    connected = [one for one in diagnosis.sockets if one.socket.family != "unix" and one.socket.state == "ESTABLISHED"]
+    readable = (
+        agent is not None and agent.sockets is not None and not any(one.startswith("sockets:") for one in diagnosis.unknown)
+    )
+    return Evidence(
+        now,
+        pid=agent.process.pid if agent else None,
+        late_s=Number(late_s, "clock", now),
+        state=Text(agent.state if agent else None, PROC, now, why),
+        wchan=Text(agent.wchan if agent else None, PROC, now, why),
+        traced=Flag(bool(agent.traced_by) if agent and agent.traced_by is not None else None, PROC, now, why),
+        foreground=Flag(agent.foreground if agent else None, PROC, now, why),
+        window_s=number(cpu.window_s),
+        main_cpu=number(cpu.agent),
+        main_waited=number(agent.waited if agent else None),
+        main_burst_s=number(agent.burst_s if agent else None),
+        tree_cpu=number(cpu.tree),
+        used_cpu_s=number(sum(one.used_cpu_s for one in diagnosis.processes) if agent else None),
+        io=number(_io(diagnosis)),
+        memory_bytes=number(sum(one.rss_bytes for one in diagnosis.processes) if agent else None),
+        peak_bytes=number(agent.peak_rss_bytes if agent else None),
+        sockets=Number(len(connected) if readable else None, DIAG, now, "" if readable else why or "not readable"),
+        received_s=_youngest(connected, "last_recv_ms", readable, now),
+        sent_s=_youngest(connected, "last_send_ms", readable, now),
+        unacked=Number(sum(one.socket.unacked or 0 for one in connected) if readable else None, DIAG, now),
+        printed_s=written[0],
+        transcript_s=written[1],
+        subagents_s=written[2],
+        descendants=number(len(others) if agent else None),
+        hidden=number(sum(one.sockets is None and one.state not in ENDED for one in diagnosis.processes) if agent else None),
+        children=tuple(_child(one, diagnosis, cpu) for one in others[:CHILDREN_KEPT]),
+    )
+
+
+class _Numbers:
+    """Makes readings of one moment and source."""
+
+    def __init__(self, now: float, why: str) -> None:
+        self._now = now
+        self._why = why
+
+    def __call__(self, value: float | None) -> Number:
+        return Number(value, PROC, self._now, "" if value is not None else self._why)
+
+
+def _io(diagnosis: Diagnosis) -> float | None:
+    """Return the bytes a second that all together read and wrote; unknown if it is unknown of the agent."""
+    agent, window_s = diagnosis.agent, diagnosis.window_s
+    if agent is None or agent.io_read is None or not window_s:
+        return None
+    return sum((one.io_read or 0) + (one.io_written or 0) for one in diagnosis.processes) / window_s
+
+
+def _youngest(owned: list[Owned], name: str, readable: bool, now: float) -> Number:
+    """Return how long ago a byte passed over any of some sockets; those that do not tell are unknown."""
+    known = [value for one in owned if (value := getattr(one.socket, name)) is not None] if readable else []
+    return Number(min(known) / 1000 if known else None, DIAG, now)
+
+
+def _child(one: ProcessReading, diagnosis: Diagnosis, cpu: Cpu) -> Child:
+    own = [owned for owned in diagnosis.sockets if owned.pid == one.process.pid and owned.socket.family != "unix"]
+    own = [owned for owned in own if owned.socket.state == "ESTABLISHED"]
+    moved = (
+        None if one.io_read is None or not diagnosis.window_s else (one.io_read + (one.io_written or 0)) / diagnosis.window_s
+    )
+    return Child(
+        one.process,
+        one.name,
+        command=one_line(" ".join(redact_command(one.command or ())))[:COMMAND_CHARS],
+        parent=one.ppid,
+        below=one.role != "stray",
+        state=one.state,
+        wchan=one.wchan,
+        age_s=one.age_s,
+        cpu=cpu.by_pid.get(one.process.pid, one.cpu),
+        waited=one.waited,
+        burst_s=one.burst_s,
+        io=moved,
+        sockets=None if one.sockets is None else len(own),
+        received_s=_youngest(own, "last_recv_ms", one.sockets is not None, 0.0).value,
+        waits_for_input=one.waits_for_input,
+        holds_pipe=one.holds_agents_pipe,
+    )

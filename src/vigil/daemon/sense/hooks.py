@@ -1,0 +1,126 @@
+"""Hooks: the spool's events, taken in at a bounded pace.
+
+A file goes only after what it said is durable, so a daemon that dies in between reads it again and loses nothing (P10). What
+comes while the store hangs or refuses is taken in all the same: whoever asks for a human must not wait for a disk (P6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from vigil.core.events import Event, Hooked, Noted
+from vigil.core.model.speech import Hook
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.log import log
+from vigil.observe.folder import FolderWatch
+from vigil.observe.spool import ReadSaid, Spool
+
+SLICE = 200
+PAUSE_S = 0.05  # after each slice, however many wait: the loop belongs to others too
+HELD = 1000  # files that may wait for the store; beyond them the next stay where they are
+RETRY_S = 1.0
+LOOK_S = 60.0  # without being told: a watch ends with its folder
+
+
+class Hooks:
+    """Feeds what agents say of themselves, one event for each launch of a slice."""
+
+    def __init__(
+        self,
+        spool_folder: Path,
+        clock: Clock,
+        feed: Callable[[Event], None],
+        is_current: Callable[[str], bool],
+        recorded: Callable[[Event], Awaitable[None]],
+        read_said: ReadSaid,
+    ) -> None:
+        self._spool = Spool(spool_folder, read_said)
+        self._clock = clock
+        self._feed = feed
+        self._is_current = is_current
+        self._recorded = recorded
+        self._spooling = asyncio.Lock()  # one thread at a time reads and clears the folder
+        self._unsettled: dict[asyncio.Task[None], int] = {}  # slices whose events are not durable yet, and their files
+        self._dropped = 0
+        self._trouble: str | None = None
+        self._arrived = asyncio.Event()
+        self._arrived.set()  # what came before us waits
+        self._watch = FolderWatch(spool_folder / "new", self._changed)
+
+    def counts(self) -> dict[str, int]:
+        """Return what became of the files so far, and how many are known to wait."""
+        return {**asdict(self._spool.counts), "dropped": self._dropped}
+
+    async def run(self) -> None:
+        """Take hooks in for ever."""
+        while True:
+            if not self._spool.counts.backlog:
+                await self._wait_for_more()
+            while sum(self._unsettled.values()) >= HELD:
+                await asyncio.wait(self._unsettled, return_when=asyncio.FIRST_COMPLETED)
+            try:
+                await self._take_slice()
+            except OSError as error:
+                await self._try_later(error)
+            else:
+                self._trouble = None
+                await asyncio.sleep(PAUSE_S)
+
+    def close(self) -> None:
+        """Stop watching; files of what is not durable stay."""
+        for task in self._unsettled:
+            task.cancel()
+        self._watch.close()
+
+    def _changed(self, names: list[str]) -> None:
+        if not names or any(not name.startswith(".") for name in names):  # a dot begins what is not finished
+            self._arrived.set()
+
+    async def _wait_for_more(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await self._arrived.wait()
+        except TimeoutError:
+            pass
+        self._arrived.clear()  # before the folder is listed: what comes after that is told again
+
+    async def _take_slice(self) -> None:
+        flooded = self._spool.counts.flooded
+        async with self._spooling:
+            taken = await asyncio.to_thread(lambda: self._spool.take(SLICE, self._clock.now()))
+        if (unread := self._spool.counts.flooded - flooded) > 0:
+            log.warning("hooks removed unread", count=unread, why="too many waited")
+            self._feed(Noted("hooks.flooded", (("removed", unread),)))
+        if taken.names:
+            task = asyncio.create_task(self._settle(self._group(taken.hooks), taken.names))
+            self._unsettled[task] = len(taken.names)
+            task.add_done_callback(self._unsettled.pop)
+
+    async def _settle(self, events: list[Hooked], names: tuple[str, ...]) -> None:
+        """Hand events on, and remove their files once they are durable, however long that takes."""
+        await asyncio.gather(*(self._recorded(event) for event in events))
+        async with self._spooling:
+            try:
+                await asyncio.to_thread(self._spool.done, names)
+            except OSError:
+                self._arrived.set()  # the next look removes them, or says why it cannot
+
+    def _group(self, hooks: Iterable[Hook]) -> list[Hooked]:
+        """Return an event for each launch that lives, its hooks in order."""
+        by_launch: dict[str, list[Hook]] = {}
+        for hook in hooks:
+            by_launch.setdefault(hook.launch_id, []).append(hook)
+        current = {launch_id: theirs for launch_id, theirs in by_launch.items() if self._is_current(launch_id)}
+        self._dropped += sum(map(len, by_launch.values())) - sum(map(len, current.values()))
+        return [Hooked(launch_id, tuple(theirs)) for launch_id, theirs in current.items()]
+
+    async def _try_later(self, error: OSError) -> None:
+        """Say once that the spool cannot be read, and look again soon."""
+        if self._trouble is None:
+            log.warning("hook spool not read", why=str(error), next_try_s=RETRY_S)
+        self._trouble = str(error)
+        self._arrived.set()
+        await asyncio.sleep(RETRY_S)

@@ -1,0 +1,83 @@
+"""Outputs: the files headless agents print into, kept within their bound; that one prints errors shows that it works.
+
+A file that grew is looked at once a second at most; one that is quiet costs nothing. What is printed into the other file is
+read by whoever listens to agents: there are lines that show no work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+from vigil.core.events import Event, Observed
+from vigil.core.model.launch import Launch
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.log import log
+from vigil.home import Home
+from vigil.observe.inotify import Inotify
+from vigil.runtimes.tail import release_head
+
+OUTPUT, ERRORS = "stdout.jsonl", "stderr.log"
+TEND_S = 1.0
+
+
+class Outputs:
+    """All files that are printed into."""
+
+    def __init__(self, home: Home, clock: Clock, feed: Callable[[Event], None]) -> None:
+        self._home = home
+        self._clock = clock
+        self._feed = feed
+        self._launch_of: dict[str, str] = {}
+        self._inotify = Inotify(self._written)
+
+    def follow(self, launch: Launch, newborn: bool) -> None:
+        """Follow what a launch prints, from now until it is forgotten; what a newborn has printed already counts."""
+        for path in self._paths(launch.id):
+            self._launch_of[path] = launch.id
+            self._tend(path, grew=False)
+        if newborn and _has_words(str(self._home.launch(launch.id) / ERRORS)):
+            self._tell(launch.id)
+
+    def forget(self, launch_id: str) -> None:
+        """Follow a launch no more."""
+        for path in self._paths(launch_id):
+            self._launch_of.pop(path, None)
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        self._launch_of.clear()
+        self._inotify.close()
+
+    def _paths(self, launch_id: str) -> list[str]:
+        return [str(self._home.launch(launch_id) / name) for name in (OUTPUT, ERRORS)]
+
+    def _written(self, path: str) -> None:
+        if path in self._launch_of:
+            asyncio.get_running_loop().call_later(TEND_S, self._tend, path, True)
+
+    def _tend(self, path: str, grew: bool) -> None:
+        """Watch a file for its next line, then keep what it has within its bound: so nothing falls between the two."""
+        launch_id = self._launch_of.get(path)
+        if launch_id is None:
+            return
+        try:
+            self._inotify.watch(path)
+            release_head(path)
+        except FileNotFoundError:
+            self._launch_of.pop(path, None)
+        except OSError as error:
+            log.warning("output not bounded", launch=launch_id, why=str(error))
+        if grew and path.endswith(ERRORS):
+            self._tell(launch_id)
+
+    def _tell(self, launch_id: str) -> None:
+        self._feed(Observed(launch_id, (), active_at=self._clock.now()))
+
+
+def _has_words(path: str) -> bool:
+    try:
+        return os.path.getsize(path) > 0
+    except OSError:
+        return False

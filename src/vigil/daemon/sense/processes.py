@@ -1,0 +1,181 @@
+"""Diagnosing: a cheap pass over all living launches now and then, and a close look at one when somebody asks.
+
+Only threads touch /proc: some of its files wait for a lock of the process they tell of, and one that is stuck in the kernel
+never gives it. Such a look is given up after its deadline, and said to be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from vigil.core.events import Event, Weighed
+from vigil.core.machine import Machine
+from vigil.core.model.launch import Launch
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.log import log
+from vigil.daemon.sense.sweep import is_looked_at
+from vigil.observe.diagnosis import Diagnosis, Sample, diagnose, take_sample
+from vigil.observe.stats import read_scan
+from vigil.observe.trees import UNMEASURED, Cpu, ProcessTree, Tokens, cpu_between, trees_of
+
+T = TypeVar("T")
+PASS_S = 30.0  # while anybody works
+QUIET_PASS_S = 120.0  # of a fleet in which nothing happened for so long
+BETWEEN_S = 0.5  # two looks, where there is none to compare with: a rate over less is of a few ticks
+LEAST_S, MOST_S = 0.2, 120.0  # how old a look is that another one is compared with
+DEADLINE_S = 5.0
+HUNG = 4  # looks that may wait for what does not come
+GREW = 1.05  # a peak of memory that is not much higher is not worth telling
+
+
+@dataclass(frozen=True, slots=True)
+class Cheap:
+    """What a pass read of one launch: its processes, and what they used since the pass before."""
+
+    tree: ProcessTree
+    cpu: Cpu = UNMEASURED
+
+
+class Hangs(Exception):
+    """A look did not come back; the message says so."""
+
+
+class Diagnoser:
+    """Looks at the processes of launches."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        clock: Clock,
+        feed: Callable[[Event], None],
+        keeper_pid: Callable[[], int | None],
+        proc: str = "/proc",
+        deadline_s: float = DEADLINE_S,
+    ) -> None:
+        self._machine = machine
+        self._clock = clock
+        self._feed = feed
+        self._keeper_pid = keeper_pid
+        self._proc = proc
+        self._deadline_s = deadline_s
+        self._tokens = Tokens(proc)
+        self.hung = 0  # looks that have not come back
+        self._samples: dict[str, Sample] = {}  # the last close look at each launch
+        self._peaks: dict[str, int] = {}
+        self.latest: Mapping[str, Cheap] = {}  # what the last pass read, by launch
+
+    async def run(self) -> None:
+        """Pass for ever."""
+        while True:
+            await asyncio.sleep(PASS_S)
+            if not self._is_quiet():
+                await self._pass()
+
+    async def _pass(self) -> None:
+        try:
+            await self.sweep()
+        except Hangs as error:
+            log.warning("processes not read", why=str(error), next_pass_s=PASS_S)
+        except Exception:  # a sensor that fails is no reason to stop watching
+            log.exception("a pass over processes failed", next_pass_s=PASS_S)
+
+    def _is_quiet(self) -> bool:
+        """Say whether nothing happened since the last pass that would make another one worth its cost."""
+        now = self._clock.now()
+        read_at = max((self._clock.at(cheap.tree.at_s) for cheap in self.latest.values()), default=0.0)
+        living = [session for session in self._machine.sessions.values() if is_looked_at(session)]
+        busy = any(session.doing.turn or now - (session.last_activity_at or 0.0) < QUIET_PASS_S for session in living)
+        return not living or (not busy and now - read_at < QUIET_PASS_S)
+
+    async def sweep(self) -> Mapping[str, Cheap]:
+        """Read the processes of all living launches, cheaply; raises Hangs."""
+        self._note_reaper()
+        launches = [session.launch for session in self._machine.sessions.values() if is_looked_at(session) and session.launch]
+        before = self.latest
+        trees = await self._in_thread(lambda: self._read_trees(launches))
+        self.latest = {key: Cheap(tree, _since(before.get(key), tree)) for key, tree in trees.items()}
+        self._samples = {key: sample for key, sample in self._samples.items() if key in trees}
+        self._peaks = {key: peak for key, peak in self._peaks.items() if key in trees}
+        for key, tree in trees.items():
+            self._measure(key, tree)
+        return self.latest
+
+    async def look(self, launch: Launch, window_s: float | None = None) -> Diagnosis:
+        """Look closely at one launch; whatever /proc does, this returns, and what is not known is named.
+
+        Without a window it is compared with the last look, if that is of use, and else with one a moment before.
+        """
+        self._note_reaper()
+        before = self._samples.get(launch.id) if window_s is None else None
+        age_s = None if before is None else self._clock.now() - self._clock.at(before.tree.at_s)
+        try:
+            if age_s is None or not LEAST_S <= age_s <= MOST_S:
+                before = await self._in_thread(lambda: take_sample(launch, self._tokens, thorough=False, proc=self._proc))
+                await asyncio.sleep(BETWEEN_S if window_s is None else window_s)
+            after = await self._in_thread(lambda: take_sample(launch, self._tokens, proc=self._proc))
+        except Hangs as error:
+            return Diagnosis(launch.id, self._boot_s(), (), (), UNMEASURED, (f"processes: {error}",))
+        if self._machine.of_launch(launch.id) is not None:
+            self._samples[launch.id] = after
+            self._measure(launch.id, after.tree)
+        return diagnose(launch, before, after)
+
+    def _note_reaper(self) -> None:
+        """Remember who is given the processes that outlive their parents."""
+        if (pid := self._keeper_pid()) is not None and pid not in self._tokens.reapers:
+            self._tokens.reapers = frozenset({1, pid})
+
+    def _boot_s(self) -> float:
+        return self._clock.now() - self._clock.at(0.0)
+
+    def _read_trees(self, launches: Iterable[Launch]) -> dict[str, ProcessTree]:
+        scan = read_scan(self._proc)
+        self._tokens.forget_ended(scan)
+        return trees_of(launches, scan, self._tokens)
+
+    def _measure(self, launch_id: str, tree: ProcessTree) -> None:
+        """Tell of a launch's memory when it has grown."""
+        if tree.members and tree.rss_bytes > self._peaks.get(launch_id, 0) * GREW:
+            self._peaks[launch_id] = tree.rss_bytes
+            self._feed(Weighed(launch_id, tree.rss_bytes))
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Do something in a thread of its own, which nobody waits for after its deadline; raises Hangs."""
+        if self.hung >= HUNG:
+            raise Hangs(f"{self.hung} earlier looks have not come back: a process is stuck in the kernel")
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        threading.Thread(target=_work, args=(work, done), name="diagnosis", daemon=True).start()
+        await asyncio.wait([done], timeout=self._deadline_s)
+        if not done.done():
+            self.hung += 1
+            done.add_done_callback(self._came_back)
+            raise Hangs(f"/proc gave no answer in {self._deadline_s:g} s: a process is stuck in the kernel")
+        return done.result()
+
+    def _came_back(self, done: asyncio.Future[Any]) -> None:
+        self.hung -= 1
+        done.exception()  # nobody else asks for it
+
+
+def _since(before: Cheap | None, tree: ProcessTree) -> Cpu:
+    return UNMEASURED if before is None else cpu_between(before.tree, tree)
+
+
+def _work(work: Callable[[], T], done: asyncio.Future[T]) -> None:
+    try:
+        result, error = work(), None
+    except Exception as raised:
+        result, error = None, raised
+    try:
+        done.get_loop().call_soon_threadsafe(_settle, done, result, error)
+    except RuntimeError:
+        pass  # the loop has ended
+
+
+def _settle(done: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if not done.done():
+        done.set_result(result) if error is None else done.set_exception(error)

@@ -1,0 +1,129 @@
+"""The sweep: a look at every launch on a schedule, in case an event was missed; no process is started for it.
+
+Nobody is waited for: what is well is told as the pass goes on, who does not answer is asked again at its end, and a look at one
+session takes no longer because another one hangs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vigil.core.events import Event, Observed, Swept
+from vigil.core.machine import Machine
+from vigil.core.model.reading import Fact
+from vigil.core.model.session import ALIVE, Session
+from vigil.daemon.base.log import log
+from vigil.daemon.sense.axes import Looker
+from vigil.daemon.sense.screens import Screens
+
+EVERY_S = 15.0
+RARELY_S = 30.0  # a hung server is found by every second pass: within a minute, however many there are
+LOOKS_A_SECOND = 16  # up to there a large fleet is passed over less often
+THOROUGH = 2  # every second pass pings also the servers that seem to be well
+SLICE = 25
+FIRST_S = 0.005  # twenty-five servers that are well have answered by then
+AGAIN_S = 0.05
+LAST_S = 1.5  # a little more than any server is given
+Look = tuple[Session, bool]  # a session, and whether its server owes an answer
+
+
+@dataclass(frozen=True)
+class Passes:
+    """How many passes there were, and how the last one went: until all who answer were read, and in all."""
+
+    count: int = 0
+    looked_at: int = 0
+    well_ms: float = 0.0
+    took_ms: float = 0.0
+
+
+class Sweep:
+    """Reads all axes of all launches, a slice at a time."""
+
+    def __init__(self, machine: Machine, looker: Looker, screens: Screens, feed: Callable[[Event], None]) -> None:
+        self._machine = machine
+        self._looker = looker
+        self._screens = screens
+        self._feed = feed
+        self.passes = Passes()
+
+    async def run(self) -> None:
+        """Sweep for ever."""
+        while True:
+            every_s = pause_s(sum(map(is_looked_at, self._machine.sessions.values())))
+            await asyncio.sleep(every_s)
+            try:
+                await self.sweep()
+                await self._screens.keep(filter(is_looked_at, self._machine.sessions.values()))
+            except Exception:  # a sensor that fails is no reason to stop watching: deaths come by events
+                log.exception("a sweep failed", next_sweep_s=every_s)
+
+    async def sweep(self) -> None:
+        """Look at every living launch once."""
+        begun = time.monotonic()
+        alive = [session for session in self._machine.sessions.values() if is_looked_at(session)]
+        doubtful: list[Observed] = []
+        silent: list[Look] = []
+        thorough = self.passes.count % THOROUGH == 0
+        for start in range(0, len(alive), SLICE):
+            part = [(session, self._looker.begin(session, thorough)) for session in alive[start : start + SLICE]]
+            await asyncio.sleep(FIRST_S if any(asked for _, asked in part) else 0)
+            silent += self._read(part, doubtful)
+        well_s = time.monotonic() - begun
+        deadline = asyncio.get_running_loop().time() + LAST_S
+        while silent and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(AGAIN_S)
+            silent = self._read(silent, doubtful)
+        if doubtful:
+            self._feed(Swept(tuple(doubtful), len(alive)))
+        took_s = time.monotonic() - begun
+        self.passes = Passes(self.passes.count + 1, len(alive), round(well_s * 1000, 1), round(took_s * 1000, 1))
+
+    def _read(self, looks: list[Look], doubtful: list[Observed]) -> list[Look]:
+        """Tell what is well, keep what is doubtful for the end of the pass, return those that owe an answer."""
+        silent = []
+        for session, asked in looks:
+            seen = self._looker.read(session, asked)
+            if seen is None:
+                silent.append((session, asked))
+            elif all(map(is_well, seen.facts)):
+                self._feed(seen)
+            else:
+                doubtful.append(seen)
+        return silent
+
+    async def look(self, session: Session) -> None:
+        """Look at one session now."""
+        if not is_looked_at(session):
+            return
+        asked = self._looker.begin(session)
+        deadline = asyncio.get_running_loop().time() + LAST_S
+        wait_s = FIRST_S / 10
+        while True:
+            seen = self._looker.read(session, asked)
+            if seen is not None:
+                self._feed(seen)
+                return
+            if asyncio.get_running_loop().time() > deadline:
+                return
+            await asyncio.sleep(wait_s)
+            wait_s = min(wait_s * 2, AGAIN_S)
+
+
+def pause_s(sessions: int) -> float:
+    """Return how long to wait before so many sessions are looked at again."""
+    return min(RARELY_S, max(EVERY_S, sessions / LOOKS_A_SECOND))
+
+
+def is_looked_at(session: Session) -> bool:
+    """Say whether a session has a launch that may live."""
+    launch = session.launch
+    return session.state in ALIVE and launch is not None and launch.process is not None and launch.ended_at is None
+
+
+def is_well(fact: Fact) -> bool:
+    """Say whether a reading leaves no doubt."""
+    return fact.value in ("alive", "stopped")

@@ -1,0 +1,1 @@
+"""Files that agents write are followed, in turns that no hanging disk can hold up."""

@@ -1,0 +1,201 @@
+"""Following: the lines that agents add to their files, told once each, in fair turns and at a bounded pace.
+
+A file is looked at when it was written to, once a second at most; one that is quiet costs nothing. Only threads touch files, so
+a file system that hangs holds up the agents on it and nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from vigil.daemon.base.log import log
+from vigil.daemon.base.threads import Hands
+from vigil.daemon.sense.tail.files import Followed, FollowedFile, OnLines, Turn
+from vigil.observe.inotify import Watches
+from vigil.observe.lines import Position
+
+LOOK_S = 1.0
+POLL_S = 5.0  # for what cannot be watched, and after a reading that failed
+LOOK_AT_ALL_S = 300.0  # without being told: not every file system tells
+DEADLINE_S = 1.0  # of a look; one that takes longer goes on without anybody waiting
+MOST_HUNG = 32  # threads that may wait for what does not come
+LOOKERS = 2
+
+
+class Following:
+    """Many files, each known by whose it is, the key, and by its path."""
+
+    def __init__(self, look_s: float = LOOK_S) -> None:
+        self._look_s = look_s
+        self._followed: dict[str, Followed] = {}
+        self._ready: asyncio.Queue[Followed] = asyncio.Queue()
+        self._watches: Watches[Turn] = Watches(self._wake)
+        self._hung = 0
+
+    def follow(
+        self,
+        key: str,
+        patterns: Iterable[str],
+        roots: Iterable[str],
+        on_lines: OnLines,
+        positions: Mapping[str, Position] | None = None,
+        from_end: bool = False,
+    ) -> None:
+        """Tell every line of the files that match, now or later, behind the positions that are known.
+
+        Patterns are absolute, as `glob` has them. With `from_end`, files that are there now and have no position are followed
+        from their end on. `on_lines` is called on the loop, with lines and with what became of a file; the position it is
+        given belongs with what it makes of the lines. A key that is followed already keeps the positions it has reached.
+        """
+        before = self._followed.get(key)
+        known = {**(positions or {}), **(before.positions() if before else {})}
+        self.forget(key)
+        followed = Followed(key, tuple(patterns), tuple(roots), on_lines, from_end)
+        followed.files = {path: FollowedFile(followed, path, position) for path, position in known.items()}
+        self._followed[key] = followed
+        self._wake(followed.listing)
+
+    def forget(self, key: str) -> None:
+        """Tell nothing more of these files."""
+        followed = self._followed.pop(key, None)
+        if followed is not None:
+            turns = followed.turns()
+            for turn in turns:
+                turn.stop_waiting()
+            self._watches.forget(turns)
+
+    def positions(self) -> dict[str, dict[str, Position]]:
+        """Return how far each file was told, by key and path."""
+        return {key: followed.positions() for key, followed in self._followed.items()}
+
+    async def catch_up(self, key: str, within_s: float) -> bool:
+        """Tell all that is there by now, without waiting for its second; say whether that was done in time."""
+        since = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(within_s):
+                while (followed := self._followed.get(key)) is not None and self._hurry(followed, since):
+                    followed.progress.clear()
+                    await followed.progress.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Tell nothing any more; `run` may be cancelled before or after."""
+        for key in list(self._followed):
+            self.forget(key)
+        self._watches.close()
+
+    async def run(self) -> None:
+        """Look at files for ever."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(LOOKERS):
+                group.create_task(self._take_turns())
+            group.create_task(self._look_at_all())
+
+    async def _look_at_all(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_AT_ALL_S)
+            for followed in self._followed.values():
+                self._wake(followed.listing)
+
+    def _hurry(self, followed: Followed, since: float) -> bool:
+        """Look at once at what was not read to its end since then; say whether there is any."""
+        late = [turn for turn in followed.turns() if turn.read_at < since]
+        for turn in late if followed.listing not in late else [followed.listing]:  # it may find more
+            if turn.doubted_at is None:
+                self._wake(turn, 0.0)
+        return bool(late)
+
+    def _wake(self, turn: Turn, after_s: float | None = None) -> None:
+        """Look at something once so much time has passed since the last look, however often it is woken until then."""
+        if turn.is_working or turn.is_ready:
+            turn.again |= turn.is_working
+            return
+        loop = asyncio.get_running_loop()
+        due_at = turn.looked_at + (self._look_s if after_s is None else after_s)
+        if turn.timer is not None and turn.timer.when() <= due_at:
+            return
+        turn.stop_waiting()
+        if due_at > loop.time():
+            turn.timer = loop.call_at(due_at, self._queue, turn)
+        else:
+            self._queue(turn)
+
+    def _queue(self, turn: Turn) -> None:
+        turn.timer = None
+        turn.is_ready = True
+        turn.followed.ready.append(turn)
+        self._offer(turn.followed)
+
+    def _offer(self, followed: Followed) -> None:
+        """Line up a key that has something to look at: one turn for each key, however much each of them has."""
+        if followed.ready and not followed.is_offered and not followed.hung:
+            followed.is_offered = True
+            self._ready.put_nowait(followed)
+
+    async def _take_turns(self) -> None:
+        hands = Hands("following")
+        try:
+            while True:
+                turn = await self._next_turn()
+                turn.begin(asyncio.get_running_loop().time())
+                done = hands.do(partial(turn.look, self._watches))
+                await asyncio.wait([done], timeout=DEADLINE_S if self._hung < MOST_HUNG else None)
+                if done.done():
+                    await asyncio.sleep(self._finish(turn, done))
+                else:
+                    self._leave_alone(turn, done)
+                    hands.end()
+                    hands = Hands("following")
+        finally:
+            hands.end()
+
+    async def _next_turn(self) -> Turn:
+        while True:
+            followed = await self._ready.get()
+            followed.is_offered = False
+            if self._is_followed(followed) and not followed.hung:
+                turn = followed.ready.popleft()
+                self._offer(followed)
+                return turn
+
+    def _is_followed(self, followed: Followed) -> bool:
+        return self._followed.get(followed.key) is followed
+
+    def _leave_alone(self, turn: Turn, done: asyncio.Future[None]) -> None:
+        """Let a look that hangs end when it can; until then nothing else of its key is looked at."""
+        log.warning("file hangs", key=turn.followed.key, file=turn.name, waited_s=DEADLINE_S)
+        turn.followed.hung += 1
+        self._hung += 1
+        done.add_done_callback(partial(self._come_back, turn))
+
+    def _come_back(self, turn: Turn, done: asyncio.Future[None]) -> None:
+        turn.followed.hung -= 1
+        self._hung -= 1
+        self._finish(turn, done)
+
+    def _finish(self, turn: Turn, done: asyncio.Future[None]) -> float:
+        """Take in what a look found, tell it, and see when to look next; return the pause that it costs."""
+        turn.is_working = False
+        turn.looked_at = asyncio.get_running_loop().time()
+        followed = turn.followed
+        if not self._is_followed(followed):
+            return 0.0
+        if (error := done.exception()) is not None:
+            log.error("look failed", key=followed.key, file=turn.name, why=repr(error), next_look_s=POLL_S)
+            turn.is_polled = True
+        else:
+            for other in turn.take_in():
+                self._wake(other)
+        if turn.more:
+            self._queue(turn)
+        elif turn.again:
+            self._wake(turn)
+        elif turn.is_polled:
+            self._wake(turn, POLL_S)
+        self._offer(followed)
+        followed.progress.set()
+        return turn.cost_s

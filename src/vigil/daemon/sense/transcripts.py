@@ -1,0 +1,164 @@
+"""Conversations: whether a session could go on with its own, asked of its adapter and of the files it keeps (DESIGN 4.6)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from vigil.agents.contract import Adapter, Beginning, Place
+from vigil.core.model.conversation import Kept, Transcript
+from vigil.core.model.launch import RuntimeKind
+from vigil.core.model.session import Session, Spec
+from vigil.daemon.base.clock import Clock
+from vigil.observe.transcripts import read_transcript
+
+T = TypeVar("T")
+MOST_HUNG = 8
+READ_S = 2.0  # a folder on a network that hangs delays nobody longer
+MOST_KNOWN = 10_000
+AGAIN_S = 2.0  # what was not there is looked for again after so long
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found of a conversation, and where."""
+
+    conversation: str
+    kept: Kept
+    why: str  # or the file
+    at: float
+    file: tuple[int, int, int] | None = None  # which one was read: device, inode, size
+
+
+def _is_still_so(known: _Known, now: float) -> bool:
+    if known.kept is not Kept.THERE:
+        return now - known.at < AGAIN_S
+    before, now_there = known.file, _file_at(known.why)
+    return before is not None and now_there is not None and now_there[:2] == before[:2] and now_there[2] >= before[2]
+
+
+def _file_at(path: str) -> tuple[int, int, int] | None:
+    """Return which file has this name; a link, or what is no file, is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_size) if stat.S_ISREG(found.st_mode) else None
+
+
+class Conversations:
+    """Reads what there is of conversations."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        adapter_of: Callable[[str], Adapter],
+        is_set_up: Callable[[str], bool],
+        environment_of: Callable[[Session], Mapping[str, str]],
+    ) -> None:
+        self._clock = clock
+        self._adapter_of = adapter_of
+        self._is_set_up = is_set_up
+        self._environment_of = environment_of
+        self._hung = 0  # jobs that have not ended yet
+        self._known: dict[str, _Known] = {}  # of each session, what was found when a list was asked for
+
+    async def peek(self, sessions: Iterable[Session]) -> dict[str, Transcript]:
+        """Return what there is of many conversations: a file that was there is only asked for, one that was not again later."""
+        wanted = [session for session in sessions if session.conversation]
+        if not wanted:
+            return {}
+        try:
+            found = await self._apart(lambda: [self._peek(one) for one in wanted])
+        except TimeoutError:
+            return {one.id: one.transcript for one in wanted if one.transcript is not None}
+        now = self._clock.now()
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()  # most are of sessions that are gone
+        return {
+            session.id: Transcript(session.conversation, kept, now, "" if kept is Kept.THERE else why)
+            for session, (kept, why) in zip(wanted, found, strict=True)
+        }
+
+    def _peek(self, session: Session) -> tuple[Kept, str]:
+        known = self._known.get(session.id)
+        if known is None or known.conversation != session.conversation or not _is_still_so(known, self._clock.now()):
+            kept, why = self._read(session)
+            file = _file_at(why) if kept is Kept.THERE else None
+            known = self._known[session.id] = _Known(session.conversation, kept, why, self._clock.now(), file)
+        return known.kept, known.why
+
+    async def read(self, session: Session) -> Transcript | None:
+        """Return what there is of a session's conversation; None if it has none. Ends in time, whatever the disk does."""
+        if not session.conversation:
+            return None
+        try:
+            kept, why = await self._apart(lambda: self._read(session))
+        except TimeoutError:
+            kept, why = Kept.UNKNOWN, f"its transcript could not be read within {READ_S:g} s"
+        return Transcript(session.conversation, kept, self._clock.now(), "" if kept is Kept.THERE else why)
+
+    async def _apart(self, job: Callable[[], T]) -> T:
+        """Do a job in a thread of its own, in time or TimeoutError: one that hangs is left alone, and keeps nobody waiting."""
+        if self._hung >= MOST_HUNG:
+            raise TimeoutError
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def work() -> None:
+            try:
+                found: Any = job()
+                error: Exception | None = None
+            except Exception as raised:
+                found, error = None, raised
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._settle, done, found, error)
+
+        self._hung += 1
+        threading.Thread(target=work, name="conversations", daemon=True).start()
+        async with asyncio.timeout(READ_S):
+            return await done
+
+    def _settle(self, done: asyncio.Future[T], found: T, error: Exception | None) -> None:
+        self._hung -= 1
+        if not done.done():
+            done.set_result(found) if error is None else done.set_exception(error)
+
+    def _read(self, session: Session) -> tuple[Kept, str]:
+        spec, conversation = session.spec, session.conversation
+        adapter = self._adapter_of(spec.agent)
+        if not adapter.resumes or not self._is_set_up(spec.agent):
+            return Kept.UNABLE, f"{spec.agent} is not asked to go on with a conversation"
+        try:
+            place = Place(os.path.realpath(spec.cwd), self._environment_of(session))
+            start = adapter.begin(_beginning(spec, place, conversation, resume=True))
+        except (OSError, ValueError) as error:
+            return Kept.UNKNOWN, f"how it is launched cannot be found out: {error}"
+        if start.conversation != conversation:
+            words = next((line for line in start.without if "resume" in line), "its command takes no conversation")
+            return Kept.UNABLE, words
+        patterns = adapter.transcripts(place, conversation)
+        if not patterns:
+            return Kept.UNKNOWN, f"{spec.agent} does not show where it keeps its conversations"
+        return read_transcript(patterns[0], conversation, adapter.read_entry)
+
+    def named_by(self, spec: Spec, env: Mapping[str, str]) -> str:
+        """Return the conversation that a command names itself; nothing if it names none."""
+        if not self._is_set_up(spec.agent):
+            return ""
+        try:
+            place = Place(os.path.realpath(spec.cwd), env)
+            return self._adapter_of(spec.agent).begin(_beginning(spec, place, "", resume=False)).conversation
+        except (OSError, ValueError):
+            return ""
+
+
+def _beginning(spec: Spec, place: Place, conversation: str, resume: bool) -> Beginning:
+    """Return a launch that is only thought of: nothing of it is written."""
+    return Beginning(spec.command, place, "/nowhere", spec.runtime is RuntimeKind.HEADLESS, conversation, resume)

@@ -1,0 +1,277 @@
+"""Sending: a prompt is typed into a session's terminal once, when its composer can take it; what became of it is said.
+
+Never twice: whatever happens after the paste began, the answer tells it and nothing is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
+
+from vigil.agents.contract import Adapter
+from vigil.core.events import Observed
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import Session
+from vigil.core.rules.prompt import ComposerSight, PromptRefusal, why_not
+from vigil.daemon.sense.dialogs import find_dialog
+from vigil.daemon.supervisor import Supervisor
+from vigil.errors import UsageError
+from vigil.observe.process import read_process
+from vigil.runtimes import Runtime
+from vigil.runtimes.tmux import keyboard
+from vigil.text import decode, plain
+
+PAUSE_S = 0.3  # Codex takes an Enter within 120 ms of a paste for a part of it, Claude one that comes in the same read
+CONFIRM_S = 6.0
+ENTERS = 2  # one may be lost: Gemini CLI shows its composer seconds before it takes any
+LOOK_S = 0.3
+SEEN_CHARS = 40  # of a line, which a terminal shows without breaking it
+MOST_CHARS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of a prompt."""
+
+    outcome: str  # submitted, unsubmitted, refused, unknown; queued, where it waits
+    why: str
+
+
+class Sending:
+    """Types prompts, one at a time for each session."""
+
+    def __init__(self, supervisor: Supervisor, runtime: Runtime, adapter_of: Callable[[str], Adapter]) -> None:
+        self._supervisor = supervisor
+        self._runtime = runtime
+        self._adapter_of = adapter_of
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def send(self, session_id: str, text: str, wait_s: float, actor: str) -> Sent:
+        """Wait for a composer that can take it, type it, and find out what became of it."""
+        prompt = checked(text)
+        async with self.lock(session_id):
+            sent = await self.type(session_id, prompt, wait_s)
+        session = self._supervisor.shown.get(session_id)
+        words = {"session": session.name if session else session_id, "characters": len(prompt), "actor": actor}
+        self._supervisor.note("session.sent", words | {"outcome": sent.outcome, "why": sent.why}, session)
+        return sent
+
+    def lock(self, session_id: str) -> asyncio.Lock:
+        """Return the lock of a session's keyboard: whoever types has it."""
+        return self._locks.setdefault(session_id, asyncio.Lock())
+
+    async def type(self, session_id: str, prompt: str, wait_s: float) -> Sent:
+        """Type a prompt when it can be taken; whoever calls has the lock. `refused` means that nothing was typed."""
+        refusal = await self.wait_until_fit(session_id, wait_s)
+        session = self._supervisor.shown.get(session_id)
+        if refusal is not None or session is None or session.launch is None or session.launch.pane is None:
+            return Sent("refused", refusal or "it is gone")
+        launch, typed_at = session.launch, self._supervisor.now()
+        call = self._runtime.commands_to(launch)
+        assert launch.pane is not None and call is not None
+        pasted = await keyboard.paste(call, launch.pane, f"vigil-{secrets.token_hex(4)}", prompt)
+        if pasted == keyboard.REFUSED:
+            return Sent("refused", "its pane died, or somebody began to read there")
+        self._supervisor.feed(Observed(launch.id, (), delivered_at=typed_at))
+        if pasted is None:
+            return Sent("unknown", "its tmux server gave no answer: the prompt may stand in its composer")
+        await asyncio.sleep(PAUSE_S)
+        found = await self._look(session_id)
+        if found is None or found.process == "dead":
+            return Sent("unsubmitted", "its agent ended before Enter: the prompt was pasted, and not sent")
+        if found.foreground == "other":
+            return Sent("unsubmitted", "its agent lost the terminal before Enter: the prompt was pasted, and not sent")
+        for _ in range(ENTERS):
+            sent = await self._press(session_id, launch, typed_at)
+            if sent.outcome != "unknown" or not await self._stands_there(session_id, launch, prompt):
+                return sent
+        return Sent("unsubmitted", "it stands in its composer: its agent took no Enter")
+
+    async def finish(self, session_id: str, launch_id: str, typed_at: float, wait_s: float, prompt: str) -> Sent:
+        """Send what may stand in a composer since then, and not twice: Enter alone, and only where it is seen to stand."""
+        session = self._supervisor.shown.get(session_id)
+        launch = session.launch if session is not None else None
+        if session is None or launch is None or launch.id != launch_id or launch.ended_at is not None:
+            return Sent("unknown", "it was typed, and its agent ended before it said that it took it")
+        adapter = self._adapter_of(session.spec.agent)
+        if adapter.submits and await self._was_taken(session_id, launch, typed_at):
+            return Sent("submitted", "its agent says that it took it")
+        if not adapter.composer:
+            return await self._finish_line(session_id, launch, typed_at, wait_s, prompt)
+        if session.attached:
+            return Sent("unknown", "it was typed, and may stand in its composer; vigil attach shows it")
+        refusal = await self.wait_until_fit(session_id, wait_s, draft_is_ours=True)
+        if refusal is not None:
+            return Sent("unknown", f"it was typed, and may stand in its composer: {refusal}")
+        sight = await self._look(session_id)
+        if sight is None or (adapter.draft is not None and not sight.draft):
+            return Sent("unknown", "it does not stand in its composer, and its agent has not said that it took it")
+        return await self._press(session_id, launch, typed_at)
+
+    async def _stands_there(self, session_id: str, launch: Launch, prompt: str) -> bool:
+        """Say whether a composer still holds what was pasted, and nobody else is at it: its last line can be seen there."""
+        session, sight = self._supervisor.shown.get(session_id), await self._look(session_id)
+        if session is None or sight is None or session.attached or session.launch is None or session.launch.id != launch.id:
+            return False
+        adapter, call = self._adapter_of(session.spec.agent), self._runtime.commands_to(launch)
+        holds = sight.draft if adapter.draft is not None else sight.composer is False  # most only show one that is empty
+        if not (adapter.submits and holds) or why_not(replace(sight, draft=False, composer=None)) is not None:
+            return False
+        assert launch.pane is not None and call is not None
+        screen = await keyboard.read_visible(call, launch.pane)
+        return prompt.strip().splitlines()[-1].strip()[:SEEN_CHARS] in plain(decode(screen or b""))
+
+    async def _finish_line(self, session_id: str, launch: Launch, typed_at: float, wait_s: float, prompt: str) -> Sent:
+        """Press Enter behind a prompt that still stands before the cursor: the next one would be typed onto it."""
+        refusal = await self.wait_until_fit(session_id, wait_s)
+        if refusal is not None:
+            return Sent("unknown", f"it was typed, and may stand there unsent: {refusal}")
+        call = self._runtime.commands_to(launch)
+        assert launch.pane is not None and call is not None
+        line = await keyboard.read_typed(call, launch.pane)
+        if line is None or not stands_in(line, prompt):
+            return Sent("unknown", "it may have been typed, and does not stand before the cursor; vigil attach shows it")
+        return await self._press(session_id, launch, typed_at)
+
+    async def _press(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
+        call = self._runtime.commands_to(launch)
+        assert launch.pane is not None and call is not None
+        entered = await keyboard.enter(call, launch.pane)
+        if entered == keyboard.REFUSED:
+            return Sent("unsubmitted", "its pane died, or somebody began to read there, before Enter")
+        if entered is None:
+            return Sent("unknown", "its tmux server gave no answer to Enter")
+        return await self._confirm(session_id, launch, typed_at)
+
+    async def wait_until_fit(self, session_id: str, wait_s: float, draft_is_ours: bool = False) -> str | None:
+        """Wait while waiting may help; return why nothing is typed, or None."""
+        deadline = asyncio.get_running_loop().time() + wait_s
+        while True:
+            sight = await self._look(session_id)
+            if sight is None:
+                return "it is gone"
+            row: PromptRefusal | None = why_not(replace(sight, draft=False) if draft_is_ours else sight)
+            if row is None:
+                return None
+            if not row.passes or asyncio.get_running_loop().time() >= deadline:
+                return row.why(sight)
+            await asyncio.sleep(LOOK_S)
+
+    async def _look(self, session_id: str) -> ComposerSight | None:
+        session = self._supervisor.shown.get(session_id)
+        if session is None:
+            return None
+        server = session.axes.get(Axis.SERVER)
+        headless = session.spec.runtime is RuntimeKind.HEADLESS
+        known = ComposerSight(
+            session.state,
+            headless,
+            process_of(session),
+            server.value if server is not None else "alive",
+            ", ".join(one.name or "a question" for one in session.doing.asked),
+        )
+        if why_not(known) is not None or session.launch is None or session.launch.pane is None:
+            return known
+        return await self._look_at_terminal(session, session.launch, known)
+
+    async def _look_at_terminal(self, session: Session, launch: Launch, known: ComposerSight) -> ComposerSight:
+        adapter = self._adapter_of(session.spec.agent)
+        call = self._runtime.commands_to(launch)
+        assert launch.pane is not None and call is not None
+        pane = await keyboard.read_pane(call, launch.pane)
+        screen = await keyboard.read_visible(call, launch.pane) if adapter.composer or adapter.dialogs else b""
+        shown = plain(decode(screen or b""))
+        return ComposerSight(
+            known.state,
+            known.headless,
+            known.process,
+            known.server,
+            known.asked,
+            pane is not None,
+            pane is not None and pane.dead,
+            pane is not None and pane.in_mode,
+            foreground_of(launch),
+            screen is not None,
+            dialog.name if (dialog := find_dialog(adapter.dialogs, shown)) is not None else "",
+            any(re.search(pattern, shown, re.MULTILINE) for pattern in adapter.composer) if adapter.composer else None,
+            pane is not None and holds_draft(adapter, shown, pane.cursor_x),
+        )
+
+    async def _confirm(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
+        """Wait for the agent's own word that it took a prompt; who never says so leaves it unknown."""
+        session = self._supervisor.shown.get(session_id)
+        if session is None or not self._adapter_of(session.spec.agent).submits:
+            return Sent("unknown", "it was typed; this kind of agent does not say whether it took it")
+        if await self._was_taken(session_id, launch, typed_at):
+            return Sent("submitted", "its agent says that it took it")
+        return Sent("unknown", f"it was typed, and its agent has said nothing of it for {CONFIRM_S:g} s; vigil attach shows it")
+
+    async def _was_taken(self, session_id: str, launch: Launch, typed_at: float) -> bool:
+        """Wait for the agent to say that it took a prompt; say whether it did."""
+
+        def taken() -> bool:
+            found = self._supervisor.machine.sessions.get(session_id)
+            same = found is not None and found.launch is not None and found.launch.id == launch.id
+            return same and found is not None and (found.prompted_at or 0.0) >= typed_at
+
+        return await self._supervisor.until(taken, CONFIRM_S)
+
+
+def checked(text: str) -> str:
+    """Return a prompt that can be typed: nothing a terminal would obey, nor what would end the paste early."""
+    prompt = plain(text)
+    if not prompt.strip():
+        raise UsageError("there is nothing to send: the text is empty")
+    if len(prompt) > MOST_CHARS:
+        raise UsageError(f"{len(prompt)} characters are too many: at most {MOST_CHARS}")
+    return prompt
+
+
+def stands_in(line: str, prompt: str) -> bool:
+    """Say whether the line that is being typed ends as a prompt does."""
+    last = prompt.rstrip().rpartition("\n")[2].strip()
+    return bool(last) and line.rstrip().endswith(last)
+
+
+def holds_draft(adapter: Adapter, shown: str, cursor_x: int) -> bool:
+    """Say whether somebody has begun to type in a composer: Enter would send that too."""
+    if adapter.draft is None:
+        return False
+    pattern, column = adapter.draft
+    return cursor_x > column and re.search(pattern, shown, re.MULTILINE) is not None
+
+
+def process_of(session: Session) -> str:
+    """Say how its agent is now: a sweep may have seen it seconds ago, and one that is stopped meanwhile takes nothing."""
+    reading, agent = session.axes.get(Axis.PROCESS), session.launch.agent if session.launch is not None else None
+    if reading is None:
+        return "unknown"
+    if reading.value not in ("alive", "stopped") or agent is None:
+        return reading.value
+    return read_process(Axis.PROCESS, agent, agent.boot, 0.0).value
+
+
+def foreground_of(launch: Launch) -> str:
+    """Say who has the terminal: the kernel knows its foreground process group."""
+    agent, root = launch.agent, launch.root
+    if agent is None or root is None:
+        return "unknown"
+    try:
+        fields = _stat(root.pid)
+        group = os.getpgid(agent.pid)
+    except (OSError, ValueError, IndexError):
+        return "unknown"
+    if int(fields[19]) != root.start_ticks:
+        return "unknown"
+    return "agent" if int(fields[5]) == group else "other"
+
+
+def _stat(pid: int) -> list[bytes]:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()

@@ -1,0 +1,336 @@
+"""The reaper's cycle: look at everything, have the core judge it, and say what became of it (DESIGN 4.5).
+
+Reading concludes nothing: what could not be read is told as such, and the table keeps it. A server that hangs costs its
+deadline and holds up nobody else. Switched off by `[reaper] enabled = false`, which is taken in like all of the configuration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from vigil.config.loading import ConfigFile
+from vigil.core.events import Sighted
+from vigil.core.handlers.end import LEFT_OVER, is_cleared
+from vigil.core.model.launch import ProcessId, RuntimeKind
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.sighting import Glimpse, Guard, ReapAction, ReapClass, ReapPolicy, Stray
+from vigil.core.rules.reap import ReapVerdict, judge
+from vigil.core.rules.sighting import says_idle
+from vigil.daemon.act import Carrier, launch_of
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.log import log
+from vigil.daemon.sense.census import Census
+from vigil.daemon.sense.screens import Screens
+from vigil.daemon.supervisor import Supervisor
+from vigil.home import Home
+from vigil.kernel.process import read_boot
+from vigil.kernel.processes import read_tree
+from vigil.observe import cpu, strays
+from vigil.observe.survivors import SeenProcess
+from vigil.runtimes import Runtime
+from vigil.runtimes.tmux.guard import Use
+
+FIRST_S = 5.0  # after a start: what was said while nobody listened is read first
+LOOK_S = 5.0  # how soon a changed configuration is seen, and that memory is short
+LEAST_S = 0.2
+CPU_S = 1.0
+FOLDER_S = 2.0
+OUTCOME_S = 60.0
+STEP_S = 0.02
+PRESSURE_S = 15.0  # between two that are put to sleep for want of memory: that shows only later
+MOST_BELOW = 4096
+
+
+@dataclass
+class ReapOutcome:
+    """What became of one session or stray."""
+
+    verdict: ReapVerdict
+    outcome: str = ""  # parked, ended, archived, spared or unknown, where anything was to be done
+    why: str = ""
+
+
+@dataclass
+class Looked:
+    """What one look at everything found."""
+
+    event: Sighted
+    verdicts: list[ReapVerdict] = field(default_factory=list)
+    strays: list[tuple[ReapVerdict, Stray]] = field(default_factory=list)
+
+
+class Reaper:
+    """Looks at everything again and again."""
+
+    def __init__(
+        self,
+        home: Home,
+        clock: Clock,
+        supervisor: Supervisor,
+        runtimes: dict[RuntimeKind, Runtime],
+        screens: Screens,
+        config: ConfigFile,
+        store_created_at: Callable[[], float],
+        recover: Callable[[], Awaitable[None]],
+        pressure: Callable[[], str],
+    ) -> None:
+        self._home = home
+        self._clock = clock
+        self._supervisor = supervisor
+        self._runtimes = runtimes
+        self._screens = screens
+        self._config = config
+        self._store_created_at = store_created_at
+        self._recover = recover
+        self._pressure = pressure
+        self._boot = read_boot()
+        self._census = Census(self._boot, str(home.spool))
+        self._sweeping = asyncio.Lock()
+        self._folders_gone: dict[str, float] = {}  # since when a session's folder is seen to be gone
+        self._again_at: float | None = None  # what waits for its grace is looked at then
+        self.sweeps = 0
+
+    @property
+    def _carrier(self) -> Carrier:
+        return self._supervisor.carrier
+
+    async def run(self) -> None:
+        """Sweep soon after the start, then as often as the configuration says; switched off, wait until it is not."""
+        loop = asyncio.get_running_loop()
+        swept_at, relieved_at = loop.time() - self._config.last_good.reaper.interval_s + FIRST_S, -PRESSURE_S
+        while True:
+            due_s = min(swept_at + self._config.last_good.reaper.interval_s, self._again_at or math.inf) - loop.time()
+            await asyncio.sleep(min(max(due_s, LEAST_S), LOOK_S))
+            wanted, now = self._config.last_good.reaper, loop.time()
+            if not wanted.enabled:
+                continue
+            due = now >= swept_at + wanted.interval_s or (self._again_at is not None and now >= self._again_at)
+            pressure = self._pressure() if wanted.park_on_pressure and now - relieved_at >= PRESSURE_S else ""
+            if due or pressure:
+                swept_at = now if due else swept_at
+                relieved_at = now if pressure else relieved_at
+                try:
+                    await self.sweep("reaper", pressure=pressure)
+                except Exception:  # a sensor that fails is no reason to stop watching
+                    log.exception("a reaper's sweep failed", next_sweep_s=wanted.interval_s)
+
+    async def sweep(self, actor: str, dry_run: bool = False, pressure: str = "") -> list[ReapOutcome]:
+        """Look at everything, do what the table says, and return what became of each; a dry run only looks."""
+        async with self._sweeping:
+            await self._recover()  # what its launch's folder knows is no orphan
+            looked = await self.look(actor, pressure)
+            outcomes = [ReapOutcome(verdict) for verdict in looked.verdicts]
+            of_strays = [ReapOutcome(verdict) for verdict, _ in looked.strays]
+            if not dry_run:
+                self.sweeps += 1
+                self._schedule(looked)
+                self._carrier.strays.ended.clear()
+                await self._supervisor.done(looked.event)
+                cleared = {glimpse.launch_id for glimpse in looked.event.glimpses if glimpse.survivors}
+                await self._follow([one for one in outcomes if one.verdict.action is not ReapAction.KEEP], cleared)
+                await self._follow_strays([one for one in of_strays if one.verdict.action is not ReapAction.KEEP])
+            return [*outcomes, *of_strays]
+
+    async def look(self, actor: str, pressure: str = "") -> Looked:
+        """Read everything and judge it; nothing is done."""
+        wanted = self._config.last_good.reaper
+        sessions = list(self._supervisor.shown.values())
+        before = await self._census.take()
+        marked, servers = await asyncio.to_thread(self._find_strays, before, sessions)
+        groups = {s.launch.id: self._processes_of(s, before) for s in sessions if s.launch is not None}
+        for launch_id, processes in marked.items():
+            groups[launch_id] = [one.process for one in processes]
+        used, begun = {key: cpu.read_used_s(group) for key, group in groups.items()}, time.monotonic()
+        await asyncio.sleep(CPU_S)
+        after, window_s = await self._census.take(), time.monotonic() - begun
+        later = {s.launch.id: self._processes_of(s, after) for s in sessions if s.launch is not None}
+        rates = {key: cpu.cores(used[key], cpu.read_used_s(later.get(key, groups[key])), window_s) for key in groups}
+        glimpses, of_strays = await asyncio.gather(
+            asyncio.gather(*(self._glimpse(session) for session in sessions if session.launch is not None)),
+            asyncio.gather(*(self._glimpse_stray(key, servers.get(key)) for key in {**marked, **servers})),
+        )
+        rated = tuple(replace(glimpse, cpu=rates.get(glimpse.launch_id)) for glimpse in glimpses)
+        found = tuple(
+            self._stray(glimpse, marked.get(glimpse.launch_id, []), servers.get(glimpse.launch_id), rates)
+            for glimpse in of_strays
+        )
+        event = Sighted(rated, found, ReapPolicy(wanted.idle_ttl_s, wanted.grace_s, pressure), actor)
+        machine = self._supervisor.machine
+        verdicts, judged, _ = judge(machine.sessions.values(), machine.roles, rated, found, event.policy, self._clock.now())
+        return Looked(event, verdicts, judged)
+
+    def _find_strays(
+        self, seen: list[SeenProcess], sessions: list[Session]
+    ) -> tuple[dict[str, list[strays.Marked]], dict[str, ProcessId]]:
+        """Find what carries our mark and is of no launch that a session has now; the newest of what we know counts."""
+        now = self._supervisor.machine.sessions.values()
+        known = {session.launch.id for session in (*sessions, *list(now)) if session.launch is not None}
+        found: dict[str, list[strays.Marked]] = defaultdict(list)
+        for one in strays.read_marked([(each.process, each.launch_id) for each in seen], known, str(self._home.spool)):
+            found[one.launch_id].append(one)
+        return dict(found), strays.read_servers(self._home.run, known, self._boot)
+
+    def _processes_of(self, session: Session, seen: list[SeenProcess]) -> list[ProcessId]:
+        launch = session.launch
+        if launch is None or session.state not in ALIVE:
+            return []
+        if launch.host is not None and launch.root is not None:
+            below = read_tree(launch.root.pid, launch.root.start_ticks, MOST_BELOW)
+            return [ProcessId(pid, stat.start_ticks, self._boot) for pid, stat in below]
+        return [one.process for one in seen if one.launch_id == launch.id and one.process != launch.server]
+
+    async def _glimpse(self, session: Session) -> Glimpse:
+        """Read all there is to be read of one session."""
+        launch = session.launch
+        assert launch is not None
+        now = self._clock.now()
+        glimpse = Glimpse(launch.id, now)
+        if session.state not in ALIVE or launch.ended_at is not None:
+            left = () if session.state is State.ENDING else tuple(await self._carrier.ending.survivors(launch))
+            return replace(glimpse, survivors=left)
+        glimpse = await self._read_folder(session, glimpse)
+        runtime = self._runtimes[session.spec.runtime]
+        if session.spec.runtime is RuntimeKind.HEADLESS:
+            return self._with_printed(glimpse, runtime.read_printed(launch))
+        if self._screens.spins(launch.id):
+            await self._screens.refresh(launch)
+        spins = self._screens.spins(launch.id)
+        read_at = time.time()
+        use = await runtime.read_use(launch)
+        if use is None or use.tag != launch.id:
+            words = "its tmux server gave no whole answer" if use is None else "its tmux session bears another mark"
+            return replace(glimpse, clients=None, unreadable=glimpse.unreadable or words)
+        return self._with_use(replace(glimpse, spins=spins), use, read_at, spins and says_idle(session))
+
+    def _with_printed(self, glimpse: Glimpse, printed: tuple[int, float] | None) -> Glimpse:
+        """Add what a headless agent printed, and when: also while no daemon was there to see it."""
+        if printed is None:
+            return replace(glimpse, unreadable=glimpse.unreadable or "what it prints cannot be read")
+        guard = Guard("", int(time.time()) - 1, printed=printed[0])
+        return replace(glimpse, printed_at=self._moment(printed[1]), guard=guard)
+
+    def _moment(self, wall: float) -> float:
+        """Return by our own clock what was read by the wall's."""
+        return self._clock.now() - max(0.0, time.time() - wall)
+
+    def _with_use(self, glimpse: Glimpse, use: Use, read_at: float, spins: bool) -> Glimpse:
+        """Add what a server said of how a session is used; Vigil attaches no client of its own, so each is a person's."""
+        guard = Guard(use.target, int(read_at) - 1, use.attached, history=use.history if spins else None)
+        return replace(glimpse, clients=len(use.clients), printed_at=self._moment(use.printed), guard=guard)
+
+    async def _read_folder(self, session: Session, glimpse: Glimpse) -> Glimpse:
+        """Read whether a session's working folder is there; a file system that hangs leaves it unknown."""
+        try:
+            async with asyncio.timeout(FOLDER_S):
+                gone_s = await asyncio.to_thread(read_gone_s, session.spec.cwd)
+        except (OSError, TimeoutError) as error:
+            words = error.strerror if isinstance(error, OSError) and error.strerror else "no answer"
+            return replace(glimpse, unreadable=f"its working folder cannot be read: {words}")
+        if gone_s is None:
+            self._folders_gone.pop(session.id, None)
+            return glimpse
+        since = self._folders_gone.setdefault(session.id, glimpse.at)
+        return replace(glimpse, folder_gone_s=max(gone_s, glimpse.at - since))
+
+    async def _glimpse_stray(self, launch_id: str, server: ProcessId | None) -> Glimpse:
+        glimpse = Glimpse(launch_id, self._clock.now())
+        if server is None:
+            return glimpse
+        read_at = time.time()
+        launch = launch_of(Stray(launch_id, "", ()))
+        use = await self._runtimes[RuntimeKind.TMUX].read_use(launch)
+        if use is None or use.tag != launch_id:
+            return replace(glimpse, clients=None, unreadable="its tmux server gave no whole answer")
+        return self._with_use(glimpse, use, read_at, spins=False)
+
+    def _stray(
+        self, glimpse: Glimpse, marked: list[strays.Marked], server: ProcessId | None, rates: dict[str, float | None]
+    ) -> Stray:
+        """Put together what was found of one launch that is nobody's."""
+        processes = tuple(one.process for one in marked if one.process != server)
+        ages = [strays.age_s(process) for process in (*processes, *((server,) if server is not None else ()))]
+        oldest_s = max(ages, default=0.0)
+        return Stray(
+            glimpse.launch_id,
+            next((one.session for one in marked if one.session), ""),
+            processes,
+            server,
+            self._home.server_path(glimpse.launch_id) if server is not None else "",
+            age_s=oldest_s,
+            older_than_store=time.time() - oldest_s < self._store_created_at(),
+            glimpse=replace(glimpse, cpu=rates.get(glimpse.launch_id)),
+        )
+
+    def _schedule(self, looked: Looked) -> None:
+        """Look again when the grace of what waits for it is over."""
+        verdicts = [*looked.verdicts, *(verdict for verdict, _ in looked.strays)]
+        waits = any(one.kind in (ReapClass.ORPHAN, ReapClass.ARCHIVED) and one.action is ReapAction.KEEP for one in verdicts)
+        later = asyncio.get_running_loop().time() + self._config.last_good.reaper.grace_s
+        self._again_at = later if waits else None
+
+    async def _follow(self, begun: list[ReapOutcome], cleared: set[str]) -> None:
+        """Wait for what was begun with sessions, and say what became of it; of those that are `cleared` only a rest lived."""
+        if not begun:
+            return
+        machine, supervisor = self._supervisor.machine, self._supervisor
+
+        def found(one: ReapOutcome) -> Session | None:
+            return supervisor.shown.get(machine.by_name.get(one.verdict.name, ""))
+
+        def settled() -> bool:
+            return not any(session and (session.state is State.ENDING or is_cleared(session)) for session in map(found, begun))
+
+        await supervisor.until(settled, OUTCOME_S)
+        for one in begun:
+            session = found(one)
+            if session is None:
+                one.outcome = "removed"
+            elif one.verdict.launch_id in cleared:
+                failed, why = session.why.startswith(LEFT_OVER), session.why
+                one.outcome, one.why = ("failed", why) if failed else ("ended", one.verdict.evidence[0])
+                if is_cleared(session):
+                    one.outcome, one.why = "unknown", "it takes long"
+            elif session.state in ALIVE:
+                one.outcome, one.why = "unknown" if "unknown: " in session.why else "spared", session.why
+            else:
+                one.outcome, one.why = session.state.value, session.why
+
+    async def _follow_strays(self, begun: list[ReapOutcome]) -> None:
+        """Wait for what was begun with strays, and say what became of it."""
+        deadline = asyncio.get_running_loop().time() + OUTCOME_S
+        ended = self._carrier.strays.ended
+        while any(not ended.get(one.verdict.launch_id) for one in begun):
+            if asyncio.get_running_loop().time() > deadline:
+                break
+            await asyncio.sleep(STEP_S)
+        for one in begun:
+            one.outcome, _, one.why = (ended.get(one.verdict.launch_id) or "unknown: it takes long").partition(": ")
+
+
+def read_gone_s(path: str) -> float | None:
+    """Read for how long at least a folder has been gone; None if it is there. OSError if that cannot be told.
+
+    The nearest folder above it that is there changed when it went, or later.
+    """
+    try:
+        if os.path.isdir(path) or os.stat(path):
+            return None
+    except FileNotFoundError:
+        pass
+    except NotADirectoryError:
+        pass
+    above = Path(path).parent
+    while True:
+        try:
+            return max(0.0, time.time() - above.stat().st_mtime)
+        except (FileNotFoundError, NotADirectoryError):
+            if above == above.parent:
+                return 0.0
+            above = above.parent

@@ -1,0 +1,303 @@
+"""Operations: what a caller can ask of the daemon, checked at the door, so that nothing half-made is left."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import secrets as tokens
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from vigil.agents import KINDS, agent_of, names_of
+from vigil.agents.accounts import account_of
+from vigil.agents.adapters import adapter_of
+from vigil.config.loading import ConfigFile
+from vigil.core.book import GRACE_S
+from vigil.core.events import Asked, Declared
+from vigil.core.handlers.operator import why_not_parked
+from vigil.core.model.conversation import Wake
+from vigil.core.model.death import Cause
+from vigil.core.model.identity import stem_of, why_not_a_name, why_not_an_identity
+from vigil.core.model.incident import Incident
+from vigil.core.model.launch import Mode, RuntimeKind
+from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.session import ALIVE, Session, Spec, State
+from vigil.daemon.base.environments import Environments
+from vigil.daemon.base.secrets import Secrets
+from vigil.daemon.sense.transcripts import Conversations
+from vigil.daemon.serve.programs import check_command
+from vigil.daemon.supervisor import Supervisor
+from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
+from vigil.runtimes import Runtime
+
+LAUNCH_S = 30.0
+END_S = 4 * GRACE_S
+PURGE_STEPS = 3000  # of 10 ms: a keeper that hangs is waited for, for each launch
+OURS = ("TMUX", "VIGIL_")
+UNWANTED = (*OURS, "CLAUDE_CODE_")  # of a multiplexer, of us, of another agent around this one
+UNWANTED_NAMES = frozenset({"CLAUDECODE"})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A session somebody asks for."""
+
+    name: str | None
+    agent: str
+    runtime: RuntimeKind
+    command: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]  # the caller's
+    restart: RestartPolicy
+    own_env: Mapping[str, str] = field(default_factory=dict)  # what was asked for by name
+
+
+class Operations:
+    """What callers can do."""
+
+    def __init__(
+        self,
+        environments: Environments,
+        supervisor: Supervisor,
+        runtimes: dict[RuntimeKind, Runtime],
+        config: ConfigFile,
+        secrets: Secrets,
+        conversations: Conversations,
+    ) -> None:
+        self._conversations = conversations
+        self._config = config
+        self._secrets = secrets
+        self._environments = environments
+        self._supervisor = supervisor
+        self._machine = supervisor.machine
+        self._runtimes = runtimes
+        self._declaring: set[str] = set()  # names that are being declared
+
+    def sessions(self) -> list[Session]:
+        """Return every session, as far as it is durable."""
+        return list(self._supervisor.shown.values())
+
+    def incidents_of(self, session: Session) -> list[Incident]:
+        """Return the open incidents of a session, as far as they are durable."""
+        found = self._supervisor.incidents.values()
+        return [
+            one
+            for one in found
+            if one.session_id == session.id or (session.account and one.key.startswith(f"{session.account}/"))
+        ]
+
+    def find(self, name: str) -> Session:
+        """Return the session of exactly this name, as far as it is durable."""
+        problem = why_not_an_identity(name)
+        if problem is not None:
+            raise UsageError(problem)
+        session = self._supervisor.shown.get(self._machine.by_name.get(name, ""))
+        if session is None:
+            raise NoSuchSession(f"there is no session {name}; vigil ls --all shows those there are")
+        return session
+
+    async def run(self, wanted: Wanted, actor: str) -> Session:
+        """Declare a session and launch it; everything that can be wrong is found before anything is created."""
+        session_id = new_session_id()
+        configured = self._config.read().agents
+        if wanted.agent not in KINDS and wanted.agent not in configured:
+            raise UsageError(f"{wanted.agent!r} is no agent known here: use one of {', '.join(names_of(configured))}")
+        agent = agent_of(wanted.agent, configured)
+        command = wanted.command or agent.command
+        if not command:
+            raise UsageError("no command was given: vigil run [options] -- COMMAND")
+        name = wanted.name
+        if name is None:
+            name = f"{stem_of(command[0])}-{session_id[1:5]}"
+        elif (problem := why_not_a_name(name)) is not None:
+            raise UsageError(problem)
+        env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
+        env |= {key: value for key, value in wanted.own_env.items() if not key.startswith(OURS)}
+        spec = Spec(command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart)
+        with self.claim(name):  # from the first look on: whoever else asks for it meanwhile is refused
+            self._check(wanted, command, env)
+            await self._check_conversation(spec, env)
+            await self._declare(Declared(session_id, name, spec, actor, account_of(adapter_of(wanted.agent), env)), env)
+        return await self._launched(session_id, name)
+
+    async def _declare(self, declared: Declared, env: dict[str, str]) -> None:
+        """Make a session durable, with the environment of its agent; what could not be made leaves nothing behind."""
+        try:
+            await asyncio.to_thread(self._environments.record, declared.session_id, env)
+            await self._supervisor.done(declared)
+        except (OSError, VigilError) as error:
+            self._environments.forget(declared.session_id)
+            if isinstance(error, OSError):
+                what = f"{error.strerror} ({error.filename or 'environment'})"
+                raise VigilError(f"{declared.name} was not created: {what}") from error
+            raise
+
+    @contextlib.contextmanager
+    def claim(self, name: str) -> Iterator[None]:
+        """Let nobody else have a name while a session of it is being made; VigilError if it is taken."""
+        self._refuse_taken(name)
+        self._declaring.add(name)
+        try:
+            yield
+        finally:
+            self._declaring.discard(name)
+
+    def _refuse_taken(self, name: str) -> None:
+        known = self._machine.find(name)
+        if known is not None or name in self._declaring:
+            what = "is archived" if known is not None and known.archived_at is not None else "exists already"
+            raise VigilError(f"{name} {what}; vigil rm {name} removes it, vigil start {name} starts it again")
+
+    async def ask(self, verb: str, name: str, actor: str, reason: str = "") -> Session | None:
+        """Carry out an operator's verb and wait until it is done; returns the session, or None when it was removed."""
+        session = self.find(name)
+        if verb in ("start", "restart"):
+            self._check_again(session)
+        if verb in ("reset", "hibernate"):
+            refuse_adopted(session)
+        if verb == "hibernate" and (why := why_not_parked(session)) is not None:
+            raise Refused(f"{name} is not put to sleep: {why}")
+        if reason:
+            reason = self._secrets.redactor(session.id).text(reason)
+        await self._supervisor.done(Asked(verb, session.id, actor, reason))
+        await self._supervisor.until(lambda: self._settled(session.id, verb), LAUNCH_S + END_S)
+        now = self._supervisor.shown.get(session.id)
+        if now is None:
+            return None
+        if verb in ("stop", "rm", "hibernate", "archive") and now.state in (State.STUCK, State.ENDING):
+            nothing = "; nothing of it was purged" if verb == "rm" else ""
+            raise VigilError(f"{not_ended(now)}{nothing}. To try again: vigil {verb} {name}")
+        if verb == "rm" or (verb in ("stop", "hibernate", "archive") and now.state in ALIVE):
+            raise VigilError(f"{name} is {now.state}: somebody had it started meanwhile. To try again: vigil {verb} {name}")
+        if verb in ("start", "restart") and (why := why_not_launched(now)) is not None:
+            raise VigilError(f"{name} was not launched: {why}")
+        return now
+
+    async def wake(self, name: str, mode: Mode | None, actor: str) -> Wake:
+        """Wake a session as the wake table says, and wait until it is launched; a refusal is an answer too."""
+        session = self.find(name)
+        if session.state not in ALIVE:
+            self._check_again(session)
+        transcript = await self._conversations.read(session)
+        ticket = tokens.token_hex(8)
+        asked = Asked("wake", session.id, actor, mode=mode.value if mode else "", transcript=transcript, ticket=ticket)
+        await self._supervisor.done(asked)
+        wake = self._supervisor.answers.pop(ticket, None)
+        if wake is None:
+            raise NoSuchSession(f"{name} was removed meanwhile")
+        if wake.mode in (Mode.FRESH, Mode.RESUME):
+            await self._supervisor.until(lambda: self._settled(session.id, "start"), LAUNCH_S + END_S)
+            now = self._supervisor.shown.get(session.id)
+            if now is not None and (why := why_not_launched(now)) is not None:
+                raise VigilError(f"{name} was not launched: {why}")
+        return wake
+
+    async def give_back(self, session: Session, actor: str, reason: str) -> None:
+        """Let go of a session that was adopted, and wait until nothing of ours is left on it."""
+        assert session.launch is not None
+        await self._supervisor.done(Asked("release", session.id, actor, reason))
+        released = self._supervisor.carrier.adopted.released
+        for _ in range(1000):
+            if session.launch.id in released:
+                break
+            await asyncio.sleep(0.01)
+        released.discard(session.launch.id)
+        await self.purged(session.id)
+
+    async def purged(self, session_id: str) -> tuple[list[str], list[str]]:
+        """Return what went with a session that was removed, and what could not be removed."""
+        purged = self._supervisor.carrier.purging.purged
+        for _ in range(PURGE_STEPS):
+            if session_id in purged:
+                return purged[session_id]
+            await asyncio.sleep(0.01)
+        return [], ["its files: to remove them takes long; vigil doctor says what is left"]
+
+    async def kill_all(self, actor: str) -> list[str]:
+        """Stop every session, also what dead ones left; return the names that could not be ended."""
+        reason = "daemon stop --kill-sessions"
+        for session in list(self._machine.sessions.values()):  # what somebody else started is theirs
+            if session.launch is not None and session.launch.host is not None and session.state in ALIVE:
+                await self.give_back(session, actor, reason)
+        at_rest = (State.STOPPED, State.PARKED)  # of these nothing runs
+        names = [session.name for session in self._machine.sessions.values() if session.state not in at_rest]
+        outcomes = await asyncio.gather(*(self.ask("stop", name, actor, reason) for name in names), return_exceptions=True)
+        await self._supervisor.until(self._all_closed, END_S)
+        return [name for name, outcome in zip(names, outcomes, strict=True) if isinstance(outcome, BaseException)]
+
+    def _all_closed(self) -> bool:
+        """Say whether nothing is left of any launch that is over, such as the tmux server of an agent that died."""
+        launches = [session.launch for session in self._supervisor.shown.values() if session.launch is not None]
+        return all(launch.closed for launch in launches if launch.ended_at is not None)
+
+    async def _launched(self, session_id: str, name: str) -> Session:
+        await self._supervisor.until(lambda: self._settled(session_id, "start"), LAUNCH_S)
+        session = self._supervisor.shown[session_id]
+        if session.state is State.FAILED and (why := why_not_launched(session)) is not None:
+            await self.ask("rm", name, "vigil", "its first launch failed")
+            raise VigilError(f"{name} was not launched: {why}")
+        return session
+
+    def _settled(self, session_id: str, verb: str) -> bool:
+        session = self._supervisor.shown.get(session_id)
+        if session is None:
+            return True
+        if session.state is State.ENDING:
+            return False
+        if session.state is State.STARTING:  # one that waits for its agent to show itself has been launched
+            return session.launch is not None and session.launch.process is not None
+        waiting = session.hold is not None and session.hold.reason in ("pace", "survivor")
+        return not waiting or verb in ("stop", "rm", "hibernate", "archive")
+
+    def _check(self, wanted: Wanted, command: tuple[str, ...], env: Mapping[str, str]) -> None:
+        problem = self._runtimes[wanted.runtime].why_unusable()
+        if problem is not None:
+            raise VigilError(problem)
+        check_command(command, wanted.cwd, env)
+
+    async def _check_conversation(self, spec: Spec, env: Mapping[str, str]) -> None:
+        """Refuse a command that names a conversation another session is in."""
+        named = await asyncio.to_thread(self._conversations.named_by, spec, env)
+        owner = self._machine.owner_of(spec.agent, named) if named else None
+        if owner is not None:
+            raise Refused(f"conversation {named} is open in {owner.name}: two agents in one would mix it up")
+
+    def _check_again(self, session: Session) -> None:
+        refuse_adopted(session)
+        problem = self._runtimes[session.spec.runtime].why_unusable()
+        if problem is not None:
+            raise VigilError(problem)
+        if not os.path.isdir(session.spec.cwd):
+            raise VigilError(f"{session.spec.cwd} is no folder any more: {session.name} cannot be started there")
+
+
+def new_session_id() -> str:
+    """Return an id that no session has had."""
+    return "s" + base64.b32encode(os.urandom(5)).decode().lower()
+
+
+def refuse_adopted(session: Session) -> None:
+    """Refuse to launch, or to put to sleep, what somebody else started."""
+    if session.launch is not None and session.launch.host is not None:
+        words = "start it where it was started, then vigil adopt it again"
+        raise Refused(f"{session.name} was adopted, and Vigil neither launches it nor puts it to sleep: {words}")
+
+
+def why_not_launched(session: Session) -> str | None:
+    """Return why a session's newest launch never came to life; None if it did."""
+    death, launch = session.last_death, session.launch
+    if death is None or launch is None or death.launch_id != launch.id or death.cause is not Cause.LAUNCH_FAILED:
+        return None
+    return death.evidence[0].text
+
+
+def is_unwanted(name: str) -> bool:
+    """Say whether a variable of the caller's environment is not for the agent."""
+    return name.startswith(UNWANTED) or name in UNWANTED_NAMES
+
+
+def not_ended(session: Session) -> str:
+    """Say that a session could not be ended, and why."""
+    return f"{session.name} could not be ended yet: {session.why.removeprefix('could not be ended: ')}"

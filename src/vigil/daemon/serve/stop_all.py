@@ -1,0 +1,63 @@
+"""Clearing: a person who ends everything also ends what carries this home's mark and no session knows (P9).
+
+A sweep keeps what is older than the store, because that may only have been lost. Whoever asks for the end of all has decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from vigil.core.book import GRACE_S
+from vigil.core.events import Noted
+from vigil.core.model.launch import ProcessId
+from vigil.daemon.act.signals import SURVIVOR_GRACE_S, end_processes
+from vigil.daemon.sense.census import Census
+from vigil.daemon.supervisor import Supervisor
+from vigil.home import Home
+from vigil.kernel.process import read_boot
+from vigil.observe.strays import read_marked, read_servers
+
+GRACES_S = (GRACE_S, SURVIVOR_GRACE_S, SURVIVOR_GRACE_S)  # what is ended may start others meanwhile
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """All that was found of one launch that no session has."""
+
+    launch_id: str
+    session: str
+    processes: tuple[ProcessId, ...]
+
+    def words(self) -> str:
+        """Return who it says it is, with its pids."""
+        pids = ", ".join(str(process.pid) for process in sorted(self.processes, key=lambda one: one.pid))
+        return f"{self.session or self.launch_id} (pid {pids})"
+
+
+async def end_unknown(home: Home, supervisor: Supervisor, actor: str) -> tuple[list[Unknown], list[Unknown]]:
+    """End what is nobody's, verified, and say so in the event log; return what was found, and what lives on."""
+    found = left = await find_unknown(home, supervisor)
+    for one in found:
+        pids = " ".join(str(process.pid) for process in one.processes)
+        told = (("actor", actor), ("pids", pids), ("why", "daemon stop --kill-sessions"))
+        supervisor.feed(Noted("orphan.reaping", told, session=one.session or None, launch_id=one.launch_id))
+    for grace_s in GRACES_S:
+        if left:
+            await end_processes([process for one in left for process in one.processes], grace_s)
+            left = await find_unknown(home, supervisor)
+    return found, left
+
+
+async def find_unknown(home: Home, supervisor: Supervisor) -> list[Unknown]:
+    """Find what carries our mark, and tmux servers on our sockets, of no launch that a session has."""
+    boot = read_boot()
+    known = {session.launch.id for session in supervisor.machine.sessions.values() if session.launch is not None}
+    seen = [(one.process, one.launch_id) for one in await Census(boot, str(home.spool)).take()]
+    marked = await asyncio.to_thread(read_marked, seen, known, str(home.spool))
+    servers = await asyncio.to_thread(read_servers, home.run, known, boot)
+    found: dict[str, dict[ProcessId, None]] = {launch_id: {server: None} for launch_id, server in servers.items()}
+    for one in marked:
+        found.setdefault(one.launch_id, {})[one.process] = None
+    names = {one.launch_id: one.session for one in marked}
+    return [Unknown(launch_id, names.get(launch_id, ""), tuple(processes)) for launch_id, processes in found.items()]

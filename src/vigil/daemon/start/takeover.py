@@ -1,0 +1,94 @@
+"""Adoption: what a new daemon finds of the launches that were alive when the last one went (P10).
+
+What lives is watched again, under the same launch id, and nobody is charged; what died meanwhile leaves its record from what
+keeper, shim and kernel still know; what nobody saw says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+
+from vigil.core.events import Event, Exited, Interrupted
+from vigil.core.model.death import Exit
+from vigil.core.model.launch import Launch
+from vigil.core.model.reading import Axis
+from vigil.core.model.session import ALIVE, Session, State
+from vigil.daemon.act import Custody, read_birth, with_processes
+from vigil.daemon.base.agents import Kinds
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.sense.death import ProcessEnd, agent_role, ends_from_records, roles_of
+from vigil.home import Home
+from vigil.kernel import durable
+from vigil.kernel.process import is_other_boot, read_boot
+from vigil.observe.process import ask_kernel
+
+BIRTH_S = 5.0  # a birth that the keeper had under way
+
+
+class Adopter:
+    """Takes over the launches of the daemon before."""
+
+    def __init__(
+        self,
+        home: Home,
+        clock: Clock,
+        custody: Custody,
+        kinds: Kinds,
+        copied: bool,
+        mark_again: Callable[[Launch], Awaitable[None]],
+    ) -> None:
+        self._home = home
+        self._clock = clock
+        self._custody = custody
+        self._kinds = kinds
+        self._copied = copied  # nothing that lives is this home's
+        self._mark_again = mark_again
+        self._boot = read_boot()
+
+    async def adopt(self, session: Session) -> Event | None:
+        """Return what to tell the machine of one stored session's launch; None if there is nothing to tell."""
+        launch = session.launch
+        if launch is None:
+            return None
+        self._custody.knows(launch, session.spec.runtime)
+        if session.state not in ALIVE or launch.ended_at is not None:
+            return None
+        folder = str(self._home.launch(launch.id))
+        if self._copied or (launch.process is not None and is_other_boot(launch.process.boot, self._boot)):
+            return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
+        if launch.process is None:
+            return await self._adopt_unborn(session, launch, folder)
+        agent = launch.agent
+        assert agent is not None
+        fact = ask_kernel(Axis.PROCESS, agent, self._boot, self._clock.now())
+        if fact.value != "dead":  # what cannot be read is watched all the same, and judged by the liveness table (P7)
+            self._custody.follow(launch)
+            self._custody.listening.follow(session, launch)
+            if launch.host is not None:
+                await self._mark_again(launch)
+            born = {role: [process.pid, process.start_ticks] for role, process in roles_of(launch).items()}
+            return read_birth(launch, {**born, "pane": launch.pane}, self._clock, self._boot, adopted=True)
+        ends = ends_from_records(folder, self._clock)
+        ends.setdefault(agent_role(launch), ProcessEnd(None, "", self._clock.now()))
+        return Exited(self._custody.watch.describe(launch, ends, "start-up"))
+
+    async def _adopt_unborn(self, session: Session, launch: Launch, folder: str) -> Event | None:
+        """The last daemon went while this launch was being born; the keeper may have finished it."""
+        deadline = asyncio.get_running_loop().time() + BIRTH_S
+        begun = durable.read_json(f"{folder}/launch.json") is not None
+        while begun and asyncio.get_running_loop().time() < deadline:
+            born = durable.read_json(f"{folder}/born.json")
+            if born is not None and is_other_boot(str(born.get("boot", self._boot)), self._boot):
+                return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
+            if born is not None:
+                names = self._kinds.names_of(session.spec.agent)
+                event = read_birth(launch, born, self._clock, self._boot, adopted=True, names=names)
+                self._custody.follow(with_processes(launch, event))
+                return event
+            await asyncio.sleep(0.05)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{folder}/launch.json")  # a keeper that hangs finds no order when it goes on: it is never born late (P1)
+        return None if session.state is State.ENDING else Interrupted(launch.id)

@@ -1,0 +1,146 @@
+"""The clock apart: a thread that shares nothing with the event loop, probes, the store's disk or notifiers (P6).
+
+It calls what is due, and sees when the loop no longer beats. Its calls must be quick: whoever plans one answers for that.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from types import FrameType
+
+from vigil.daemon.base.lateness import Beats
+from vigil.daemon.base.log import log
+
+TICK_S = 1.0
+BLOCKED_S = 4.0  # a machine that is busy makes a beat late by a second or two
+CLOSE_S = 2.0
+STACK_LINES = 12
+FAILURES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One call, its moment, and since when it can be late: one planned for a moment long past is not late by that."""
+
+    key: str
+    due: float
+    late_from: float
+    call: Callable[[], None]
+
+
+class Heartbeat:
+    """Calls at their moments, whatever the loop does; and a word when the loop stands still."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.monotonic = monotonic
+        self.on_blocked: Callable[[float, str], None] = lambda _so_far_s, _where: None
+        self.on_unblocked: Callable[[float], None] = lambda _lasted_s: None
+        self._changed = threading.Condition()
+        self._planned: dict[str, Planned] = {}
+        self._closed = False
+        self._beats = Beats()
+        self._beat: tuple[float, int] | None = None  # when the loop last said so, and its thread: one value, set at once
+        self._blocked_since: float | None = None
+        self._failures: SimpleQueue[tuple[str, BaseException] | None] = SimpleQueue()
+        # The log is a file on a disk, which may hang: a thread of its own writes what failed, and the clock goes on.
+        self._threads = [
+            threading.Thread(target=self._run, name="heartbeat", daemon=True),
+            threading.Thread(target=self._write_failures, name="heartbeat-log", daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Begin; what was planned before is called too."""
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Call nothing any more; wait for a call under way, for a bounded time."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._failures.put(None)
+        for thread in self._threads:
+            if thread.is_alive() and thread is not threading.current_thread():
+                thread.join(CLOSE_S)
+
+    def at(self, key: str, due: float, call: Callable[[], None]) -> None:
+        """Plan a call for a moment of the monotonic clock; it replaces an earlier one of the same key."""
+        with self._changed:
+            self._planned[key] = Planned(key, due, max(due, self.monotonic()), call)
+            self._changed.notify()
+
+    def cancel(self, key: str) -> None:
+        """Call it no more; one that is under way goes on."""
+        with self._changed:
+            self._planned.pop(key, None)
+
+    def beat(self) -> None:
+        """Say that the event loop runs; the loop does so once a second, in its own thread."""
+        self._beat = (self.monotonic(), threading.get_ident())
+
+    def lateness(self) -> dict[str, float]:
+        """Return how late calls began: now, p99 and max in milliseconds."""
+        with self._changed:
+            return self._beats.summary()
+
+    def _run(self) -> None:
+        while not self._closed:
+            planned = self._wait()
+            if planned is not None:
+                self._carry_out(planned.key, planned.call)
+            self._look_at_the_loop()
+
+    def _wait(self) -> Planned | None:
+        """Return the next call once it is due, or None after a tick at most."""
+        with self._changed:
+            if self._closed:
+                return None
+            now = self.monotonic()
+            planned = min(self._planned.values(), key=lambda one: one.due, default=None)
+            if planned is None or planned.due > now:
+                self._changed.wait(TICK_S if planned is None else min(TICK_S, planned.due - now))
+                return None
+            self._beats.note(now - planned.late_from)
+            return self._planned.pop(planned.key)
+
+    def _carry_out(self, key: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except BaseException as error:  # also a cancelled future or an exit: nothing ends this thread but `close`
+            if self._failures.qsize() < FAILURES:  # a log that hangs costs lines, not memory
+                self._failures.put((key, error))
+
+    def _write_failures(self) -> None:
+        while (failure := self._failures.get()) is not None:
+            key, error = failure
+            log.error("heartbeat call failed", key=key, why=repr(error), exc_info=error)
+
+    def _look_at_the_loop(self) -> None:
+        now = self.monotonic()  # before the beat is read: a pause of this thread between the two is no blockage of the loop
+        if self._beat is None:
+            return
+        beat_at, thread_id = self._beat
+        if self._blocked_since is not None and beat_at > self._blocked_since:
+            lasted_s = beat_at - self._blocked_since
+            self._blocked_since = None
+            self._carry_out("unblocked", lambda: self.on_unblocked(lasted_s))
+        so_far_s = now - beat_at
+        if self._blocked_since is None and so_far_s > BLOCKED_S:
+            self._blocked_since = beat_at
+            self._carry_out("blocked", lambda: self.on_blocked(so_far_s, where_is(thread_id)))
+
+
+def where_is(thread_id: int) -> str:
+    """Return what a thread is doing: its innermost calls, the last one last, a line each."""
+    frame: FrameType | None = sys._current_frames().get(thread_id)
+    lines: list[str] = []
+    while frame is not None and len(lines) < STACK_LINES:
+        file = "/".join(frame.f_code.co_filename.split("/")[-3:])
+        lines.insert(0, f"{file}:{frame.f_lineno} {frame.f_code.co_name}")
+        frame = frame.f_back
+    return "\n".join(lines)

@@ -1,0 +1,173 @@
+"""The escalator: hands each notice to its route when its moment comes, whatever the loop and the store do.
+
+It works in the heartbeat's thread, on what it was told; it reads no store and waits for nobody (P6). What it handed out in
+this life it remembers itself, so an incident whose records are behind is not told of twice (P12).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+
+from vigil.core.model.incident import Incident, Notice, Telling
+from vigil.core.rules.escalation import Due, due_notices, next_at
+from vigil.core.rules.notice import FAILED, SENT
+from vigil.daemon.tell.clock import Heartbeat
+
+KEY = "escalator"
+# The monotonic clock stands still while the host is suspended, incidents grow older: so no alarm is set further ahead.
+RECHECK_S = 0.5
+RETRY_S = 10.0
+OVER = 10_000
+
+
+@dataclass(slots=True)
+class Known:
+    """One incident in its newest version, what became of its notices in this life, and when the next one is due."""
+
+    incident: Incident
+    handed: dict[str, Notice] = field(default_factory=dict)  # sent; or failed, `at` being when it is tried again
+    next_at: float | None = None
+
+    def seen(self) -> Incident:
+        """Return the incident as if the records of this life had come back; those that have come back prevail."""
+        recorded = {notice.id: notice.attempts for notice in self.incident.notices}
+        missing = {id_: notice for id_, notice in self.handed.items() if notice.attempts > recorded.get(id_, 0)}
+        kept = tuple(notice for notice in self.incident.notices if notice.id not in missing)
+        return replace(self.incident, notices=(*kept, *missing.values()))
+
+    def is_overtaken_by(self, incident: Incident) -> bool:
+        """Say whether an incident is this one, or what became of it: it resolves, and may come back."""
+        return _age(incident) >= _age(self.incident)
+
+
+def _age(incident: Incident) -> tuple[int, bool]:
+    return incident.reopened, incident.resolved_at is not None
+
+
+class Escalator:
+    """All incidents that somebody may still have to be told of."""
+
+    def __init__(self, heartbeat: Heartbeat, now: Callable[[], float], hand: Callable[[Due], None]) -> None:
+        self._heartbeat = heartbeat
+        self._now = now
+        self._hand = hand  # called in the heartbeat's thread, and never under the lock
+        self._lock = threading.Lock()
+        self._telling = Telling()
+        self._known: dict[str, Known] = {}
+        # What was handed out of incidents that are over, oldest first: their last records may still come back, one by one.
+        self._over: dict[str, Known] = {}
+        self._coming: list[tuple[float, str]] = []  # a heap of moments and incidents; one whose moment changed is in it twice
+
+    def use(self, telling: Telling) -> None:
+        """Escalate by these ladders, and not in these hours, from now on."""
+        with self._lock:
+            self._telling = telling
+            for known in list(self._known.values()):
+                self._plan(known)
+            self._arm()
+
+    def tell(self, incident: Incident) -> None:
+        """Take the newest version of an incident: opened, changed, acknowledged or resolved. Returns at once."""
+        with self._lock:
+            known = self._known.get(incident.id) or self._over.get(incident.id)
+            if known is not None and not known.is_overtaken_by(incident):
+                return
+            known = known or Known(incident)
+            self._over.pop(incident.id, None)
+            self._known[incident.id] = known
+            known.incident = incident
+            self._plan(known)
+            if known.next_at is not None and known.next_at == self._earliest():
+                self._arm()  # else the alarm that is set comes first, or comes for nothing
+
+    def newest(self, incident_id: str) -> Incident | None:
+        """Return an incident in the newest version that was told."""
+        with self._lock:
+            known = self._known.get(incident_id) or self._over.get(incident_id)
+            return None if known is None else known.incident
+
+    def forget(self, incident_id: str) -> None:
+        """Hand out nothing more of an incident."""
+        with self._lock:
+            self._known.pop(incident_id, None)
+            self._over.pop(incident_id, None)
+
+    def _fire(self) -> None:
+        """Hand out what is due. One that is refused costs the others nothing, and is tried again."""
+        with self._lock:
+            now = self._now()
+            woken = self._pop_due(now)
+            due = [notice for known in woken for notice in self._take_due(known, now)]
+        refused = [(notice, why) for notice in due if (why := self._hand_out(notice)) is not None]
+        with self._lock:
+            for notice, _ in refused:
+                self._note(notice, FAILED, self._now() + RETRY_S)
+            for known in woken:
+                if self._known.get(known.incident.id) is known:
+                    self._plan(known)
+            self._arm()
+        if refused:
+            notice, error = refused[0]
+            raise RuntimeError(f"{len(refused)} of {len(due)} notices refused, to try again; {notice.notice_id}") from error
+
+    def _pop_due(self, now: float) -> list[Known]:
+        woken = []
+        while (at := self._earliest()) is not None and at <= now:
+            known = self._known[heappop(self._coming)[1]]
+            known.next_at = None
+            woken.append(known)
+        return woken
+
+    def _earliest(self) -> float | None:
+        """Return the earliest moment that still holds; those that changed since are dropped on the way."""
+        while self._coming:
+            at, incident_id = self._coming[0]
+            known = self._known.get(incident_id)
+            if known is not None and known.next_at == at:
+                return at
+            heappop(self._coming)
+        return None
+
+    def _take_due(self, known: Known, now: float) -> list[Due]:
+        known.handed = {id_: notice for id_, notice in known.handed.items() if notice.state == SENT or notice.at > now}
+        taken = [replace(notice, incident=known.incident) for notice in due_notices(known.seen(), self._telling, now)]
+        for notice in taken:
+            self._note(notice, SENT, now)
+        return taken
+
+    def _note(self, notice: Due, state: str, at: float) -> None:
+        known = self._known.get(notice.incident.id)
+        if known is not None:
+            attempts = 1 if notice.before is None else notice.before.attempts + 1
+            known.handed[notice.notice_id] = Notice(notice.notice_id, notice.route, state, at, attempts=attempts)
+
+    def _hand_out(self, notice: Due) -> BaseException | None:
+        try:
+            self._hand(notice)
+        except BaseException as error:  # also a cancelled future: the next notice must go out
+            return error
+        return None
+
+    def _plan(self, known: Known) -> None:
+        """Work out when an incident's next notice is due; one that is resolved and has none left is over."""
+        retries = [notice.at for notice in known.handed.values() if notice.state == FAILED]
+        coming = next_at(known.seen(), self._telling, self._now())
+        moment = min([*retries, *([] if coming is None else [coming])], default=None)
+        if moment is not None and moment != known.next_at:
+            heappush(self._coming, (moment, known.incident.id))
+        known.next_at = moment
+        if moment is None and known.incident.resolved_at is not None:
+            del self._known[known.incident.id]
+            self._over[known.incident.id] = known
+            if len(self._over) > OVER:
+                del self._over[next(iter(self._over))]
+
+    def _arm(self) -> None:
+        at = self._earliest()
+        if at is None:
+            self._heartbeat.cancel(KEY)
+        else:
+            self._heartbeat.at(KEY, self._heartbeat.monotonic() + min(at - self._now(), RECHECK_S), self._fire)

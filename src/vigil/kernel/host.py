@@ -1,0 +1,134 @@
+"""Host-wide facts: memory, swap, pressure, load and how many processes the kernel has killed for want of memory.
+
+Reads only. What cannot be read is None and never an error: a container hides half of it. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+Facts = dict[str, int | float | None]
+SHARED_S = 1.0  # one reading serves all who ask within a second
+MEMORY = {  # our name: the kernel's in /proc/meminfo
+    "mem_total_kb": b"MemTotal:",
+    "mem_available_kb": b"MemAvailable:",
+    "swap_total_kb": b"SwapTotal:",
+    "swap_free_kb": b"SwapFree:",
+}
+LOADS = ("load1", "load5", "load15")
+PRESSURES = ("memory", "io", "cpu")
+KINDS = ("some", "full")
+VMSTAT_BYTES = 16384  # it has about four thousand
+
+
+class HostFacts:
+    """The host's facts, read at most once a second."""
+
+    def __init__(self, proc: str = "/proc", clock: Callable[[], float] = time.monotonic) -> None:
+        self._proc = proc
+        self._clock = clock
+        self._facts: Facts | None = None
+        self._read_at = 0.0
+
+    def read(self, since: float = 0.0) -> Facts:
+        """Return the facts of this second, or none from before a moment in it."""
+        now = self._clock()
+        if self._facts is None or now - self._read_at >= SHARED_S or self._read_at < since:
+            self._facts, self._read_at = read_host(self._proc), now
+        return dict(self._facts)
+
+
+def read_host(proc: str = "/proc") -> Facts:
+    """Read every fact there is; each has its key, whether it could be read or not."""
+    facts = _read_memory(f"{proc}/meminfo")
+    facts["oom_kills"] = read_oom_kills(proc)
+    facts |= _read_load(f"{proc}/loadavg")
+    for what in PRESSURES:
+        facts |= _read_pressure(f"{proc}/pressure/{what}", what)
+    return facts
+
+
+def read_oom_kills(proc: str = "/proc") -> int | None:
+    """Read how many processes the kernel has killed for want of memory since boot, in cgroups and on the whole host."""
+    return _oom_kills_in(read_bytes(f"{proc}/vmstat"))
+
+
+class OomKills:
+    """The same counter for whoever asks in a hurry: opening it costs nearly as much as reading it."""
+
+    def __init__(self, proc: str = "/proc") -> None:
+        try:
+            self._fd = os.open(f"{proc}/vmstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._fd = -1
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+    def read(self) -> int | None:
+        """Read the counter; None if that cannot be done."""
+        try:
+            return _oom_kills_in(os.pread(self._fd, VMSTAT_BYTES, 0))
+        except OSError:
+            return None
+
+
+def _oom_kills_in(text: bytes) -> int | None:
+    at = text.find(b"\noom_kill ")
+    return None if at < 0 else number(text[at + 10 :].partition(b"\n")[0])
+
+
+def read_bytes(path: str, most: int = 65536) -> bytes:
+    """Read a small file of the kernel's; nothing if that cannot be done."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, most)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def number(text: bytes) -> int | None:
+    """Return a whole number, None if it is none."""
+    text = text.strip()
+    return int(text) if text.isdigit() else None
+
+
+def _read_memory(path: str) -> Facts:
+    words = {line.partition(b" ")[0]: line for line in read_bytes(path).splitlines()}
+    facts: Facts = {}
+    for ours, theirs in MEMORY.items():
+        fields = words.get(theirs, b"").split()
+        facts[ours] = number(fields[1]) if len(fields) > 1 else None
+    return facts
+
+
+def _read_load(path: str) -> Facts:
+    fields = [*read_bytes(path).split()[:3], b"", b"", b""]
+    return {name: _decimal(field) for name, field in zip(LOADS, fields, strict=False)}
+
+
+def _read_pressure(path: str, what: str) -> Facts:
+    """Read the share of the last ten seconds, in percent, in which some or all waited; and all waiting since boot."""
+    facts: Facts = {f"psi_{what}_{kind}_{unit}": None for kind in KINDS for unit in ("avg10", "total_us")}
+    for line in read_bytes(path).decode("ascii", "replace").splitlines():
+        kind, *pairs = line.split() or [""]
+        values = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        if kind in KINDS:
+            facts[f"psi_{what}_{kind}_avg10"] = _decimal(values.get("avg10", "").encode())
+            facts[f"psi_{what}_{kind}_total_us"] = number(values.get("total", "").encode())
+    return facts
+
+
+def _decimal(text: bytes) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""Sessions in tmux: one server each, on a private socket."""

@@ -1,0 +1,86 @@
+"""Commands that ask a server something: a deadline each, one at a time for a server, few at once, and counted.
+
+A command that hangs is abandoned and ended, with all it started; no other waits for it. When several in a row had to be
+abandoned, and not by one server alone, the fault is more likely ours: then the prober says that it is unwell. Any answer ends
+that, whoever asked for it: who is answered can ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakValueDictionary
+
+from vigil.command import CommandAnswer, lingering, run_command
+
+AT_ONCE = 8
+UNWELL_AFTER = 5
+LINGERING = 3
+FORGIVEN_S = 60.0
+
+
+class Calls:
+    """All commands to servers."""
+
+    def __init__(self, deadline_s: float, on_health: Callable[[bool, str], None]) -> None:
+        self._deadline_s = deadline_s
+        self._on_health = on_health
+        self._threads = ThreadPoolExecutor(AT_ONCE, "probe")
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._failed: list[str] = []  # the servers of the last commands that were abandoned, in a row
+        self._well = True
+        self.in_flight = 0
+        self.abandoned = 0
+
+    async def run(self, server: str, argv: Sequence[str], env: Mapping[str, str], stdin: bytes = b"") -> bytes | None:
+        """Return what a command printed; None if it failed, or gave no answer in time."""
+        lock = self._locks.setdefault(server, asyncio.Lock())
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                await lock.acquire()
+        except TimeoutError:
+            return None
+        try:
+            answer = await self._run(argv, env, stdin)
+        finally:
+            lock.release()
+        self._judge(server, answer)
+        return answer.output if answer.status == 0 else None
+
+    def close(self) -> None:
+        """Start nothing any more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(self, argv: Sequence[str], env: Mapping[str, str], stdin: bytes) -> CommandAnswer:
+        self.in_flight += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, lambda: run_command(argv, self._deadline_s, env, stdin))
+        finally:
+            self.in_flight -= 1
+
+    def _judge(self, server: str, answer: CommandAnswer) -> None:
+        """Count what was abandoned, and say when that becomes too much or is over."""
+        if answer.abandoned:
+            self.abandoned += 1
+            self._failed = [*self._failed, server][-UNWELL_AFTER:]
+        else:
+            self._failed = []
+        self._weigh()
+        if not self._well:
+            asyncio.get_running_loop().call_later(FORGIVEN_S, self._forgive, self.abandoned)
+
+    def _forgive(self, abandoned: int) -> None:
+        """Nothing was abandoned for a while: perhaps nothing was asked, but nothing is wrong either."""
+        if abandoned == self.abandoned:
+            self._failed = []
+            self._weigh()
+
+    def _weigh(self) -> None:
+        left = lingering()
+        well = left < LINGERING and not (len(self._failed) == UNWELL_AFTER and len(set(self._failed)) > 1)
+        if well != self._well:
+            self._well = well
+            words = f"{left} probes cannot be ended" if left >= LINGERING else f"{UNWELL_AFTER} probes in a row gave no answer"
+            self._on_health(well, "a probe was answered" if well else words)
