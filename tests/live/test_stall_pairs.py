@@ -1,7 +1,7 @@
 """Real failures, each beside the look-alike that must get the other verdict, played side by side before one daemon.
 
-The numbers are those of the catalogue in `tests/unit/test_stall.py`, where all of it is judged as values; here is what can be
-played. Whoever only looks like a failure may be ended, and is not.
+The numbers are those of the catalogue in `tests/unit/core/rules/stall/test_verdict.py`, where all of it is judged as values;
+here is what can be played. What only looks like a failure may be ended, and is not.
 """
 
 from __future__ import annotations

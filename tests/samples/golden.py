@@ -9,11 +9,10 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from vigil.agents.contract import Adapter
+from vigil.agents.adapters import adapter_of
 from vigil.core.model.speech import Said, Usage
 
 Read = Callable[[dict[str, Any]], Iterable[Said]]
@@ -30,13 +29,6 @@ def sample_files(agent: str) -> list[Path]:
 def agents() -> list[str]:
     """Return the kinds of agents that have samples."""
     return sorted(path.name for path in FOLDER.iterdir() if any(path.glob("*.jsonl")))
-
-
-def adapter_of(agent: str) -> Adapter:
-    """Return the adapter of a kind."""
-    found = import_module(f"vigil.agents.{agent}").ADAPTER
-    assert isinstance(found, Adapter)
-    return found
 
 
 def reading_of(path: Path) -> Read:

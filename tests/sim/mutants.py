@@ -69,7 +69,7 @@ from vigil.core.rules import incident as incident_rules
 from vigil.core.rules.liveness import Cell, DoubtPatience, LifeVerdict
 
 SEEDS = 60  # a mutant that none of them notices has survived
-UNMET = {Cause.STALLED}  # where agents hang nobody comes at the last moment: unit/test_watching has that
+UNMET = {Cause.STALLED}  # where agents hang nobody comes at the last moment: unit/core/handlers/test_watchdog has that
 # A line in the log, for people; transcripts, which no simulated agent writes yet; messages, which nobody sends there; a
 # configuration without reactions, what people type to try a route, and memory; nobody loses the store there,
 # or adopts anything. Who hangs is simulated in test_silences: see `of_silence`.

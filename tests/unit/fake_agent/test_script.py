@@ -10,7 +10,7 @@ from vigil.fake_agent import player, script
 from vigil.fake_agent.main import SCENARIOS, load, shipped
 from vigil.fake_agent.script import FOREVER, Burn, ChildStep, Event, ExitStep, Handle, Print, ScriptError, Wait, parse
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "fake-agent.md"
+REFERENCE = Path(__file__).parents[3] / "docs" / "fake-agent.md"
 
 
 def parse_step(text: str, top: str = "", sets: dict[str, str] | None = None) -> script.ScriptStep:

@@ -14,7 +14,6 @@ from vigil.forensics.shelf import UNFINISHED_S, Limits, Shelf, remove, tidy
 
 NOW = 2_000_000_000.0
 DAY_S = 86400.0
-
 REMOVER = """
 import shutil, sys
 from pathlib import Path

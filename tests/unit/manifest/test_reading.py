@@ -20,7 +20,7 @@ from vigil.core.model.team import Health, Manifest, RoleSpec
 from vigil.manifest.contradictions import REPORTING
 from vigil.manifest.reading import DEFAULTS, read_declared
 
-DOCS = Path(__file__).parent.parent.parent / "docs" / "manifest.md"
+DOCS = Path(__file__).parents[3] / "docs" / "manifest.md"
 INTERFACE = """
 workspace = "shop"
 

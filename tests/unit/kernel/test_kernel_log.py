@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_host import make_v2, write
+from tests.unit.kernel.test_host import make_v2, write
 from vigil.keeper.kills import SETTLE_S, Counter, Kills
 from vigil.kernel.kernel_log import LINE_CHARACTERS, LINES, KernelLog, parse
 from vigil.kernel.process import TICKS_A_SECOND

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.test_samples import Watching
+from tests.unit.keeper.test_samples import Watching
 from vigil.keeper.samples import Track
 from vigil.keeper.snapshot import AFTER_S, BYTES, READING_EVERY_S, Pending, SnapshotReading, Snapshots, fit, survivors_of
 from vigil.kernel import process

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.receivers import mail_receiver, web_receiver
-from tests.unit.test_notify import make_due, make_incident
+from tests.unit.notify.test_workers import make_due, make_incident
 from vigil.core.model.incident import IncidentKind
 from vigil.notify import AppriseRoute, Delivery, WebhookRoute, message_of, summary_of, trial_of
 from vigil.notify.sources import hide

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.unit import test_limits as walls
-from tests.unit import test_waking as waking
-from tests.unit import test_watching as watching
 from tests.unit.builders import ALWAYS, Stage, fleet, running, saturated
+from tests.unit.core.handlers import test_conversation as waking
+from tests.unit.core.handlers import test_wall as walls
+from tests.unit.core.handlers import test_watchdog as watching
 from tests.unit.incidents import die, hang, relaunched, told, waits
 from vigil.core.events import Closed, Condition, Configured, Notified, Reached, TimerFired
 from vigil.core.model.incident import IncidentKind, Notice, Severity

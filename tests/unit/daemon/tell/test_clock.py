@@ -283,7 +283,7 @@ def test_a_loop_that_stands_still_is_told_with_its_place(heartbeat: Heartbeat) -
 
     so_far_s, where = places[0]
     assert so_far_s > BLOCKED_S
-    assert "test_heartbeat.py" in where
+    assert "test_clock.py" in where
     assert " stand_still" in where
     assert len(where.splitlines()) <= STACK_LINES
 
@@ -312,7 +312,7 @@ def test_a_place_is_a_few_lines_of_file_line_and_function_with_the_innermost_las
     assert len(lines) == STACK_LINES
     assert lines[-1].startswith("vigil/daemon/heartbeat.py:")
     assert lines[-1].endswith(" where_is")
-    assert lines[0].startswith("tests/unit/test_heartbeat.py:")
+    assert lines[0].startswith("tests/unit/daemon/tell/test_clock.py:")
     assert lines[0].endswith(" dig")
 
 

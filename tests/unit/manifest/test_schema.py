@@ -19,7 +19,7 @@ from vigil.manifest import models
 from vigil.manifest.reading import ManifestRefused, read_manifest
 from vigil.manifest.schema import schema
 
-DOCS = Path(__file__).parent.parent.parent / "docs" / "manifest.md"
+DOCS = Path(__file__).parents[3] / "docs" / "manifest.md"
 SCHEMA = schema()
 START = 'workspace = "w"\n[[team]]\nname = "t"\n[[team.role]]\nname = "r"\nagent = "claude"\n'
 

@@ -26,7 +26,7 @@ from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.stall import Watchdog
 from vigil.errors import UsageError
 
-DOCS = Path(__file__).parent.parent.parent / "docs" / "configuration.md"
+DOCS = Path(__file__).parents[3] / "docs" / "configuration.md"
 INTERFACE = """
 [watchdog]
 stall_after = "5m"
