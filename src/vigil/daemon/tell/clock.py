@@ -140,7 +140,7 @@ def where_is(thread_id: int) -> str:
     frame: FrameType | None = sys._current_frames().get(thread_id)
     lines: list[str] = []
     while frame is not None and len(lines) < STACK_LINES:
-        file = "/".join(frame.f_code.co_filename.split("/")[-3:])
+        file = "/".join(frame.f_code.co_filename.split("/")[-4:])
         lines.insert(0, f"{file}:{frame.f_lineno} {frame.f_code.co_name}")
         frame = frame.f_back
     return "\n".join(lines)

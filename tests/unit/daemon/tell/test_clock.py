@@ -310,9 +310,9 @@ def test_a_place_is_a_few_lines_of_file_line_and_function_with_the_innermost_las
     lines = dig(50).splitlines()
 
     assert len(lines) == STACK_LINES
-    assert lines[-1].startswith("vigil/daemon/heartbeat.py:")
+    assert lines[-1].startswith("vigil/daemon/tell/clock.py:")
     assert lines[-1].endswith(" where_is")
-    assert lines[0].startswith("tests/unit/daemon/tell/test_clock.py:")
+    assert lines[0].startswith("unit/daemon/tell/test_clock.py:")
     assert lines[0].endswith(" dig")
 
 
