@@ -1,7 +1,7 @@
 """Workers: a thread and a queue for each route, so that a dead route never holds up another (P6).
 
 A worker gathers for a moment before it delivers: what comes in a storm is one summary and not a hundred notices
-(core/folding.py).
+(core/rules/storm.py).
 """
 
 from __future__ import annotations
