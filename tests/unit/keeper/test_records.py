@@ -57,7 +57,7 @@ def test_a_record_that_cannot_be_written_leaves_the_one_before_and_no_rest(tmp_p
     path = tmp_path / "r.json"
     record_json(str(path), {"old": True})
     code = (
-        "import resource, sys; from vigil.keeper.records import record_json\n"
+        "import resource, sys; from vigil.kernel.durable import record_json\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
         "record_json(sys.argv[1], {'new': 'x' * 500})"
     )
@@ -74,7 +74,7 @@ def test_a_record_that_fits_only_in_part_leaves_the_one_before(tmp_path: Path) -
     path = tmp_path / "r.json"
     record_json(str(path), {"old": True})
     code = (
-        "import resource, sys; from vigil.keeper.records import record_json\n"
+        "import resource, sys; from vigil.kernel.durable import record_json\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
         "record_json(sys.argv[1], {'new': 'x' * 500})"
     )
