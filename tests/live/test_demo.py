@@ -44,8 +44,7 @@ class Theatre:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # A test run in the background has SIGINT ignored, and a demo would inherit that.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+            preexec_fn=heed_signals,
         )
         return self.demo
 
@@ -225,6 +224,12 @@ def test_on_a_terminal_ctrl_c_ends_it_and_no_color_is_obeyed(theatre: Theatre, t
     asked = subprocess.run([*tmux, "display", "-p", "#{cursor_flag}"], check=True, capture_output=True, timeout=10)
     assert asked.stdout == b"1\n", "the cursor is hidden"
     wait_for(lambda: not theatre.left(), DEADLINE_S, "nothing to be left", theatre.left)
+
+
+def heed_signals() -> None:
+    """Undo what a shell's `&` and nohup make a test run ignore: a demo would inherit it."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def show(theatre: Theatre, tmux: list[str]) -> None:

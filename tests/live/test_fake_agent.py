@@ -22,7 +22,14 @@ class Agent:
 
     def __init__(self, argv: list[str], env: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+            argv,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            # A test run under nohup ignores hangups, and the agent would inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL) and None,
         )
         self.pid = self.process.pid
         self.heard = b""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import time
 
 import pytest
 
-from tests.live.instance import Instance, alive, wait_for
+from tests.live.instance import VIGIL, Instance, alive, wait_for
 
 HANGUPS = {  # what is done: the cause it must have, exit code and signal of the record
     "kill-pane": ("killed-by-unknown", None, 1),
@@ -41,6 +43,22 @@ def test_a_hangup_ends_the_agent_within_a_second_and_leaves_one_death(shared: In
         assert (death["cause"], death["exit_code"], death["signal"]) == (cause, code, number), death
         assert not alive(session["server_pid"]) or what in ("kill-pane", "kill-session")
         shared.client.rm(name)
+
+
+@pytest.mark.parametrize("runtime", ["tmux", "headless"])
+def test_an_agent_heeds_hangups_when_vigil_was_started_under_nohup(vigil: Instance, runtime: str) -> None:
+    words = [*VIGIL, "run", "--name", "heeds", "--runtime", runtime, "-o", "json", "--", "sleep", "1000"]
+    ignoring = ["/bin/sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh"]  # as nohup and a script's `&` do
+    started = subprocess.run([*ignoring, *words], env=vigil.env, capture_output=True, check=True, timeout=60)
+    session = json.loads(started.stdout)
+    assert signal.SIGHUP in _ignored(vigil.daemon_pid), "the test must start Vigil as nohup does"
+    assert not _ignored(session["pid"]) & {signal.SIGHUP, signal.SIGINT}
+
+    os.kill(session["server_pid"] or session["pid"], signal.SIGKILL if runtime == "tmux" else signal.SIGHUP)
+
+    death = vigil.wait_death("heeds")
+    assert not alive(session["pid"])
+    assert (death["cause"], death["signal"]) == (("server-died", 9) if runtime == "tmux" else ("killed-by-unknown", 1))
 
 
 def test_an_agent_that_outlives_its_server_is_shown_and_not_killed(shared: Instance) -> None:
@@ -92,3 +110,10 @@ def test_a_pane_root_killed_alone_takes_the_agent_with_it(shared: Instance) -> N
 def _of_second_launch(vigil: Instance, name: str) -> dict[str, object] | None:
     session = vigil.get(name)
     return session if session["state"] == "running" and session["launch"].endswith("-2") else None
+
+
+def _ignored(pid: int) -> set[signal.Signals]:
+    """Read which signals a process ignores; those without a name are the C library's own."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        mask = next(int(line.split()[1], 16) for line in file if line.startswith("SigIgn:"))
+    return {number for number in signal.Signals if mask >> (number - 1) & 1}

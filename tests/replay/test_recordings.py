@@ -26,12 +26,19 @@ from vigil.recording import Replay, open_recording
 
 FILES = sorted(FOLDER.glob("*.jsonl"))
 MOST_BYTES = 300_000
-# Scene: the states its sessions were in, and the causes of their deaths. A recording that shows less proves less.
+# Scene: the states its sessions were in, the causes of their deaths, what the event log says. One that shows less proves less.
 SHOWS = {
-    "crash-loop": ({"crashed", "failed", "succeeded", "stopped"}, {"crash", "finished"}),
-    "wedged-server": ({"suspect", "stuck", "running"}, {"operator"}),
-    "killed-below-its-shell": ({"crashed", "failed", "running"}, {"killed-by-unknown", "server-died"}),
-    "operators-verbs": ({"ending", "stopped", "running"}, {"operator"}),
+    "crash-loop": ({"crashed", "failed", "succeeded", "stopped"}, {"crash", "finished"}, {"session.reset"}),
+    "wedged-server": ({"suspect", "stuck", "running"}, {"operator"}, {"session.doubted"}),
+    "killed-below-its-shell": ({"crashed", "failed", "running"}, {"killed-by-unknown", "server-died"}, {"server.died"}),
+    "operators-verbs": ({"ending", "stopped", "running"}, {"operator"}, {"session.removed"}),
+    "reaped-and-woken": ({"ending", "parked", "running"}, {"policy", "operator"}, {"session.reaped", "session.wake"}),
+    "limit-of-a-team": ({"pending", "running"}, {"limit", "operator"}, {"session.limit", "session.hold-over", "role.declared"}),
+    "stalls-and-remedies": (
+        {"crashed", "running"},
+        {"stalled", "operator"},
+        {"session.stalled", "session.remedy", "session.remedied", "session.stall-over", "session.reminded"},
+    ),
 }
 
 
@@ -61,9 +68,11 @@ def test_a_recording_shows_what_it_is_there_for(path: Path) -> None:
     changes = [e["Persist"] for line in lines_of(path) for e in line.get("effects", []) if "Persist" in e]
     states = {session["state"] for change in changes for session in change["sessions"]}
     causes = {death["cause"] for change in changes for death in change["deaths"]}
+    logged = {entry["kind"] for change in changes for entry in change["log"]}
 
     assert SHOWS[path.stem][0] <= states
     assert SHOWS[path.stem][1] <= causes
+    assert SHOWS[path.stem][2] <= logged
     assert path.stat().st_size < MOST_BYTES
 
 
@@ -72,12 +81,12 @@ def test_a_recording_names_nobodys_folders_and_no_environment(path: Path) -> Non
     text = path.read_text("ascii")
 
     assert re.findall(r"/home/|/root|/Users/|PATH=|VIGIL_", text) == []
-    assert {spec["cwd"] for spec in find(text, "spec")} == {"/tmp"}
+    assert set(find(text, "cwd")) == {"/tmp"}
 
 
-def find(text: str, key: str) -> list[dict[str, Any]]:
-    """Return every table under a key, however deep down."""
-    found: list[dict[str, Any]] = []
+def find(text: str, key: str) -> list[Any]:
+    """Return every value under a key, however deep down."""
+    found: list[Any] = []
 
     def collect(table: dict[str, Any]) -> dict[str, Any]:
         found.extend(value for name, value in table.items() if name == key)

@@ -190,8 +190,8 @@ def test_a_pidfd_is_of_this_very_process_and_says_when_it_ended() -> None:
 
 PARENT = """
 import os, signal, subprocess, sys
-for number in (signal.SIGINT, signal.SIGQUIT):
-    signal.signal(number, signal.SIG_DFL)  # a shell that runs us in the background has us ignore them
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_DFL)  # nohup and a shell's `&` have us ignore them
 child = subprocess.Popen(["sh", "-c", sys.argv[1]], stdin=subprocess.PIPE)
 print(child.pid, flush=True)
 sys.stdin.readline()                     # told to let it end: it becomes a zombie
