@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from tests.live.instance import Instance, alive, kill, wait_for
@@ -13,15 +15,20 @@ from vigil.core.model.session import Session, Spec, State
 from vigil.runtimes import Headless, Order
 
 
-def test_a_conversing_agent_keeps_its_input_when_writers_and_the_daemon_go(vigil: Instance) -> None:
+def converse(vigil: Instance) -> tuple[int, Path]:
+    """Have the keeper launch an agent that says what it reads; return its pid and its folder."""
     vigil.run("other", "sleep", "1000")
     launch = Launch("talk-1", "talk", 1, 0.0)
     session = Session("talk", "talk", Spec(("cat",), "/", runtime=RuntimeKind.HEADLESS), 0.0, State.STARTING, 0.0, "")
     env = {"PATH": "/usr/bin:/bin", "HOME": str(vigil.path)}
     Headless(vigil.home).prepare(Order(session, launch, env, ("cat",), converses=True))
     folder = vigil.home.launch("talk-1")
+    return ask_keeper(vigil, {"do": "spawn", "launch": "talk-1", "folder": str(folder)})["agent"][0], folder
 
-    pid = ask_keeper(vigil, {"do": "spawn", "launch": "talk-1", "folder": str(folder)})["agent"][0]
+
+def test_a_conversing_agent_keeps_its_input_when_writers_and_the_daemon_go(vigil: Instance) -> None:
+    pid, folder = converse(vigil)
+
     for word in ("one\n", "two\n"):
         with open(folder / "stdin.fifo", "w", encoding="ascii") as pipe:
             pipe.write(word)
@@ -33,6 +40,20 @@ def test_a_conversing_agent_keeps_its_input_when_writers_and_the_daemon_go(vigil
     wait_for(lambda: (folder / "stdout.jsonl").read_text() == "one\ntwo\nthree\n", 10, "the third")
     assert alive(pid)
     ask_keeper(vigil, {"do": "forget", "launch": "talk-1"})
+    wait_for(lambda: not alive(pid), 10, "the agent to see the end of its input")
+
+
+def test_a_conversing_agent_keeps_its_input_when_the_keeper_is_upgraded(vigil: Instance) -> None:
+    pid, folder = converse(vigil)
+
+    ask_keeper(vigil, {"do": "upgrade"})
+
+    wait_for(lambda: ask_keeper(vigil, {"do": "ping"})["watching"] == 4, 10, "the keeper to watch again")
+    with open(os.open(folder / "stdin.fifo", os.O_WRONLY | os.O_NONBLOCK), "w", encoding="ascii") as pipe:
+        pipe.write("still here\n")
+    wait_for(lambda: (folder / "stdout.jsonl").read_text() == "still here\n", 10, "the word to come back")
+    assert alive(pid)
+    ask_keeper(vigil, {"do": "close-input", "launch": "talk-1"})
     wait_for(lambda: not alive(pid), 10, "the agent to see the end of its input")
 
 

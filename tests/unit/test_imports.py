@@ -16,7 +16,7 @@ SOURCE = Path(vigil.__file__).parent
 # Single files that anybody above the keeper may use.
 SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
 # What the keeper shares, with the kernel; the rest is its own.
-KEEPER = {"vigil.kernel", "vigil.keeper.protocol", "vigil.keeper.records"}
+KEEPER = {"vigil.kernel", "vigil.keeper.protocol", "vigil.keeper.records", "vigil.keeper.wire"}
 PARTS = {f"vigil.{name}" for name in ("observe", "runtimes", "store", "agents", "forensics", "notify", "config", "manifest")}
 STDLIB = set(sys.stdlib_module_names)
 

@@ -62,7 +62,7 @@ from vigil.daemon.tell.details import Details
 from vigil.daemon.tell.host_incidents import Troubles
 from vigil.errors import VigilError
 from vigil.home import Home
-from vigil.keeper.protocol import Message
+from vigil.keeper.protocol import QuitRequest, SnapshotWord, WatchRequest, Word
 from vigil.kernel import process
 from vigil.kernel.durable import read_json, record_json
 from vigil.observe.folder import WENT, FolderWatch
@@ -308,7 +308,7 @@ class Daemon:
         await self.watch.close()
         self.outputs.close()
         if self._with_keeper:
-            self.keeper.tell("quit")
+            self.keeper.tell(QuitRequest())
         await self.keeper.close()
         await asyncio.to_thread(self.coroner.close)
         self.store.close()
@@ -421,12 +421,12 @@ class Daemon:
         if self._beats % CONFIG_BEATS == 0:
             self.use_config()
 
-    def _heard(self, message: Message) -> None:
+    def _heard(self, word: Word) -> None:
         """The keeper says something unasked: who ended, or that it has written down what it saw then."""
-        if message["ev"] == "snapshot":
-            self.coroner.snapshot_taken(message["launch"])
+        if isinstance(word, SnapshotWord):
+            self.coroner.snapshot_taken(word.launch)
         else:
-            self.watch.heard(message)
+            self.watch.heard(word)
 
     def _agent_of_launch(self, launch_id: str) -> str:
         session = self.machine.of_launch(launch_id)
@@ -458,12 +458,14 @@ class Daemon:
 
     async def _rewatch(self) -> None:
         """Tell a keeper what lives here: one that is new watches what it did not spawn."""
-        watches = [watch for launch in self.watch.watching() for watch in watches_of(launch, self.home)]
+        watches = tuple(watch for launch in self.watch.watching() for watch in watches_of(launch, self.home))
         if watches:
             try:
-                await self.keeper.ask("watch", timeout_s=10.0, watches=watches)
-            except (KeeperSilent, KeeperRefused) as error:
+                await self.keeper.ask(WatchRequest(watches), timeout_s=10.0)
+            except KeeperSilent as error:
                 log.error("keeper not told", why=str(error))
+            except KeeperRefused as error:
+                self.keeper.note_refusal(str(error))
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
         """A loop that fails ends the daemon, loudly: the next command starts it anew and nothing is lost (P10)."""

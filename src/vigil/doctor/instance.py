@@ -222,8 +222,8 @@ def check_keeper(patient: Patient) -> list[Finding]:
     except NoAnswer as silence:
         return [_silent("keeper", lock_holder(home.lock("keeper")), silence, home.log / "keeper.log")]
     if answer is not None:
-        older = f"; version {answer['version']} of its protocol, the daemon upgrades it" if answer["version"] < VERSION else ""
-        return [ok(f"pid {answer['pid']}, processes watched: {answer['watching']}{older}")]
+        older = f"; version {answer.version} of its protocol, the daemon upgrades it" if answer.version < VERSION else ""
+        return [ok(f"pid {answer.pid}, processes watched: {answer.watching}{older}")]
     if isinstance(patient.status, dict):
         return [warning("does not run, though the daemon does", f"it should be back in a second; if not, see {home.log}")]
     if patient.living:

@@ -9,7 +9,8 @@ from typing import Any
 from vigil.doctor.database import Database, read_database
 from vigil.doctor.processes import NoAnswer, ask_daemon
 from vigil.home import Home
-from vigil.keeper import records
+from vigil.keeper import wire
+from vigil.keeper.protocol import Born, Process
 from vigil.kernel import durable, process
 
 
@@ -57,8 +58,7 @@ class Patient:
         found = []
         for folder in folders:
             order = durable.read_json(str(folder / "launch.json")) or {}
-            born = durable.read_json(str(folder / "born.json")) or {}
-            living = tuple(born[role][0] for role in records.ROLES if role in born and process.is_alive(*born[role]))
+            living = tuple(one[0] for one in _processes_in(str(folder / "born.json")) if process.is_alive(*one))
             found.append(LaunchFolder(folder.name, str(order.get("session", "?")), living, folder.stat().st_mtime))
         return found
 
@@ -66,3 +66,12 @@ class Patient:
     def living(self) -> list[LaunchFolder]:
         """The launches of which something lives."""
         return [launch for launch in self.launches if launch.living]
+
+
+def _processes_in(path: str) -> list[Process]:
+    """Read who was born with a launch."""
+    try:
+        born = wire.read(Born, durable.read_json(path) or {})
+    except wire.Malformed:
+        return []
+    return [one for one in (born.agent, born.root, born.server) if one is not None]

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from vigil.client import Client
 from vigil.errors import VigilError
 from vigil.home import Home
-from vigil.keeper import protocol
+from vigil.keeper import wire
+from vigil.keeper.protocol import PingAnswer, PingRequest
 
 ANSWER_S = 5.0
 
@@ -43,18 +44,21 @@ def ask_daemon(home: Home) -> dict[str, Any] | None:
     return _within(ANSWER_S, Client(home).status)
 
 
-def ping_keeper(home: Home) -> dict[str, Any] | None:
+def ping_keeper(home: Home) -> PingAnswer | None:
     """Return the keeper's answer to a ping, None if none listens; NoAnswer if it does not answer in time."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(ANSWER_S)
-        lines = protocol.Lines()
+        lines = wire.Lines()
         try:
             sock.connect(str(home.keeper_socket))
-            sock.sendall(protocol.encode({"id": 1, "do": "ping"}))
+            sock.sendall(wire.encode_request(1, PingRequest()))
             while data := sock.recv(65536):
-                for message in lines.feed(data):
-                    if message.get("re") == 1:
-                        return message
+                for message in map(wire.decode, lines.feed(data)):
+                    if wire.number_in(message, "re") != 1:
+                        continue
+                    if (refusal := wire.read_refusal(message)) is not None:
+                        raise NoAnswer(refusal.why)
+                    return wire.read(PingAnswer, message)
         except (FileNotFoundError, ConnectionRefusedError):
             return None
         except TimeoutError:

@@ -9,21 +9,22 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable
-from typing import Any
 
+from vigil.keeper.protocol import Answer, Born, LaunchOrder, Process, RefusedAnswer, Watch
 from vigil.keeper.samples import Sample, Samples
 from vigil.keeper.spawn import Program, spawn
-from vigil.keeper.watch import Watch, Watcher
+from vigil.keeper.watch import Watcher
+from vigil.keeper.wire import Malformed, as_json, read
 from vigil.kernel import durable, process
 
 OUTPUT_BYTES = 4096
-Answer = Callable[[dict[str, Any]], None]
+Respond = Callable[[Answer], None]
 
 
 class Birth:
     """A launch in tmux that is under way."""
 
-    def __init__(self, launch: str, folder: str, answer: Answer, client: int, output_fd: int, pid_fd: int, go_fd: int) -> None:
+    def __init__(self, launch: str, folder: str, answer: Respond, client: int, output_fd: int, pid_fd: int, go_fd: int) -> None:
         self.launch = launch
         self.folder = folder
         self.answer = answer
@@ -33,7 +34,7 @@ class Birth:
         self.go_fd = go_fd
         self.output = b""
         self.status: int | None = None
-        self.agent: tuple[int, int] | None = None
+        self.agent: Process | None = None
         self.armed: Sample | None = None
 
 
@@ -47,14 +48,18 @@ class Births:
         self._nofile = nofile
         self._by_fd: dict[int, Birth] = {}
         self._by_client: dict[int, Birth] = {}
-        self._held_stdin: dict[str, int] = {}
+        self.inputs: dict[str, int] = {}  # held open for writing, by launch
 
-    def begin(self, launch: str, folder: str, answer: Answer) -> None:
+    def begin(self, launch: str, folder: str, answer: Respond) -> None:
         """Launch what the folder's launch.json says; the answer comes now or when the agent is known."""
-        order = durable.read_json(os.path.join(folder, "launch.json"))
-        if order is None:
+        found = durable.read_json(os.path.join(folder, "launch.json"))
+        if found is None:
             raise ValueError(f"{folder}/launch.json cannot be read")
-        (self._begin_tmux if order["runtime"] == "tmux" else self._begin_headless)(launch, folder, order, answer)
+        try:
+            order = read(LaunchOrder, found)
+        except Malformed as error:
+            raise Malformed(f"{folder}/launch.json: {error}") from None
+        (self._begin_tmux if order.runtime == "tmux" else self._begin_headless)(launch, folder, order, answer)
 
     def owns(self, fd: int) -> bool:
         """Say whether an epoll event is about a birth."""
@@ -81,9 +86,15 @@ class Births:
                 del self._by_client[pid]
                 self._settle(birth)
 
+    def hold_inputs(self, inputs: dict[str, int]) -> None:
+        """Hold open what the keeper before us held open."""
+        for launch, fd in inputs.items():
+            os.set_inheritable(fd, False)
+            self.inputs[launch] = fd
+
     def close_input(self, launch: str) -> bool:
         """Let an agent read the end of its input; say whether it had one that we held."""
-        fd = self._held_stdin.pop(launch, None)
+        fd = self.inputs.pop(launch, None)
         if fd is None:
             return False
         os.close(fd)
@@ -93,37 +104,37 @@ class Births:
         """Forget a birth nobody waits for any more, and let go of its agent's input."""
         for birth in {id(birth): birth for birth in self._by_fd.values() if birth.launch == launch}.values():
             self._finish(birth)
-        fd = self._held_stdin.pop(launch, None)
+        fd = self.inputs.pop(launch, None)
         if fd is not None:
             os.close(fd)
 
-    def _begin_headless(self, launch: str, folder: str, order: dict[str, Any], answer: Answer) -> None:
+    def _begin_headless(self, launch: str, folder: str, order: LaunchOrder, answer: Respond) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        stdin = self._open_stdin(launch, folder, order["stdin"])
+        stdin = self._open_stdin(launch, folder, order.stdin)
         stdout = os.open(os.path.join(folder, "stdout.jsonl"), flags, 0o600)
         stderr = os.open(os.path.join(folder, "stderr.log"), flags, 0o600)
         try:
-            pid = spawn(Program(order["argv"], order["env"], order["cwd"], stdin, stdout, stderr, self._nofile))
+            pid = spawn(Program(order.argv, order.env, order.cwd, stdin, stdout, stderr, self._nofile))
         finally:
             for fd in (stdin, stdout, stderr):
                 os.close(fd)
         start_ticks = process.read_start_ticks(pid) or 0  # our child: it cannot be gone before we reap it
         with open(os.path.join(folder, "pid"), "w", encoding="ascii") as file:
             file.write(f"{pid}\n")
-        _born(folder, {"agent": [pid, start_ticks]}, self._samples.arm(launch, folder, pid), answer)
+        _born(folder, Born((pid, start_ticks)), self._samples.arm(launch, folder, pid), answer)
         self._watcher.watch(Watch(launch, folder, "agent", pid, start_ticks))
 
-    def _open_stdin(self, launch: str, folder: str, kind: str) -> int:
+    def _open_stdin(self, launch: str, folder: str, kind: str | None) -> int:
         if kind != "fifo":
             return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         path = os.path.join(folder, "stdin.fifo")
         if not os.path.exists(path):
             os.mkfifo(path, 0o600)
         # Held open for writing by us: the agent sees no end of input when a writer goes, nor when the daemon does.
-        self._held_stdin[launch] = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self.inputs[launch] = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
-    def _begin_tmux(self, launch: str, folder: str, order: dict[str, Any], answer: Answer) -> None:
+    def _begin_tmux(self, launch: str, folder: str, order: LaunchOrder, answer: Respond) -> None:
         for name in ("pid.fifo", "go.fifo"):
             os.mkfifo(os.path.join(folder, name), 0o600)
         # For the shim to write to: to make a file takes long, and would hold up whoever tells of the death.
@@ -134,7 +145,7 @@ class Births:
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         output_fd, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            client = spawn(Program(order["argv"], order["env"], "/", null, writer, writer, self._nofile))
+            client = spawn(Program(order.argv, order.env, "/", null, writer, writer, self._nofile))
         except OSError:
             for fd in (pid_fd, go_fd, output_fd):
                 os.close(fd)
@@ -168,21 +179,17 @@ class Births:
         words = birth.output.decode("utf-8", "replace").split()
         if birth.status != 0 or len(words) != 3:
             text = birth.output.decode("utf-8", "replace").strip() or f"tmux ended with status {birth.status}"
-            birth.answer({"ok": False, "why": text})
+            birth.answer(RefusedAnswer(text))
             self._finish(birth)
         elif birth.agent is not None:
-            known = {"agent": birth.agent, "pane": words[2], **self._watch_runtime(birth, words)}
+            server, root = (self._watch_runtime(birth, role, int(words[n])) for n, role in enumerate(("server", "root")))
             self._finish(birth)
-            _born(birth.folder, known, birth.armed, birth.answer)
+            _born(birth.folder, Born(birth.agent, root, server, pane=words[2]), birth.armed, birth.answer)
 
-    def _watch_runtime(self, birth: Birth, words: list[str]) -> dict[str, Any]:
-        known = {}
-        for role, word in (("server", words[0]), ("root", words[1])):
-            pid = int(word)
-            start_ticks = process.read_start_ticks(pid) or 0
-            known[role] = [pid, start_ticks]
-            self._watcher.watch(Watch(birth.launch, birth.folder, role, pid, start_ticks))
-        return known
+    def _watch_runtime(self, birth: Birth, role: str, pid: int) -> Process:
+        start_ticks = process.read_start_ticks(pid) or 0
+        self._watcher.watch(Watch(birth.launch, birth.folder, role, pid, start_ticks))
+        return pid, start_ticks
 
     def _finish(self, birth: Birth) -> None:
         for name in ("output_fd", "pid_fd", "go_fd"):
@@ -204,7 +211,7 @@ class Births:
         setattr(birth, name, -1)
 
 
-def _born(folder: str, known: dict[str, Any], armed: Sample | None, answer: Answer) -> None:
+def _born(folder: str, born: Born, armed: Sample | None, answer: Respond) -> None:
     """Record who was born, in which boot and on what host, then say so: a daemon that died meanwhile finds it here."""
-    durable.record_json(os.path.join(folder, "born.json"), {**known, "boot": process.read_boot(), "armed": armed})
-    answer({"ok": True, **known})
+    durable.record_json(os.path.join(folder, "born.json"), {**as_json(born), "boot": process.read_boot(), "armed": armed})
+    answer(born)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from vigil.keeper.protocol import KillFacts
 from vigil.kernel import process
 from vigil.kernel.cgroups import Cgroups
 from vigil.kernel.host import read_oom_kills
@@ -80,7 +81,7 @@ class Kills:
         for path in used:
             self.note_cgroup(path, self._groups.read_kills(path))
 
-    def account(self, pid: int, start_ticks: int, cgroup: str | None, armed: dict[str, Any] | None) -> dict[str, Any]:
+    def account(self, pid: int, start_ticks: int, cgroup: str | None, armed: dict[str, Any] | None) -> KillFacts:
         """Return what is known of a process that ended by SIGKILL; `cgroup` is the last one it was seen in."""
         if self._groups.version == 2:
             cgroup = self._groups.path_of(pid) or cgroup  # there a zombie still says where it was
@@ -88,13 +89,8 @@ class Kills:
         host_kills = self._host.grown(read_oom_kills(self._proc), now)
         cgroup_kills = self._grown_in(cgroup, armed, now)
         line = self._await_line(pid, start_ticks / process.TICKS_A_SECOND, bool(host_kills))
-        return {
-            "named": True if line is not None else self._log.denies(),
-            "line": line,
-            "cgroup": cgroup,
-            "cgroup_kills": cgroup_kills,
-            "host_kills": host_kills,
-        }
+        named = True if line is not None else self._log.denies()
+        return KillFacts(named, line, cgroup, cgroup_kills, host_kills)
 
     def _grown_in(self, path: str | None, armed: dict[str, Any] | None, now: float) -> int | None:
         if path is None:

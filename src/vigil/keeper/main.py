@@ -19,14 +19,14 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import assert_never
 
+from vigil.keeper import protocol, wire
 from vigil.keeper.births import Births
 from vigil.keeper.kills import Kills
-from vigil.keeper.protocol import VERSION, Lines, Message, encode
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
-from vigil.keeper.watch import Watch, Watcher
+from vigil.keeper.watch import Watcher
 from vigil.kernel.cgroups import Cgroups
 from vigil.kernel.host import HostFacts
 from vigil.kernel.kernel_log import KernelLog
@@ -42,7 +42,7 @@ class Peer:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.lines = Lines()
+        self.lines = wire.Lines()
         self.outbox = b""
 
 
@@ -67,16 +67,15 @@ class Keeper:
         self._idle_since: float | None = time.monotonic()
         self._quit = False
 
-    def run(self, watches: list[dict[str, Any]]) -> None:
-        """Keep watch until there is nothing left to watch and nobody to tell."""
+    def run(self, handed: wire.Message) -> None:
+        """Keep watch, also over what was handed to us, until there is nothing to watch and no daemon."""
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         self._listener.setblocking(False)
         self._epoll.register(wake_read, select.EPOLLIN)
         self._epoll.register(self._listener, select.EPOLLIN)
-        for watch in watches:
-            self._watcher.watch(Watch(**watch))
+        self._guard(self._take_up, handed)
         self._watcher.reap()  # what ended while nobody waited: the signal for it is long gone
         while not self._done():
             for fd, _ in self._epoll.poll(self._wait_s()):
@@ -89,7 +88,14 @@ class Keeper:
         self._guard(self._watcher.finish)
         self._guard(self._snapshots.finish)
 
-    def _guard(self, work: Callable[..., None], *about: int) -> None:
+    def _take_up(self, handed: wire.Message) -> None:
+        """Go on with what the keeper before watched and held open."""
+        handover = wire.read(protocol.Handover, handed)
+        for watch in handover.watches:
+            self._guard(self._watcher.watch, watch)
+        self._births.hold_inputs(handover.inputs)
+
+    def _guard(self, work: Callable[..., None], *about: object) -> None:
         """Do something that may fail: one bad event never ends the watch over all others."""
         try:
             work(*about)
@@ -155,64 +161,87 @@ class Keeper:
         if not data:
             self._hang_up(peer)
             return
-        for message in peer.lines.feed(data):
-            self._obey(peer, message)
+        try:
+            lines = peer.lines.feed(data)
+        except wire.Malformed as error:
+            self._send(peer, wire.encode_answer(0, protocol.RefusedAnswer(str(error))))
+            self._hang_up(peer)
+            return
+        for line in lines:
+            self._obey(peer, line)
 
-    def _obey(self, peer: Peer, message: Message) -> None:
-        def answer(body: Message) -> None:
-            self._send(peer, {"re": message.get("id"), **body})
+    def _obey(self, peer: Peer, line: bytes) -> None:
+        number = 0
+
+        def answer(given: protocol.Answer) -> None:
+            self._send(peer, wire.encode_answer(number, given))
 
         try:
-            REQUESTS[message["do"]](self, message, answer)
-        except Exception as error:  # told to the one who asked
+            message = wire.decode(line)
+            number = wire.number_in(message, "id")
+            self._carry_out(wire.read_request(message), answer)
+        except Exception as error:  # the daemon that asked is told
             what = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            answer({"ok": False, "why": f"{why or type(error).__name__}{what}"})
+            answer(protocol.RefusedAnswer(f"{why or type(error).__name__}{what}"))
 
-    def _ping(self, message: Message, answer: Any) -> None:  # noqa: ARG002
-        answer({"ok": True, "version": VERSION, "pid": os.getpid(), "watching": len(self._watcher)})
+    def _carry_out(self, request: protocol.Request, answer: Callable[[protocol.Answer], None]) -> None:
+        match request:
+            case protocol.PingRequest():
+                answer(protocol.PingAnswer(protocol.VERSION, os.getpid(), len(self._watcher)))
+            case protocol.SpawnRequest(launch, folder):
+                self._births.begin(launch, folder, answer)
+            case protocol.WatchRequest(watches):
+                for watch in watches:
+                    self._watcher.watch(watch)
+                answer(protocol.DoneAnswer())
+            case protocol.ForgetRequest(launch, removing):
+                answer(protocol.ForgetAnswer(self._forget(launch, removing)))
+            case protocol.CloseInputRequest(launch):
+                was_open = self._births.close_input(launch)
+                answer(protocol.DoneAnswer() if was_open else protocol.RefusedAnswer("the keeper does not hold its input open"))
+            case protocol.QuitRequest():
+                answer(protocol.DoneAnswer())
+                self._quit = True
+            case protocol.UpgradeRequest():
+                self._upgrade(answer)
+            case _:
+                assert_never(request)
 
-    def _spawn(self, message: Message, answer: Any) -> None:
-        self._births.begin(message["launch"], message["folder"], answer)
+    def _forget(self, launch: str, removing: bool) -> int | None:
+        self._births.abandon(launch)
+        peak_kb = self._watcher.forget(launch)
+        if removing:
+            self._snapshots.cancel(launch)
+        return peak_kb
 
-    def _watch(self, message: Message, answer: Any) -> None:
-        for watch in message["watches"]:
-            self._watcher.watch(Watch(**watch))
-        answer({"ok": True})
-
-    def _forget(self, message: Message, answer: Any) -> None:
-        self._births.abandon(message["launch"])
-        peak_kb = self._watcher.forget(message["launch"])
-        if message.get("removing"):
-            self._snapshots.cancel(message["launch"])
-        answer({"ok": True, "peak_kb": peak_kb})
-
-    def _close_input(self, message: Message, answer: Any) -> None:
-        done = self._births.close_input(message["launch"])
-        answer({"ok": True} if done else {"error": "nobody holds its input open"})
-
-    def _leave(self, message: Message, answer: Any) -> None:  # noqa: ARG002
-        answer({"ok": True})
-        self._quit = True
-
-    def _upgrade(self, message: Message, answer: Any) -> None:  # noqa: ARG002
+    def _upgrade(self, answer: Callable[[protocol.Answer], None]) -> None:
         """Exec the keeper that is installed now, in place: same pid, same children, same lock, same socket."""
         self._guard(self._snapshots.finish)
+        inputs = self._births.inputs
         state = os.memfd_create("keeper-state", 0)
-        os.write(state, json.dumps({"watches": self._watcher.state()}).encode())
+        os.write(state, wire.encode(wire.as_json(protocol.Handover(self._watcher.watches(), inputs))))
         os.lseek(state, 0, os.SEEK_SET)
-        answer({"ok": True})
-        for fd in (self._lock, self._listener.fileno()):
+        answer(protocol.DoneAnswer())
+        kept = (self._lock, self._listener.fileno(), *inputs.values())
+        for fd in kept:
             os.set_inheritable(fd, True)
         handed = f"{self._lock},{self._listener.fileno()},{state}"
-        os.execv(sys.executable, [*_self_argv(), self._run, self._lock_path, self._log_path, str(self._nofile[0]), handed])
+        arguments = [self._run, self._lock_path, self._log_path, str(self._nofile[0]), handed]
+        try:
+            os.execv(sys.executable, [*_self_argv(), *arguments])
+        except OSError:  # we go on: no agent may inherit what is ours
+            os.close(state)
+            for fd in kept:
+                os.set_inheritable(fd, False)
+            raise
 
-    def _broadcast(self, message: Message) -> None:
+    def _broadcast(self, word: protocol.Word) -> None:
         for peer in list(self._peers.values()):
-            self._send(peer, message)
+            self._send(peer, wire.encode_word(word))
 
-    def _send(self, peer: Peer, message: Message) -> None:
-        peer.outbox += encode(message)
+    def _send(self, peer: Peer, line: bytes) -> None:
+        peer.outbox += line
         self._flush(peer)
 
     def _flush(self, peer: Peer) -> None:
@@ -244,17 +273,6 @@ class Keeper:
                 file.write(f"{time.time():.3f} {text!r}\n")
 
 
-REQUESTS = {
-    "ping": Keeper._ping,
-    "spawn": Keeper._spawn,
-    "watch": Keeper._watch,
-    "forget": Keeper._forget,
-    "close-input": Keeper._close_input,
-    "quit": Keeper._leave,
-    "upgrade": Keeper._upgrade,
-}
-
-
 def main(argv: list[str]) -> int:
     """Become the keeper of a run folder: RUN LOCK LOG NOFILE [LOCK,LISTENER,STATE].
 
@@ -282,7 +300,7 @@ def main(argv: list[str]) -> int:
         state = {"watches": []}
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    Keeper(run, lock_path, log, listener, lock, (int(soft), hard)).run(state["watches"])
+    Keeper(run, lock_path, log, listener, lock, (int(soft), hard)).run(state)
     return 0
 
 
@@ -298,7 +316,7 @@ def _listen(path: str) -> socket.socket:
     return listener
 
 
-def _take_over(handed: str) -> tuple[int, socket.socket, dict[str, Any]]:
+def _take_over(handed: str) -> tuple[int, socket.socket, wire.Message]:
     lock, listener_fd, state_fd = map(int, handed.split(","))
     for fd in (lock, listener_fd):
         os.set_inheritable(fd, False)

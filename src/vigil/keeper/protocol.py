@@ -1,39 +1,180 @@
-"""What daemon and keeper say to each other: one JSON object a line over a unix socket.
+"""What daemon and keeper say to each other: every message once, for both ends; `wire` writes and reads them.
 
-Requests carry `id` and `do`; answers carry `re` and `ok`; what the keeper says unasked carries `ev`. Standard library only.
+Either end may be of an older version: a field it does not send needs a default here, and one that it demands must have none.
+Standard library only.
 """
+# Without postponed annotations: `wire` checks every field by its annotation.
 
-from __future__ import annotations
+from typing import NamedTuple
 
-import json
-from typing import Any
+VERSION = 3  # the daemon asks a keeper of a lower version to exec itself anew
 
-VERSION = 3  # a keeper of a lower version is asked to exec itself anew
-LINE_BYTES = 1 << 20
-
-Message = dict[str, Any]
+Process = tuple[int, int]  # pid, start ticks
 
 
-def encode(message: Message) -> bytes:
-    """Return a message as it goes over the wire."""
-    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+# What the daemon asks
 
 
-class Lines:
-    """Cuts a byte stream into messages."""
+class PingRequest(NamedTuple):
+    """Say which keeper you are."""
 
-    def __init__(self) -> None:
-        self._rest = b""
 
-    def feed(self, data: bytes) -> list[Message]:
-        """Return the messages that are complete now; a line that is none, or without end, raises ValueError."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > LINE_BYTES:
-            raise ValueError("a line without end")
-        try:
-            messages = [json.loads(line) for line in lines if line]
-        except RecursionError:
-            raise ValueError("nested without end") from None
-        if not all(isinstance(message, dict) for message in messages):
-            raise ValueError("not an object")
-        return messages
+class SpawnRequest(NamedTuple):
+    """Launch what the folder's launch.json says."""
+
+    launch: str
+    folder: str
+
+
+class LaunchOrder(NamedTuple):
+    """What of a launch.json is for the keeper."""
+
+    runtime: str
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str
+    stdin: str | None  # `fifo` where the agent reads prompts
+
+
+class Watch(NamedTuple):
+    """One process of one launch."""
+
+    launch: str
+    folder: str
+    role: str
+    pid: int
+    start_ticks: int
+
+
+class WatchRequest(NamedTuple):
+    """Watch these processes too."""
+
+    watches: tuple[Watch, ...]
+
+
+class ForgetRequest(NamedTuple):
+    """Watch nothing of a launch any more; write nothing into a folder that is being removed."""
+
+    launch: str
+    removing: bool = False
+
+
+class CloseInputRequest(NamedTuple):
+    """Let a headless agent read the end of its input."""
+
+    launch: str
+
+
+class QuitRequest(NamedTuple):
+    """End."""
+
+
+class UpgradeRequest(NamedTuple):
+    """Exec the keeper that is installed now."""
+
+
+# What the keeper answers
+
+
+class PingAnswer(NamedTuple):
+    """Which keeper it is, and how many processes it watches."""
+
+    version: int
+    pid: int
+    watching: int
+
+
+class Born(NamedTuple):
+    """Who was born with a launch; its born.json says the same."""
+
+    agent: Process
+    root: Process | None = None
+    server: Process | None = None
+    pane: str | None = None
+
+
+class ForgetAnswer(NamedTuple):
+    """The most memory that one process of the launch had, if the keeper knows."""
+
+    peak_kb: int | None
+
+
+class DoneAnswer(NamedTuple):
+    """The keeper did it."""
+
+
+class RefusedAnswer(NamedTuple):
+    """The keeper did not do it, and why."""
+
+    why: str
+
+
+# What the keeper tells unasked
+
+
+class KillFacts(NamedTuple):
+    """What the kernel's counters and its log say of a process that ended by SIGKILL."""
+
+    named: bool | None  # the log names the process; None: the keeper may not read it
+    line: str | None
+    cgroup: str | None
+    cgroup_kills: int | None
+    host_kills: int | None
+
+
+class ExitWord(NamedTuple):
+    """A process of a launch ended; its record on disk says the same."""
+
+    launch: str
+    role: str
+    pid: int
+    start_ticks: int
+    status: int | None
+    source: str
+    at: float
+    boot_s: float | None  # a clock that does not jump
+    core: bool = False
+    oom: KillFacts | None = None
+    unrecorded: str = ""  # why the disk did not take the record
+
+
+class SnapshotWord(NamedTuple):
+    """The keeper has written down what it saw after an end of a launch."""
+
+    launch: str
+
+
+# What a keeper hands to the one that it becomes
+
+
+class Handover(NamedTuple):
+    """What it watches, and the inputs that it holds open: descriptors, by launch."""
+
+    watches: tuple[Watch, ...]
+    inputs: dict[str, int] = {}  # noqa: RUF012
+
+
+Request = PingRequest | SpawnRequest | WatchRequest | ForgetRequest | CloseInputRequest | QuitRequest | UpgradeRequest
+Answer = PingAnswer | Born | ForgetAnswer | DoneAnswer | RefusedAnswer
+Word = ExitWord | SnapshotWord
+
+REQUESTS: dict[str, type[Request]] = {
+    "ping": PingRequest,
+    "spawn": SpawnRequest,
+    "watch": WatchRequest,
+    "forget": ForgetRequest,
+    "close-input": CloseInputRequest,
+    "quit": QuitRequest,
+    "upgrade": UpgradeRequest,
+}
+ANSWERS: dict[type[Request], type[Answer]] = {  # where the keeper does not refuse
+    PingRequest: PingAnswer,
+    SpawnRequest: Born,
+    WatchRequest: DoneAnswer,
+    ForgetRequest: ForgetAnswer,
+    CloseInputRequest: DoneAnswer,
+    QuitRequest: DoneAnswer,
+    UpgradeRequest: DoneAnswer,
+}
+WORDS: dict[str, type[Word]] = {"exit": ExitWord, "snapshot": SnapshotWord}
+NAMES: dict[type, str] = {kind: name for name, kind in (*REQUESTS.items(), *WORDS.items())}

@@ -14,6 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from vigil.keeper.protocol import SnapshotWord
 from vigil.keeper.samples import Samples, Track, moment
 from vigil.kernel import durable
 from vigil.kernel.cgroups import Cgroups
@@ -67,7 +68,7 @@ class Snapshots:
         host: HostFacts,
         cgroups: Cgroups,
         log: KernelLog,
-        tell: Callable[[Json], None],
+        tell: Callable[[SnapshotWord], None],
         clock: Callable[[], float] = time.monotonic,
         scan: Callable[[], Iterator[ScannedProcess | None]] = scan_processes,
     ) -> None:
@@ -179,8 +180,7 @@ class Snapshots:
             durable.write_whole(os.path.join(track.folder, FILE), data)
         except OSError:
             return  # its folder was removed, or the disk is full: then there is none, and nobody is told of one
-        # The pid that is nobody's: a daemon that knows only exits takes it for that of a stranger.
-        self._tell({"ev": "snapshot", "launch": track.launch, "role": "", "pid": 0})
+        self._tell(SnapshotWord(track.launch))
 
     def _describe(self, pending: Pending, reading: SnapshotReading) -> Json:
         track = pending.track

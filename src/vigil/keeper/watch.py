@@ -10,12 +10,13 @@ import os
 import select
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 from vigil.keeper import records
 from vigil.keeper.kills import Kills
+from vigil.keeper.protocol import ExitWord, KillFacts, Watch, Word
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
+from vigil.keeper.wire import Malformed, as_json, read
 from vigil.kernel import process
 
 CORE_DUMPED = 0x80
@@ -29,23 +30,13 @@ LOST_CHILDREN = 4096  # statuses of children nobody had asked for yet: a server 
 PEAKS = 4096  # of launches that no daemon has closed yet
 
 
-class Watch(NamedTuple):
-    """One process of one launch."""
-
-    launch: str
-    folder: str
-    role: str
-    pid: int
-    start_ticks: int
-
-
 class Watcher:
     """All processes one keeper watches."""
 
     def __init__(
         self,
         epoll: select.epoll,
-        tell: Callable[[dict[str, Any]], None],
+        tell: Callable[[Word], None],
         is_heard: Callable[[], bool],
         samples: Samples,
         kills: Kills,
@@ -57,7 +48,7 @@ class Watcher:
         self._samples = samples
         self._kills = kills
         self._snapshots = snapshots
-        self._unwritten: list[tuple[str, dict[str, Any]]] = []  # ends that the disk did not take, and where they belong
+        self._unwritten: list[tuple[str, ExitWord]] = []  # ends that the disk did not take, and where they belong
         self._write_at = 0.0
         self._put_off: dict[int, tuple[float, float]] = {}  # pidfd: when it ended, until when its record waits
         self._by_fd: dict[int, Watch] = {}
@@ -71,6 +62,8 @@ class Watcher:
 
     def watch(self, watch: Watch) -> None:
         """Watch a process from now on; one that has ended already is recorded at once with what is still known."""
+        if watch.role not in records.FILES:
+            raise ValueError(f"there is no role {watch.role!r} to record an end of")
         if self._by_fd.get(self._fd_of_pid.get(watch.pid, -1)) == watch:
             return
         pidfd = process.open_pidfd(watch.pid, watch.start_ticks)
@@ -186,9 +179,9 @@ class Watcher:
         self._samples.forget(launch)
         return self._peaks.pop(launch, None)
 
-    def state(self) -> list[dict[str, Any]]:
+    def watches(self) -> tuple[Watch, ...]:
         """Return what is watched, for a successor."""
-        return [watch._asdict() for watch in self._by_fd.values()]
+        return tuple(self._by_fd.values())
 
     def _status_of_child(self, pid: int) -> tuple[int | None, str]:
         try:
@@ -204,38 +197,32 @@ class Watcher:
 
     def _record_unseen(self, watch: Watch) -> None:
         """Tell what a keeper before us recorded; only where there is nothing say that nobody knows."""
-        unwritten = [exit_ for _, exit_ in self._unwritten if (exit_["launch"], exit_["role"]) == (watch.launch, watch.role)]
-        known = records.read_exits(watch.folder).get(watch.role) or next(iter(unwritten), None)
-        if known is not None and known.get("pid") == watch.pid:
-            self._tell({"ev": "exit", **known})
+        known = _read_exit(watch)
+        if known is None:
+            unwritten = (exit_ for _, exit_ in self._unwritten if (exit_.launch, exit_.role) == (watch.launch, watch.role))
+            known = next(unwritten, None)
+        if known is not None and known.pid == watch.pid:
+            self._tell(known)
             self._look_back(watch, time.clock_gettime(time.CLOCK_BOOTTIME))
         else:
             self._record(watch, None, "", time.time())
 
     def _record(self, watch: Watch, status: int | None, source: str, at: float) -> None:
-        exit_: dict[str, Any] = {
-            "launch": watch.launch,
-            "role": watch.role,
-            "pid": watch.pid,
-            "start_ticks": watch.start_ticks,
-            "status": status,
-            "source": source,
-            "at": at,
-            "boot_s": time.clock_gettime(time.CLOCK_BOOTTIME) - (time.time() - at),  # a clock that does not jump
-        }
+        boot_s = time.clock_gettime(time.CLOCK_BOOTTIME) - (time.time() - at)
+        exit_ = ExitWord(watch.launch, watch.role, watch.pid, watch.start_ticks, status, source, at, boot_s)
         if status is not None and status & CORE_DUMPED and os.WIFSIGNALED(status):
-            exit_["core"] = True
+            exit_ = exit_._replace(core=True)
         if status is not None and status & SIGNAL == KILLED and watch.role in EXPLAINED:
-            exit_["oom"] = self._read_oom(watch)
+            exit_ = exit_._replace(oom=self._read_oom(watch))
         try:
-            records.record_exit(watch.folder, exit_)
+            records.record_exit(watch.folder, as_json(exit_))
         except OSError as error:  # a full disk or a removed folder: the daemon is told all the same
-            exit_["unrecorded"] = str(error)
+            exit_ = exit_._replace(unrecorded=str(error))
             self._keep_unwritten(watch.folder, exit_)
-        self._tell({"ev": "exit", **exit_})
-        self._look_back(watch, exit_["boot_s"])
+        self._tell(exit_)
+        self._look_back(watch, boot_s)
 
-    def _keep_unwritten(self, folder: str, exit_: dict[str, Any]) -> None:
+    def _keep_unwritten(self, folder: str, exit_: ExitWord) -> None:
         """Remember an end that the disk did not take, to write it when it does; a folder that is gone needs none."""
         if os.path.isdir(folder) and len(self._unwritten) < UNWRITTEN:
             self._unwritten.append((folder, exit_))
@@ -246,11 +233,11 @@ class Watcher:
         waiting, self._unwritten = self._unwritten, []
         for folder, exit_ in waiting:
             try:
-                records.record_exit(folder, exit_)
+                records.record_exit(folder, as_json(exit_))
             except OSError:
                 self._keep_unwritten(folder, exit_)
 
-    def _read_oom(self, watch: Watch) -> dict[str, Any] | None:
+    def _read_oom(self, watch: Watch) -> KillFacts | None:
         track = self._samples.track(watch.launch)
         cgroup, armed = (None, None) if track is None else (track.cgroup, track.armed)
         try:
@@ -272,3 +259,12 @@ class Watcher:
         if self._put_off.pop(fd, None) is None:
             self._epoll.unregister(fd)
         os.close(fd)
+
+
+def _read_exit(watch: Watch) -> ExitWord | None:
+    """Read the recorded end of a role; None if there is none that we understand."""
+    record = records.read_exits(watch.folder).get(watch.role)
+    try:
+        return None if record is None else read(ExitWord, record)
+    except Malformed:
+        return None

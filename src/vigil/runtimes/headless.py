@@ -9,6 +9,8 @@ from pathlib import Path
 from vigil.core.model.launch import Launch
 from vigil.core.model.sighting import Guard
 from vigil.home import Home
+from vigil.keeper.protocol import LaunchOrder
+from vigil.keeper.wire import as_json
 from vigil.kernel.durable import record_json
 from vigil.runtimes.contract import Order, RuntimeAnswer, agent_env, declared_of, make_folder
 from vigil.runtimes.tail import read_last_lines
@@ -34,16 +36,14 @@ class Headless:
         """Write what the keeper is to launch."""
         folder = self._home.launch(order.launch.id)
         make_folder(order, folder)
+        env = agent_env(order, str(self._home.spool), str(folder))
+        stdin = "fifo" if order.converses else "null"
         launch = {
-            "runtime": "headless",
+            **as_json(LaunchOrder("headless", tuple(order.command), env, order.session.spec.cwd, stdin)),
             "launch": order.launch.id,
             "session_id": order.session.id,
             "session": order.session.name,
             "created_at": order.launch.created_at,
-            "argv": order.command,
-            "env": agent_env(order, str(self._home.spool), str(folder)),
-            "cwd": order.session.spec.cwd,
-            "stdin": "fifo" if order.converses else "null",
             "declared": declared_of(order.session),
         }
         record_json(str(folder / "launch.json"), launch)

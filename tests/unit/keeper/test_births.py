@@ -12,6 +12,7 @@ from typing import Any
 
 from vigil.keeper.births import Births
 from vigil.keeper.kills import Kills
+from vigil.keeper.protocol import Answer
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.watch import Watcher
@@ -35,9 +36,9 @@ def test_a_status_that_an_earlier_process_of_the_same_pid_left_is_not_its_client
     watcher = Watcher(epoll, lambda _: None, lambda: False, samples, kills, snapshots)
     watcher._lost = Graves()
     births = Births(epoll, watcher, samples, resource.getrlimit(resource.RLIMIT_NOFILE))
-    order = {"runtime": "tmux", "argv": ["echo", "1", "2", "%0"], "env": dict(os.environ)}
+    order = {"runtime": "tmux", "argv": ["echo", "1", "2", "%0"], "env": dict(os.environ), "cwd": "/"}
     (tmp_path / "launch.json").write_text(json.dumps(order), "utf-8")
-    answers: list[dict[str, Any]] = []
+    answers: list[Answer] = []
     here = Path.cwd()
     try:
         births.begin("l", str(tmp_path), answers.append)

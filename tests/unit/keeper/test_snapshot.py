@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.unit.keeper.test_samples import Watching
+from vigil.keeper.protocol import SnapshotWord
 from vigil.keeper.samples import Track
 from vigil.keeper.snapshot import AFTER_S, BYTES, READING_EVERY_S, Pending, SnapshotReading, Snapshots, fit, survivors_of
 from vigil.kernel import process
@@ -46,7 +47,7 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.watching = Watching()
-        self.told: list[dict[str, Any]] = []
+        self.told: list[SnapshotWord] = []
         self.readings = 0
         log = KernelLog("/nonexistent")
         self.snapshots = Snapshots(
@@ -121,7 +122,7 @@ def test_a_snapshot_is_taken_half_a_second_after_the_end_and_told(desk: Desk) ->
     body = json.loads(path.read_text())
     assert set(body) == KEYS
     assert body["launch"] == "a-1"
-    assert [(message["ev"], message["launch"]) for message in desk.told] == [("snapshot", "a-1")]
+    assert desk.told == [SnapshotWord("a-1")]
     assert {"kernel", "armed", "cgroup"} <= set(body["unknown"])
     assert 0 < len(body["top"]) <= 25
     assert body["top"] == sorted(body["top"], key=lambda one: -one["rss_kb"])
@@ -172,7 +173,7 @@ def test_a_folder_that_was_removed_is_not_made_again(desk: Desk) -> None:
 
     assert not path.parent.exists()
     assert other.exists()
-    assert [message["launch"] for message in desk.told] == ["b-1"]
+    assert desk.told == [SnapshotWord("b-1")]
 
 
 def test_what_is_about_to_be_removed_is_not_written_to(desk: Desk) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.kernel.test_host import make_v2, write
 from vigil.keeper.kills import SETTLE_S, Counter, Kills
+from vigil.keeper.protocol import KillFacts
 from vigil.kernel.kernel_log import LINE_CHARACTERS, LINES, KernelLog, parse
 from vigil.kernel.process import TICKS_A_SECOND
 
@@ -184,30 +185,20 @@ def test_a_kill_of_the_kernels_is_named_and_counted_and_one_by_hand_just_after_i
     book.say(KILL.format(123))
 
     began = 500 * TICKS_A_SECOND
-    assert kills.account(123, began, path, None) == {
-        "named": True,
-        "line": KILL.format(123),
-        "cgroup": path,
-        "cgroup_kills": 1,
-        "host_kills": 1,
-    }
-    assert kills.account(124, began, path, None) == {
-        "named": False,
-        "line": None,
-        "cgroup": path,
-        "cgroup_kills": 0,
-        "host_kills": 0,
-    }
+    assert kills.account(123, began, path, None) == KillFacts(
+        named=True, line=KILL.format(123), cgroup=path, cgroup_kills=1, host_kills=1
+    )
+    assert kills.account(124, began, path, None) == KillFacts(named=False, line=None, cgroup=path, cgroup_kills=0, host_kills=0)
 
 
 def test_a_cgroup_that_was_never_sampled_is_compared_with_the_birth(tmp_path: Path, book: Book) -> None:
     kills, path = make_kills(tmp_path, book, host_kills=3)
 
     known = kills.account(5, 0, path, {"cgroup": {"path": path, "oom_kills": 0}})
-    assert known["cgroup_kills"] == 1
+    assert known.cgroup_kills == 1
     kills, path = make_kills(tmp_path, book, host_kills=3)
     other = kills.account(5, 0, path, {"cgroup": {"path": "/other", "oom_kills": 0}})
-    assert (other["cgroup_kills"], other["host_kills"]) == (None, None)
+    assert (other.cgroup_kills, other.host_kills) == (None, None)
 
 
 def test_where_nothing_can_be_read_all_is_unknown(tmp_path: Path) -> None:
@@ -215,7 +206,7 @@ def test_where_nothing_can_be_read_all_is_unknown(tmp_path: Path) -> None:
     cgroups = make_v2(tmp_path / "proc", tmp_path / "cg")
     kills = Kills(KernelLog(str(tmp_path / "nothing")), cgroups, str(tmp_path / "no-proc"))
 
-    assert set(kills.account(5, 0, None, None).values()) == {None}
+    assert set(kills.account(5, 0, None, None)) == {None}
 
 
 def test_cgroups_that_nobody_is_in_any_more_are_forgotten(tmp_path: Path, book: Book) -> None:
@@ -223,4 +214,4 @@ def test_cgroups_that_nobody_is_in_any_more_are_forgotten(tmp_path: Path, book: 
     kills.note_cgroup(path, 0)
     kills.sample([])
 
-    assert kills.account(5, 0, path, None)["cgroup_kills"] is None
+    assert kills.account(5, 0, path, None).cgroup_kills is None

@@ -10,37 +10,43 @@ from vigil.core.events import Launched
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.reading import Axis, Fact
 from vigil.daemon.base.clock import Clock
-from vigil.keeper import records
+from vigil.keeper.protocol import Born
 from vigil.observe.process import read_group, read_process
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def read_birth(
-    launch: Launch, born: Mapping[str, object], clock: Clock, boot: str, adopted: bool = False, names: tuple[str, ...] = ()
+    launch: Launch, born: Born, clock: Clock, boot: str, adopted: bool = False, names: tuple[str, ...] = ()
 ) -> Launched:
     """Return the event that says who was born, with a first reading of each."""
     at = clock.now()
     known = processes_in(born, boot)
     names = launch.names or names
-    pane = born.get("pane")
     return Launched(
         launch.id,
         launch.started_at or _started_at(launch, known["agent"], clock, at),
         known["agent"],
         known.get("root"),
         known.get("server"),
-        pane if isinstance(pane, str) else None,
+        born.pane,
         tuple(_read_axes(launch, known, names, boot, at)),
         adopted,
         names,
     )
 
 
-def processes_in(born: Mapping[str, object], boot: str) -> dict[str, ProcessId]:
-    """Return the processes that are named, by role."""
-    found = {role: born.get(role) for role in records.ROLES}
-    return {role: ProcessId(one[0], one[1], boot) for role, one in found.items() if isinstance(one, list)}
+def born_of(launch: Launch) -> Born:
+    """Return who was born with a launch that is known."""
+    assert launch.process is not None
+    root, server = ((one.pid, one.start_ticks) if one is not None else None for one in (launch.root, launch.server))
+    return Born((launch.process.pid, launch.process.start_ticks), root, server, launch.pane)
+
+
+def processes_in(born: Born, boot: str) -> dict[str, ProcessId]:
+    """Return the processes that were born, by role."""
+    found = {"agent": born.agent, "root": born.root, "server": born.server}
+    return {role: ProcessId(*one, boot) for role, one in found.items() if one is not None}
 
 
 def _started_at(launch: Launch, agent: ProcessId, clock: Clock, at: float) -> float:

@@ -15,7 +15,7 @@ from vigil.core.model.reading import Axis, Fact
 from vigil.core.model.session import Session
 from vigil.core.model.sighting import Guard
 from vigil.daemon.act.adopted import AdoptedLaunches
-from vigil.daemon.act.birth import TICKS_A_SECOND, processes_in
+from vigil.daemon.act.birth import TICKS_A_SECOND
 from vigil.daemon.act.launches import Custody
 from vigil.daemon.act.signals import SURVIVOR_GRACE_S, end_processes, is_alive, send
 from vigil.daemon.act.strays import remove_socket
@@ -24,6 +24,8 @@ from vigil.daemon.base.log import log
 from vigil.daemon.sense.census import Census
 from vigil.daemon.sense.transcripts import Conversations
 from vigil.home import Home
+from vigil.keeper import wire
+from vigil.keeper.protocol import Born
 from vigil.kernel import durable
 from vigil.kernel.process import is_other_boot, read_peak_kb
 from vigil.observe.clients import read_clients
@@ -144,7 +146,7 @@ class Ending:
         born = durable.read_json(str(self._home.launch(launch.id) / "born.json"))
         if born is None or is_other_boot(str(born.get("boot", self._boot)), self._boot):
             return None
-        return processes_in(born, self._boot)["agent"]
+        return ProcessId(*wire.read(Born, born).agent, self._boot)
 
     async def close(self, effect: CloseLaunch) -> None:
         """The agent is dead: keep its last screen, end its server; children it left behind stay."""

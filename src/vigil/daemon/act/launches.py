@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 from weakref import WeakValueDictionary
 
 from vigil.core.events import Event, Found
@@ -18,6 +17,7 @@ from vigil.daemon.sense.agent_process import Finder
 from vigil.daemon.sense.death import DeathWatch, roles_of
 from vigil.daemon.sense.outputs import Outputs
 from vigil.home import Home
+from vigil.keeper.protocol import ForgetRequest, Watch, WatchRequest
 from vigil.runtimes import Runtime
 
 FORGET_S = 2.0
@@ -73,13 +73,13 @@ class Custody:
         launch = replace(launch, found=event.process)
         self._feed(event)
         self.watch.found(launch)
-        inner = [watch for watch in watches_of(launch, self._home) if watch["role"] == "inner"]
+        inner = tuple(watch for watch in watches_of(launch, self._home) if watch.role == "inner")
         if inner:
-            self._keeper.tell("watch", watches=inner)
+            self._keeper.tell(WatchRequest(inner))
 
     def hand_to_keeper(self, launch: Launch) -> None:
         """Have the keeper watch a launch that it did not spawn."""
-        self._keeper.tell("watch", watches=watches_of(launch, self._home))
+        self._keeper.tell(WatchRequest(watches_of(launch, self._home)))
 
     async def forget(self, launch: Launch) -> int | None:
         """Ask for nothing of a launch any more; return the most memory that one process of it had, in kB, if that is known."""
@@ -102,20 +102,20 @@ class Custody:
 
     async def _keeper_forgets(self, launch_id: str, removing: bool = False) -> int | None:
         """Have the keeper watch nothing of a launch any more, and wait until it does not."""
+        request = ForgetRequest(launch_id, removing)
         if self._keeper.wedged:
-            self._keeper.tell("forget", launch=launch_id, removing=removing)
+            self._keeper.tell(request)
             return None
         try:
-            answer = await self._keeper.ask("forget", timeout_s=FORGET_S, launch=launch_id, removing=removing)
-        except (KeeperSilent, KeeperRefused):
+            return (await self._keeper.ask(request, timeout_s=FORGET_S)).peak_kb
+        except KeeperSilent:
             return None
-        return answer.get("peak_kb")
+        except KeeperRefused as error:
+            self._keeper.note_refusal(str(error))
+            return None
 
 
-def watches_of(launch: Launch, home: Home) -> list[dict[str, Any]]:
+def watches_of(launch: Launch, home: Home) -> tuple[Watch, ...]:
     """Return what a keeper is told to watch of a launch."""
-    folder = str(home.launch(launch.id))
-    return [
-        {"launch": launch.id, "folder": folder, "role": role, "pid": process.pid, "start_ticks": process.start_ticks}
-        for role, process in roles_of(launch).items()
-    ]
+    folder, known = str(home.launch(launch.id)), roles_of(launch).items()
+    return tuple(Watch(launch.id, folder, role, process.pid, process.start_ticks) for role, process in known)

@@ -13,6 +13,7 @@ from vigil.daemon.act.launches import Custody
 from vigil.daemon.act.signals import end_processes, is_alive, send
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.home import Home
+from vigil.keeper.protocol import CloseInputRequest
 
 END_CHILD, CLOSE_INPUT = "end-child", "close-stdin"  # what an outcome is of
 REPAIR_S = 0.1  # a server makes its socket at once
@@ -59,7 +60,7 @@ class Remedies:
     async def close_input(self, effect: CloseInput) -> None:
         """Let a headless agent read the end of its input: the keeper holds the other end."""
         try:
-            await self._keeper.ask("close-input", timeout_s=CLOSE_INPUT_S, launch=effect.launch.id)
+            await self._keeper.ask(CloseInputRequest(effect.launch.id), timeout_s=CLOSE_INPUT_S)
         except (KeeperSilent, KeeperRefused) as error:
             self._feed(Stepped(effect.launch.id, CLOSE_INPUT, False, str(error)))
         else:

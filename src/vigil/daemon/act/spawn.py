@@ -24,6 +24,7 @@ from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.base.secrets import Secrets
 from vigil.home import Home
+from vigil.keeper.protocol import SpawnRequest
 from vigil.runtimes import Order, Runtime
 
 
@@ -99,7 +100,7 @@ class Spawning:
             agent = self._kinds.agent_of(session.spec.agent)
             folder = str(self._home.launch(launch.id))
             start = await self._prepare(session, launch, env, folder)
-            born = await self._keeper.ask("spawn", timeout_s=SPAWN_S, launch=launch.id, folder=folder)
+            born = await self._keeper.ask(SpawnRequest(launch.id, folder), timeout_s=SPAWN_S)
         except (OSError, ValueError, KeeperRefused, KeeperSilent) as error:
             self._give_up(session, launch, error)
             return

@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 import subprocess
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, overload
 
 from vigil.daemon.base.keeper_start import start_keeper
 from vigil.daemon.base.log import log
 from vigil.home import Home
-from vigil.keeper import protocol
+from vigil.keeper import protocol, wire
 
 START_S = 10.0
 PING_EVERY_S = 5.0
@@ -35,7 +35,7 @@ class KeeperLink:
     def __init__(
         self,
         home: Home,
-        on_word: Callable[[protocol.Message], None],
+        on_word: Callable[[protocol.Word], None],
         on_change: Callable[[str, dict[str, Any]], None],
         on_connected: Callable[[], Awaitable[None]],
         nofile: int,
@@ -46,7 +46,7 @@ class KeeperLink:
         self._on_connected = on_connected
         self._nofile = nofile
         self._writer: asyncio.StreamWriter | None = None
-        self._waiting: dict[int, asyncio.Future[protocol.Message]] = {}
+        self._waiting: dict[int, asyncio.Future[wire.Message]] = {}
         self._next_id = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._lost = asyncio.Event()
@@ -75,7 +75,7 @@ class KeeperLink:
         self._lost.clear()
         self._listening = asyncio.create_task(self._listen(reader))
         try:
-            answer = await self.ask("ping", timeout_s=PING_S)
+            answer = await self.ask(protocol.PingRequest(), timeout_s=PING_S)
         except KeeperSilent as error:
             if self._writer is None:
                 raise
@@ -83,8 +83,8 @@ class KeeperLink:
             self.pid = self._pid_of_lock()
             self._note_wedged(str(error))
             return
-        self.pid = answer["pid"]
-        if answer["version"] < protocol.VERSION and self._asked_anew != self.pid:
+        self.pid = answer.pid
+        if answer.version < protocol.VERSION and self._asked_anew != self.pid:
             self._asked_anew = self.pid  # once: installed elsewhere, it becomes what it was
             await self._upgrade()
             return
@@ -103,32 +103,52 @@ class KeeperLink:
             if self._writer is not None:
                 await self._check()
 
-    async def ask(self, what: str, timeout_s: float, **body: Any) -> protocol.Message:
+    @overload
+    async def ask(self, request: protocol.PingRequest, timeout_s: float) -> protocol.PingAnswer: ...
+    @overload
+    async def ask(self, request: protocol.SpawnRequest, timeout_s: float) -> protocol.Born: ...
+    @overload
+    async def ask(self, request: protocol.ForgetRequest, timeout_s: float) -> protocol.ForgetAnswer: ...
+    @overload
+    async def ask(self, request: protocol.Request, timeout_s: float) -> protocol.Answer: ...
+
+    async def ask(self, request: protocol.Request, timeout_s: float) -> protocol.Answer:
         """Ask the keeper and return its answer; KeeperSilent after the deadline, KeeperRefused if it says no."""
+        message = await self._exchange(request, timeout_s)
+        try:
+            answer = wire.read_answer(request, message)
+        except wire.Malformed as error:
+            raise KeeperSilent(f"the keeper (pid {self.pid}) gave an answer that is not understood: {error}") from None
+        if isinstance(answer, protocol.RefusedAnswer):
+            raise KeeperRefused(answer.why)
+        return answer
+
+    async def _exchange(self, request: protocol.Request, timeout_s: float) -> wire.Message:
         if self._writer is None:
             raise KeeperSilent("there is no keeper at the moment")
         self._next_id += 1
         number = self._next_id
-        answered: asyncio.Future[protocol.Message] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[wire.Message] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answered
         try:
-            self._writer.write(protocol.encode({"id": number, "do": what, **body}))
+            self._writer.write(wire.encode_request(number, request))
             async with asyncio.timeout(timeout_s):
-                answer = await answered
+                return await answered
         except TimeoutError:
             raise KeeperSilent(f"the keeper (pid {self.pid}) gave no answer in {timeout_s:g} s") from None
         except ConnectionError:
             raise KeeperSilent("the keeper hung up") from None
         finally:
             self._waiting.pop(number, None)
-        if not answer.get("ok"):
-            raise KeeperRefused(answer.get("why", "no reason given"))
-        return answer
 
-    def tell(self, what: str, **body: Any) -> None:
-        """Ask for something whose answer nobody waits for."""
+    def tell(self, request: protocol.Request) -> None:
+        """Ask for something and go on; a refusal is an event."""
         if self._writer is not None:
-            self._writer.write(protocol.encode({"id": 0, "do": what, **body}))
+            self._writer.write(wire.encode_request(0, request))
+
+    def note_refusal(self, why: str) -> None:
+        """Write down a refusal whose reason its asker has no other use for."""
+        self._on_change("keeper.refused", {"pid": self.pid, "why": why})
 
     async def close(self) -> None:
         """Hang up; the keeper stays for as long as it has something to watch."""
@@ -150,16 +170,16 @@ class KeeperLink:
 
     async def _check(self) -> None:
         try:
-            answer = await self.ask("ping", timeout_s=PING_S)
-        except KeeperSilent as error:
+            answer = await self.ask(protocol.PingRequest(), timeout_s=PING_S)
+        except (KeeperSilent, KeeperRefused) as error:
             if self._writer is not None and not self.wedged:
                 self._note_wedged(str(error))
             return
         if self.wedged:
             self.wedged = False
-            self.pid = answer["pid"]
+            self.pid = answer.pid
             self._on_change("keeper.answers", {"pid": self.pid})
-            if answer["version"] < protocol.VERSION:
+            if answer.version < protocol.VERSION:
                 await self._upgrade()
             else:
                 await self._on_connected()
@@ -180,7 +200,7 @@ class KeeperLink:
         started = self._process is not None
         while True:
             try:
-                return await asyncio.open_unix_connection(path, limit=protocol.LINE_BYTES)
+                return await asyncio.open_unix_connection(path, limit=wire.LINE_BYTES)
             except (FileNotFoundError, ConnectionRefusedError):
                 pass
             if not started or (self._process is not None and self._process.poll() is not None):
@@ -192,21 +212,22 @@ class KeeperLink:
 
     async def _upgrade(self) -> None:
         """Have an older keeper exec the one that is installed now; it keeps its pid, children, lock and socket."""
-        with contextlib.suppress(KeeperSilent):
-            await self.ask("upgrade", timeout_s=START_S)
+        try:
+            await self.ask(protocol.UpgradeRequest(), timeout_s=START_S)
+        except KeeperSilent:
+            pass
+        except KeeperRefused as error:  # it goes on as it is
+            self.note_refusal(str(error))
         await self.close()
         await self.connect()
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        lines = protocol.Lines()
+        lines = wire.Lines()
         try:
             while data := await reader.read(65536):
-                for message in lines.feed(data):
-                    if "ev" in message:
-                        self._on_word(message)
-                    elif (answered := self._waiting.get(message.get("re", 0))) is not None and not answered.done():
-                        answered.set_result(message)
-        except (ConnectionError, ValueError) as error:
+                for line in lines.feed(data):
+                    self._hear(line)
+        except (ConnectionError, wire.Malformed) as error:
             log.warning("the line to the keeper broke", why=str(error))
         self._writer = None
         self._lost.set()
@@ -214,3 +235,19 @@ class KeeperLink:
         for answered in self._waiting.values():
             if not answered.done():
                 answered.set_exception(ConnectionResetError())
+
+    def _hear(self, line: bytes) -> None:
+        """Take in one line: a word of the keeper's own, or an answer."""
+        try:
+            message = wire.decode(line)
+            if "ev" in message:
+                self._on_word(wire.read_word(message))
+                return
+        except wire.Malformed as error:
+            self._on_change("keeper.misunderstood", {"pid": self.pid, "why": str(error)})
+            return
+        answered = self._waiting.get(wire.number_in(message, "re"))
+        if answered is not None and not answered.done():
+            answered.set_result(message)
+        elif (refusal := wire.read_refusal(message)) is not None:
+            self.note_refusal(refusal.why)

@@ -8,6 +8,7 @@ could not see ourselves.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import Callable
@@ -22,7 +23,8 @@ from vigil.daemon.base.clock import Clock
 from vigil.daemon.sense.death_facts import Witness
 from vigil.daemon.sense.pidfds import Pidfds
 from vigil.home import Home
-from vigil.keeper import records
+from vigil.keeper import records, wire
+from vigil.keeper.protocol import ExitWord, KillFacts
 from vigil.kernel import process as kernel
 
 REST_S = 0.005  # the end of the pane, which follows its agent's at once, is read when that has been told
@@ -144,19 +146,16 @@ class DeathWatch:
             recorded = ends_from_records(self._folder(launch), self._clock)
             self._ended(watched, role, recorded.get(role) or ProcessEnd(None, "", self._clock.now()))
 
-    def heard(self, message: dict[str, Any]) -> None:
+    def heard(self, word: ExitWord) -> None:
         """Take in an exit that the keeper recorded."""
-        watched = self._watched.get(message["launch"])
-        if watched is None or message["pid"] != getattr(roles_of(watched.launch).get(message["role"]), "pid", None):
+        watched = self._watched.get(word.launch)
+        if watched is None or word.pid != getattr(roles_of(watched.launch).get(word.role), "pid", None):
             return
-        known, oom = watched.ends.get(message["role"]), oom_of(message)
+        known, told = watched.ends.get(word.role), end_of(word, self._clock)
         if known is None or known.status is None:
-            at = known.at if known and known.source else moment_of(message, self._clock)
-            self._ended(
-                watched, message["role"], ProcessEnd(message["status"], f"keeper ({message['source'] or 'unknown'})", at, oom)
-            )
-        elif oom is not None:
-            watched.ends[message["role"]] = replace(known, oom=oom)
+            self._ended(watched, word.role, replace(told, at=known.at) if known and known.source else told)
+        elif told.oom is not None:
+            watched.ends[word.role] = replace(known, oom=told.oom)
             watched.tell()
 
     async def reported(self, launch_id: str, within_s: float) -> bool:
@@ -337,27 +336,26 @@ def runtime_role(launch: Launch) -> str:
 
 def ends_from_records(folder: str, clock: Clock) -> dict[str, ProcessEnd]:
     """Return what the keeper recorded of a launch while nobody listened."""
-    found = records.read_exits(folder)
-    return {
-        role: ProcessEnd(
-            record["status"], f"keeper ({record['source'] or 'unknown'})", moment_of(record, clock), oom_of(record)
-        )
-        for role, record in found.items()
-    }
+    ends = {}
+    for role, record in records.read_exits(folder).items():
+        with contextlib.suppress(wire.Malformed):  # it says as little as one that is not there
+            ends[role] = end_of(wire.read(ExitWord, record), clock)
+    return ends
 
 
-def oom_of(record: dict[str, Any]) -> Oom | None:
+def end_of(word: ExitWord, clock: Clock) -> ProcessEnd:
+    """Return an end as the keeper tells or recorded it."""
+    return ProcessEnd(word.status, f"keeper ({word.source or 'unknown'})", moment_of(word, clock), oom_of(word.oom))
+
+
+def oom_of(facts: KillFacts | None) -> Oom | None:
     """Return what the keeper found out about want of memory; nothing where it did not ask."""
-    found = record.get("oom")
-    if not isinstance(found, dict):
-        return None
-    return Oom(found.get("named"), found.get("cgroup") or "", found.get("cgroup_kills"), found.get("host_kills"))
+    return None if facts is None else Oom(facts.named, facts.cgroup or "", facts.cgroup_kills, facts.host_kills)
 
 
-def moment_of(record: dict[str, Any], clock: Clock) -> float:
+def moment_of(word: ExitWord, clock: Clock) -> float:
     """Return when something ended that the keeper recorded, on our clock: the wall's may have been set meanwhile."""
-    steady_s = record.get("boot_s")
-    return clock.at(steady_s) if isinstance(steady_s, float) else float(record["at"])
+    return word.at if word.boot_s is None else clock.at(word.boot_s)
 
 
 def _told(end: ProcessEnd) -> bool:

@@ -18,11 +18,13 @@ from vigil.core.model.identity import why_not_a_name
 from vigil.core.model.launch import ForeignSession, Launch, ProcessId
 from vigil.core.model.reading import Axis
 from vigil.core.model.session import ALIVE, Session, Spec, State
+from vigil.daemon.act import born_of
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.serve.sessions import Operations, new_session_id
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.home import Home
+from vigil.keeper.wire import as_json
 from vigil.kernel.durable import record_json
 from vigil.kernel.process import read_boot, read_stat
 from vigil.observe.descendants import find_named
@@ -262,10 +264,8 @@ class Adopting:
         host = {"socket": launch.host.socket, "target": launch.host.target, "name": launch.host.name}
         order: dict[str, object] = {"runtime": "adopted", "launch": launch.id, "session_id": session.id, "host": host}
         order |= {"session": session.name, "created_at": launch.created_at, "declared": declared_of(session)}
-        known = (("agent", launch.process), ("root", launch.root), ("server", launch.server))
-        born = {role: [process.pid, process.start_ticks] for role, process in known if process is not None}
         record_json(str(folder / "launch.json"), order)
-        record_json(str(folder / "born.json"), {**born, "pane": launch.pane, "boot": self._boot})
+        record_json(str(folder / "born.json"), {**as_json(born_of(launch)), "boot": self._boot})
 
     async def release(self, name: str, actor: str, reason: str = "") -> Session:
         """Give a session back: all of it goes on, and nothing of ours is left on it."""

@@ -16,13 +16,14 @@ from vigil.core.model.death import Exit
 from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Axis
 from vigil.core.model.session import ALIVE, Session, State
-from vigil.daemon.act import Custody, read_birth, with_processes
+from vigil.daemon.act import Custody, born_of, read_birth, with_processes
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.clock import Clock
-from vigil.daemon.sense.death import ProcessEnd, agent_role, ends_from_records, roles_of
+from vigil.daemon.sense.death import ProcessEnd, agent_role, ends_from_records
 from vigil.home import Home
-from vigil.kernel import durable
-from vigil.kernel.process import is_other_boot, read_boot
+from vigil.keeper import wire
+from vigil.keeper.protocol import Born
+from vigil.kernel import durable, process
 from vigil.observe.process import ask_kernel
 
 BIRTH_S = 5.0  # a birth that the keeper had under way
@@ -46,7 +47,7 @@ class Adopter:
         self._kinds = kinds
         self._copied = copied  # nothing that lives is this home's
         self._mark_again = mark_again
-        self._boot = read_boot()
+        self._boot = process.read_boot()
 
     async def adopt(self, session: Session) -> Event | None:
         """Return what to tell the machine of one stored session's launch; None if there is nothing to tell."""
@@ -57,7 +58,7 @@ class Adopter:
         if session.state not in ALIVE or launch.ended_at is not None:
             return None
         folder = str(self._home.launch(launch.id))
-        if self._copied or (launch.process is not None and is_other_boot(launch.process.boot, self._boot)):
+        if self._copied or (launch.process is not None and process.is_other_boot(launch.process.boot, self._boot)):
             return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
         if launch.process is None:
             return await self._adopt_unborn(session, launch, folder)
@@ -69,8 +70,7 @@ class Adopter:
             self._custody.listening.follow(session, launch)
             if launch.host is not None:
                 await self._mark_again(launch)
-            born = {role: [process.pid, process.start_ticks] for role, process in roles_of(launch).items()}
-            return read_birth(launch, {**born, "pane": launch.pane}, self._clock, self._boot, adopted=True)
+            return read_birth(launch, born_of(launch), self._clock, self._boot, adopted=True)
         ends = ends_from_records(folder, self._clock)
         ends.setdefault(agent_role(launch), ProcessEnd(None, "", self._clock.now()))
         return Exited(self._custody.watch.describe(launch, ends, "start-up"))
@@ -81,11 +81,11 @@ class Adopter:
         begun = durable.read_json(f"{folder}/launch.json") is not None
         while begun and asyncio.get_running_loop().time() < deadline:
             born = durable.read_json(f"{folder}/born.json")
-            if born is not None and is_other_boot(str(born.get("boot", self._boot)), self._boot):
+            if born is not None and process.is_other_boot(str(born.get("boot", self._boot)), self._boot):
                 return Exited(Exit(launch.id, self._clock.now(), "start-up", rebooted=True))
             if born is not None:
                 names = self._kinds.names_of(session.spec.agent)
-                event = read_birth(launch, born, self._clock, self._boot, adopted=True, names=names)
+                event = read_birth(launch, wire.read(Born, born), self._clock, self._boot, adopted=True, names=names)
                 self._custody.follow(with_processes(launch, event))
                 return event
             await asyncio.sleep(0.05)

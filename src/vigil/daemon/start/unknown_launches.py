@@ -16,18 +16,17 @@ from vigil.core.model.identity import why_not_an_identity
 from vigil.core.model.launch import ForeignSession, Launch, ProcessId, RuntimeKind
 from vigil.core.model.session import Session, Spec, State
 from vigil.home import Home
-from vigil.kernel import durable
-from vigil.kernel.process import is_alive, is_other_boot, read_boot
+from vigil.keeper import wire
+from vigil.keeper.protocol import Born
+from vigil.kernel import durable, process
 from vigil.recording.codec import NotUnderstood, read
-
-ROLES = ("agent", "root", "server")
 
 
 def find_unknown(
     home: Home, sessions: Mapping[str, Session], names_of: Callable[[str], tuple[str, ...]], now: float
 ) -> list[Session]:
     """Return sessions whose newest launch lives and is not known: those of no session we have, or newer than its last."""
-    boot = read_boot()
+    boot = process.read_boot()
     newest: dict[str, Session] = {}
     for launch_id in _ids(home):
         session_id, _, number = launch_id.rpartition("-")
@@ -59,11 +58,13 @@ def _read(home: Home, launch_id: str, boot: str, names_of: Callable[[str], tuple
     """Return the session of a launch whose agent lives; None if it does not, or its folder does not say whose it is."""
     folder = home.launch(launch_id)
     order, born = durable.read_json(str(folder / "launch.json")), durable.read_json(str(folder / "born.json"))
-    if order is None or born is None or is_other_boot(str(born.get("boot", boot)), boot):
+    if order is None or born is None or process.is_other_boot(str(born.get("boot", boot)), boot):
         return None
-    known = {role: process for role in ROLES if (process := _process(born.get(role), boot)) is not None}
-    agent = known.get("agent")
-    if agent is None or not is_alive(agent.pid, agent.start_ticks):
+    try:
+        processes = wire.read(Born, born)
+    except wire.Malformed:
+        return None
+    if not process.is_alive(*processes.agent):
         return None
     session_id, _, number = launch_id.rpartition("-")
     name, declared = order.get("session"), order.get("declared")
@@ -73,7 +74,7 @@ def _read(home: Home, launch_id: str, boot: str, names_of: Callable[[str], tuple
     more = declared if isinstance(declared, dict) else {}
     created_at = order.get("created_at")
     began_at = float(created_at) if isinstance(created_at, int | float) else now
-    pane = born.get("pane")
+    root, server = (None if one is None else ProcessId(*one, boot) for one in (processes.root, processes.server))
     host = _host(order.get("host"))
     launch = Launch(
         launch_id,
@@ -81,10 +82,10 @@ def _read(home: Home, launch_id: str, boot: str, names_of: Callable[[str], tuple
         int(number),
         began_at,
         started_at=began_at,
-        process=agent,
-        root=known.get("root"),
-        server=known.get("server"),
-        pane=pane if isinstance(pane, str) else None,
+        process=ProcessId(*processes.agent, boot),
+        root=root,
+        server=server,
+        pane=processes.pane,
         names=() if host is not None else names_of(spec.agent),
         host=host,
     )
@@ -97,12 +98,6 @@ def _read(home: Home, launch_id: str, boot: str, names_of: Callable[[str], tuple
         index=int(more.get("index") or 0),
         conversation=str(more.get("conversation") or ""),
     )
-
-
-def _process(found: object, boot: str) -> ProcessId | None:
-    if isinstance(found, list) and len(found) == 2 and all(isinstance(number, int) for number in found):
-        return ProcessId(found[0], found[1], boot)
-    return None
 
 
 def _spec(order: Mapping[str, Any], declared: object) -> Spec | None:

@@ -31,12 +31,12 @@ class Troubles:
                 self._alarms.over(kind, "a new daemon has started, and all is well")
 
     def keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
-        """The keeper is gone, hangs, or answers."""
+        """The keeper is gone, hangs, answers, or refused something."""
         self._note(kind, data)
         if kind in ("keeper.wedged", "keeper.lost"):
             words = "does not answer" if kind == "keeper.wedged" else "is gone"
             self._alarms.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
-        else:
+        elif kind in ("keeper.answers", "keeper.started"):
             self._alarms.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
 
     def prober_changed(self, well: bool, why: str) -> None:

@@ -20,6 +20,8 @@ from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Axis, Fact
 from vigil.core.model.sighting import Guard
 from vigil.home import Home
+from vigil.keeper.protocol import LaunchOrder
+from vigil.keeper.wire import as_json
 from vigil.kernel import process
 from vigil.kernel.durable import record_json
 from vigil.runtimes.contract import Order, RuntimeAnswer, agent_env, declared_of, make_folder
@@ -95,15 +97,13 @@ class Tmux:
         argv = ["tmux", "-u", "-S", server, "-f", str(folder / "tmux.conf"), "new-session", "-d", "-s", "agent"]
         argv += ["-x", "200", "-y", "50", "-P", "-F", "#{pid} #{pane_pid} #{pane_id}"]
         argv += ["/bin/sh", str(SHIM), "root", str(folder)]
+        env = agent_env(order, str(self._home.spool), str(folder))
         launch = {
-            "runtime": "tmux",
+            **as_json(LaunchOrder("tmux", tuple(argv), env, spec.cwd, stdin=None)),
             "launch": order.launch.id,
             "session_id": order.session.id,
             "session": order.session.name,
             "created_at": order.launch.created_at,
-            "argv": argv,
-            "env": agent_env(order, str(self._home.spool), str(folder)),
-            "cwd": spec.cwd,
             "declared": declared_of(order.session),
         }
         record_json(str(folder / "launch.json"), launch)

@@ -9,6 +9,7 @@ import pytest
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.lateness import ALLOWED_S, BEAT_S, Gaps
 from vigil.daemon.sense.death import moment_of
+from vigil.keeper.protocol import ExitWord
 
 
 class Times:
@@ -81,8 +82,10 @@ def test_when_something_ended_is_told_by_the_clock_that_does_not_jump() -> None:
     times = Times()
     clock = times.clock()
 
-    assert moment_of({"at": times.wall_s + 3600.0, "boot_s": times.boot_s - 5.0}, clock) == clock.now() - 5.0
-    assert moment_of({"at": 17.0}, clock) == 17.0
+    word = ExitWord("s1-1", "agent", 5, 7, 0, "wait", at=times.wall_s + 3600.0, boot_s=times.boot_s - 5.0)
+
+    assert moment_of(word, clock) == clock.now() - 5.0
+    assert moment_of(word._replace(at=17.0, boot_s=None), clock) == 17.0
 
 
 def test_a_beat_that_is_a_little_late_is_no_gap() -> None:
