@@ -5,7 +5,6 @@ from __future__ import annotations
 from vigil.core.book import Book
 from vigil.core.effects import Purge, SetTimer
 from vigil.core.events import Asked, Ended
-from vigil.core.handlers import session_incident
 from vigil.core.handlers.account import forgotten
 from vigil.core.handlers.admission import launch_when_paced
 from vigil.core.handlers.conversation import find_conversation, judge_resume
@@ -122,12 +121,11 @@ def remove(book: Book, session: Session, now: float) -> None:
     """Forget a session and all that is keyed by it."""
     session = summarise(book, session, now)
     book.log(now, session, "session.removed")
-    session_incident.forget(book, session, now)
     book.forget(session)
     for other in forgotten(book, session):  # not at once: they may be removed with it
         assert other.hold is not None
         book.keep(replace(other, hold=replace(other.hold, until=now)))
         book.do(SetTimer(other.id, "hold", now))
     book.change.sessions.pop(session.id, None)
-    book.change.removed.append(session.id)
+    book.change.removed[session.id] = session
     book.do(Purge(session))

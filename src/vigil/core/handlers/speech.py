@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from vigil.core.book import Book
 from vigil.core.events import Heard, Hooked
-from vigil.core.handlers import heartbeat, session_incident, watchdog
+from vigil.core.handlers import heartbeat, watchdog
 from vigil.core.handlers.doubt import is_news, well_again
 from vigil.core.handlers.wall import TRIES, WALLS, at_wall, get_past
 from vigil.core.model.conversation import Spent
@@ -51,12 +51,12 @@ def heard(book: Book, event: Heard, now: float) -> None:
         session = _remember(_count(session, said), said, now if said.at is None else min(said.at, now), event.source)
     if session.launch is not None and session.launch.ended_at is not None:
         session = replace(session, trail=replace(session.trail, spoke=session.trail.spoke or bool(event.said)))
-        _leave_behind(book, before, session, event, now)
+        _leave_behind(book, session, event, now)
         return
     _follow(book, before, session, event, now)
 
 
-def _leave_behind(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
+def _leave_behind(book: Book, session: Session, event: Heard, now: float) -> None:
     """Take in the last words of an agent that is gone: that its turn was over, what wall it met, and that it got past one."""
     worked_at = None
     own = [said for said in event.said if not said.subagent]
@@ -68,8 +68,6 @@ def _leave_behind(book: Book, before: Session, session: Session, event: Heard, n
     book.keep(_end_turns(session, event, now))
     if worked_at is not None and book.walled:
         get_past(book, session, worked_at, now)
-    if session.wall != before.wall or worked_at is not None:
-        session_incident.follow(book, book.sessions[session.id], now)
 
 
 def _end_turns(session: Session, event: Heard, now: float) -> Session:
@@ -123,8 +121,6 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
         book.keep(session, durable=changed or book.is_behind(session, KEPT_S))
     if worked_at is not None and book.walled:
         get_past(book, session, worked_at, now)
-    if facts or session.wall != before.wall or worked_at is not None:
-        session_incident.follow(book, book.sessions[session.id], now)
 
 
 def _take_prompt(session: Session, source: str, at: float) -> Session:

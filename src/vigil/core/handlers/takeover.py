@@ -7,7 +7,7 @@ from math import nextafter
 from vigil.core.book import Book
 from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed
-from vigil.core.handlers import heartbeat, session_incident, summary, watchdog
+from vigil.core.handlers import heartbeat, summary, watchdog
 from vigil.core.handlers.hold import WAITING
 from vigil.core.handlers.incident import plan_reaction
 from vigil.core.handlers.intent import spares_people
@@ -37,8 +37,8 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
     take_up(book, now)
     for incident in (*book.incidents.values(), *book.resolved.values()):
         book.do(Tell(incident))
+    book.reconsider(stored)
     for session in stored:
-        session_incident.follow(book, session, now)
         launch, hold = session.launch, session.hold
         waits = session.state in WAITING and (session.state is not State.FAILED or is_saturated(session))
         if session.state is State.ENDING:

@@ -11,7 +11,6 @@ from typing import Any
 from vigil.core.book import Book, Idle
 from vigil.core.effects import Diagnose, Look, SetTimer
 from vigil.core.events import Diagnosed, Measured, WatchdogsSet
-from vigil.core.handlers import session_incident
 from vigil.core.handlers.conversation import quarantine
 from vigil.core.handlers.incident import say_anew
 from vigil.core.handlers.intent import voided
@@ -26,7 +25,7 @@ from vigil.core.model.session import Session
 from vigil.core.model.stall import Stall, Thresholds, Watchdog
 from vigil.core.rules import incident, summary
 from vigil.core.rules.stall.case import Silence, case_of, is_watched, kind_of, silent_from, what_is_open
-from vigil.core.rules.stall.course import continued, is_told
+from vigil.core.rules.stall.course import continued, is_told, words_of
 from vigil.core.rules.stall.facts import FACTS
 from vigil.core.rules.stall.schedule import due_at, reminder_at
 from vigil.core.rules.stall.thresholds import thresholds_of
@@ -196,8 +195,9 @@ def _tell(book: Book, session: Session, case: Silence, now: float) -> Session:
         why="; ".join(stall.reasons),
         changed=changed or (["nothing"] if stall.warnings > 1 else []),
     )
-    session_incident.follow(book, session, now)
-    say_anew(book, incident.key_of(IncidentKind.STALLED, session.id), words_of(stall, changed))
+    key = incident.key_of(IncidentKind.STALLED, session.id)
+    if key in book.incidents:  # else it opens with these words
+        say_anew(book, key, words_of(stall, changed))
     return session
 
 
@@ -212,12 +212,6 @@ def _coarse(case: Silence, stall: Stall) -> list[tuple[str, str]]:
     return shown
 
 
-def words_of(stall: Stall, changed: list[str] | None = None) -> str:
-    """Return a finding in one sentence."""
-    words = f"{stall.verdict} ({stall.confidence}): {'; '.join(stall.reasons)}"
-    return f"{words}; since the last time: {', '.join(changed)}" if changed else words
-
-
 def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None = None) -> Session:
     """What was found is over: it is logged if it was told, and its incident resolves."""
     stall = session.stall
@@ -229,9 +223,7 @@ def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None
         data["after"] = stall.step
         session = replace(session, intent=voided(session.intent, now))
     book.log(now, session, "session.stall-over", **data)
-    session = book.keep(session)
-    session_incident.follow(book, session, now)
-    return session
+    return book.keep(session)
 
 
 def configured(book: Book, event: WatchdogsSet, now: float) -> None:
