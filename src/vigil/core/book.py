@@ -135,6 +135,7 @@ class Book:
 
     def keep(self, session: Session, durable: bool = True) -> Session:
         """Remember a session; what is not durable is only shown."""
+        self.change.before.setdefault(session.id, self.sessions.get(session.id))
         self.sessions[session.id] = self.change.shown[session.id] = session
         self.by_name[session.name] = session.id
         if session.role is not None:
@@ -142,7 +143,10 @@ class Book:
             self.touched.add(session.role)
         if session.launch is not None:
             self.by_launch[session.launch.id] = session.id
-        (self.walled.discard if session.wall is None else self.walled.add)(session.id)
+        if session.wall is None:
+            self.walled.discard(session.id)
+        else:
+            self.walled.add(session.id)
         if durable:
             self.change.sessions[session.id] = session
             self.activity_stored[session.id] = session.last_activity_at or 0.0
@@ -196,7 +200,6 @@ class Book:
             self.by_role[session.role].discard(session.id)
             self.touched.add(session.role)
             self.vacated.append((session.role, session.index))
-        self.wedged.discard(session.id)
         self.walled.discard(session.id)
         self.activity_stored.pop(session.id, None)
         self.work_stored.pop(session.id, None)
@@ -204,6 +207,10 @@ class Book:
         for launch_id in [key for key, owner in self.by_launch.items() if owner == session.id]:
             del self.by_launch[launch_id]
             self.spawning.discard(launch_id)
+
+    def reconsider(self, sessions: Iterable[Session]) -> None:
+        """Have the incidents of sessions looked at after this event, though the sessions may not change."""
+        self.change.reconsidered += [session.id for session in sessions]
 
     def log(self, at: float, session: Session, kind: str, **data: Any) -> None:
         """Say in the event log what happened to a session."""
@@ -232,9 +239,11 @@ class Change:
 
     def __init__(self) -> None:
         self.shown: dict[str, Session | None] = {}  # every session that is another one now; None if it is no more
+        self.before: dict[str, Session | None] = {}  # and what each was when the event began; None: it was not there
+        self.reconsidered: list[str] = []  # sessions that need not have changed, and whose incidents may
         self.sessions: dict[str, Session] = {}  # those that are to be durable
         self.launches: list[Launch] = []
-        self.removed: list[str] = []
+        self.removed: dict[str, Session] = {}  # as they were last
         self.deaths: list[Death] = []
         self.intents: list[Intent] = []
         self.incidents: dict[str, Incident] = {}

@@ -111,7 +111,7 @@ TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
     "hold": hold_over,
     "stable": stable,
     "look": look_again,
-    "incidents": session_incident.follow,
+    "incidents": session_incident.reconsider,
     "pulse": heartbeat.check,
     "drain": shift.drain_timer,
     "silence": watchdog.check,
@@ -202,6 +202,7 @@ class Machine:
         self._book.change = Change()
         HANDLERS[type(event)](self._book, event, now)
         team.follow(self._book, now)
+        session_incident.follow(self._book, now)
         return self._book.change.effects()
 
     @property

@@ -138,7 +138,9 @@ def _fields(then: Any, now: Any, path: str, table: bool) -> Iterator[tuple[str, 
 
 
 def _effects(things: dict[Key, Any]) -> list[str]:
-    return [f"{of} {id_}" for of, id_ in things if of not in DURABLE]
+    """Return what acts, in its order, then what is told: where a Tell or a timer stands among acts changes nothing."""
+    found = [key for key in things if key[0] not in DURABLE and key[0] != "SetTimer"]
+    return [f"{of} {id_}" for of, id_ in sorted(found, key=lambda key: key[0] == "Tell")]
 
 
 def _rank(difference: Difference) -> tuple[bool, int, int]:

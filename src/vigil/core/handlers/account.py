@@ -60,9 +60,11 @@ def works(book: Book, session: Session, at: float, now: float) -> list[Session]:
         wall = other.wall
         assert wall is not None
         if wall.at < at and (past or launched_at > wall.at):
-            changed = bool(book.keep(replace(other, wall=None)))
+            book.keep(replace(other, wall=None))
+            changed = True
         elif wall.at + ASIDE_S < at and not wall.own:
-            changed = bool(book.keep(replace(other, wall=replace(wall, own=True))))
+            book.keep(replace(other, wall=replace(wall, own=True)))
+            changed = True
     waited = _released(book, session) if changed else []
     return [other for other in waited if met_by(book, other, now) is None]
 

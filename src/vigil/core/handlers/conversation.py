@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from vigil.core.book import Book
-from vigil.core.handlers import session_incident
 from vigil.core.handlers.intent import REAP
 from vigil.core.model.conversation import Kept, Transcript, Wake
 from vigil.core.model.death import Cause, Death
@@ -172,7 +171,6 @@ def quarantine(book: Book, session: Session, why: str, now: float) -> Session:
     quarantined = (*session.quarantined, conversation)[-QUARANTINED_KEPT:]
     session = book.keep(replace(session, quarantined=quarantined))
     book.log(now, session, "session.quarantined", conversation=conversation, why=why)
-    session_incident.follow(book, session, now)
     return session
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from vigil.core.book import Book
 from vigil.core.effects import CloseLaunch, Examine, SetTimer
 from vigil.core.events import Exited, LaunchFailed
-from vigil.core.handlers import host_incident, session_incident
 from vigil.core.handlers.admission import spawn_over
 from vigil.core.handlers.charge import DEATHS_KEPT, charge_death, take_marker
 from vigil.core.handlers.conversation import strike
@@ -86,8 +85,6 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         open_turn=session.doing.turn,
         said=session.recent[-KEPT_OF_DEATH:],
     )
-    if death.charged:
-        host_incident.count_death(book, found.at)
     resets_at = session.wall.until if session.wall is not None and cause in HELD else None
     count, hold = charge_death(book, session, launch, death, resets_at)
     charged = (*session.deaths, death.id)[-DEATHS_KEPT:] if death.charged else session.deaths
@@ -171,7 +168,7 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
             become(book, session, now, State.ENDING, "it died at last; the rest of it is ended")
             book.end_all(launch, unless_attended=spares_people(session.intent))
         else:
-            session_incident.follow(book, book.keep(session), now)
+            book.keep(session)
             if launch.process is None or spares_people(session.intent):  # its end was put off: for its birth, or its grace
                 book.end_all(launch, unless_attended=spares_people(session.intent))
         return

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from vigil.core.book import Book
 from vigil.core.effects import Purge, SetTimer
 from vigil.core.events import Asked, Ended
-from vigil.core.handlers import session_incident
 from vigil.core.handlers.account import forgotten
 from vigil.core.handlers.admission import launch_when_paced
 from vigil.core.handlers.conversation import find_conversation, judge_resume
@@ -45,38 +46,46 @@ def ended(book: Book, event: Ended, now: float) -> None:
         return
     if event.transcript is not None:
         session = book.keep(replace(session, transcript=event.transcript))
-    if event.ok and session.state is State.ENDING:
-        session = bury(book, session, now)
-    if event.ok and session.launch is not None and session.launch.ended_at is not None:
-        ending = session.state is State.ENDING
-        gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.axes]
-        facts = tuple(Fact(axis, "dead", "verified", now, conclusive=True) for axis in gone)
-        session = judge_resume(book, book.keep(book.read_axes(book.close(session), facts)), now)
-        session = summarise(book, session, now)
     if event.ok:
-        session = _tell_reaped(book, session, now)
-    elif is_cleared(session):
-        book.log(now, session, "session.spared", verb=REAP, why=f"{LEFT_OVER}: {event.why}")
-        session = book.keep(replace(session, intent=None, why=f"{LEFT_OVER}: {event.why}"))
-    held = session.hold is not None and session.hold.reason == "survivor"
-    if not event.ok:
-        if session.state is State.ENDING or held:
-            become(book, session, now, State.STUCK, f"could not be ended: {event.why}", hold=None, after=session.after)
-    elif held and session.state in (State.CRASHED, State.PENDING):
+        _gone(book, session, now)
+    else:
+        _not_gone(book, session, event.why, now)
+
+
+def _gone(book: Book, session: Session, now: float) -> None:
+    """Record the death that was not told, close the launch, and do what was meant to follow."""
+    if session.state is State.ENDING:
+        session = bury(book, session, now)
+    if session.launch is not None and session.launch.ended_at is not None:
+        session = _close(book, session, now)
+    session = _tell_reaped(book, session, now)
+    if session.state is State.ENDING and session.after is not None:
+        FOLLOWS[session.after](book, session, now)
+    elif session.state in (State.CRASHED, State.PENDING) and _waits_for_the_end(session):
         launch_when_paced(book, session, now)
-    elif session.state is State.ENDING and session.after is After.STOP:
-        words = f"stopped by {session.intent.actor if session.intent else 'operator'}"
-        if session.intent is not None and session.intent.verb == REAP:
-            words = f"reaped: {session.intent.reason}"
-        become(book, session, now, State.STOPPED, words, hold=None, after=None, waking=None)
-    elif session.state is State.ENDING and session.after is After.PARK:
-        become(book, session, now, State.PARKED, _asleep(book, session), hold=None, after=None, waking=None)
-    elif session.state is State.ENDING and session.after is After.ARCHIVE:
-        archive(book, session, now)
-    elif session.state is State.ENDING and session.after is After.RELAUNCH:
-        launch_when_paced(book, session, now)
-    elif session.state is State.ENDING and session.after is After.REMOVE:
-        remove(book, session, now)
+
+
+def _close(book: Book, session: Session, now: float) -> Session:
+    """Close a launch of which nothing is left, and judge what it did."""
+    ending = session.state is State.ENDING
+    gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.axes]
+    facts = tuple(Fact(axis, "dead", "verified", now, conclusive=True) for axis in gone)
+    session = judge_resume(book, book.keep(book.read_axes(book.close(session), facts)), now)
+    return summarise(book, session, now)
+
+
+def _not_gone(book: Book, session: Session, why: str, now: float) -> None:
+    """Let a human see to what could not be ended; what was only cleared away stays where it is."""
+    if is_cleared(session):
+        book.log(now, session, "session.spared", verb=REAP, why=f"{LEFT_OVER}: {why}")
+        session = book.keep(replace(session, intent=None, why=f"{LEFT_OVER}: {why}"))
+    if session.state is State.ENDING or _waits_for_the_end(session):
+        become(book, session, now, State.STUCK, f"could not be ended: {why}", hold=None, after=session.after)
+
+
+def _waits_for_the_end(session: Session) -> bool:
+    """Say whether the next launch of a session waits until the last one is verified gone."""
+    return session.hold is not None and session.hold.reason == "survivor"
 
 
 def is_cleared(session: Session) -> bool:
@@ -97,6 +106,18 @@ def _tell_reaped(book: Book, session: Session, now: float) -> Session:
         kind, _, why = intent.reason.partition(": ")
         book.log(now, session, "session.reaped", **{"class": kind, "why": why, "actor": intent.actor})
     return book.keep(replace(session, intent=None)) if leftovers else session
+
+
+def _stop(book: Book, session: Session, now: float) -> None:
+    intent = session.intent
+    words = f"stopped by {intent.actor if intent else 'operator'}"
+    if intent is not None and intent.verb == REAP:
+        words = f"reaped: {intent.reason}"
+    become(book, session, now, State.STOPPED, words, hold=None, after=None, waking=None)
+
+
+def _park(book: Book, session: Session, now: float) -> None:
+    become(book, session, now, State.PARKED, _asleep(book, session), hold=None, after=None, waking=None)
 
 
 def _asleep(book: Book, session: Session) -> str:
@@ -122,12 +143,20 @@ def remove(book: Book, session: Session, now: float) -> None:
     """Forget a session and all that is keyed by it."""
     session = summarise(book, session, now)
     book.log(now, session, "session.removed")
-    session_incident.forget(book, session, now)
     book.forget(session)
     for other in forgotten(book, session):  # not at once: they may be removed with it
         assert other.hold is not None
         book.keep(replace(other, hold=replace(other.hold, until=now)))
         book.do(SetTimer(other.id, "hold", now))
     book.change.sessions.pop(session.id, None)
-    book.change.removed.append(session.id)
+    book.change.removed[session.id] = session
     book.do(Purge(session))
+
+
+FOLLOWS: dict[After, Callable[[Book, Session, float], None]] = {  # what was meant to follow an end, once it is verified
+    After.STOP: _stop,
+    After.PARK: _park,
+    After.ARCHIVE: archive,
+    After.RELAUNCH: launch_when_paced,
+    After.REMOVE: remove,
+}

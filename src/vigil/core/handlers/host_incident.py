@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
 
-from vigil.core.book import Book
+from vigil.core.book import DOUBTFUL, Book
 from vigil.core.handlers.incident import open_incident, resolve, say_anew
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.launch import RuntimeKind
@@ -17,14 +18,14 @@ DEATHS_KEPT = 1000
 SETTLE_S = 0.5
 
 
-def count_wedged(book: Book, session: Session, shown: bool, now: float) -> None:
-    """Take note of a server that does not answer; when most of them do not, that is the host's matter."""
-    if not shown or not is_wedged(session):
-        if session.id not in book.wedged:
-            return
-        book.wedged.discard(session.id)
-    else:
-        book.wedged.add(session.id)
+def count_wedged(book: Book, sessions: Iterable[Session], now: float) -> None:
+    """Take note of servers that do not answer, or do again; when most of them do not, that is the host's matter."""
+    shown = {session.id: session.state in DOUBTFUL and is_wedged(session) for session in sessions}
+    shown |= dict.fromkeys(book.change.removed, False)
+    if not any(shown.values()) and book.wedged.isdisjoint(shown):
+        return
+    book.wedged -= shown.keys()
+    book.wedged |= {session_id for session_id, hangs in shown.items() if hangs}
     key = key_of(IncidentKind.STUCK)
     if key not in book.incidents and len(book.wedged) < MASS:
         return
@@ -38,15 +39,21 @@ def count_wedged(book: Book, session: Session, shown: bool, now: float) -> None:
         open_incident(book, IncidentKind.STUCK, None, words, now)
 
 
-def count_death(book: Book, at: float) -> None:
-    """Take note of a death; when most sessions die within a second, that is the host's matter."""
+def count_deaths(book: Book) -> None:
+    """Take note of the deaths of this event that count; when most sessions die within a second, that is the host's matter."""
+    for death in book.change.deaths:
+        if death.charged:
+            _count_death(book, death.at)
+
+
+def _count_death(book: Book, at: float) -> None:
     insort(book.deaths_at, at)
     del book.deaths_at[:-DEATHS_KEPT]
     died = bisect_right(book.deaths_at, at + MASS_WINDOW_S) - bisect_left(book.deaths_at, at - MASS_WINDOW_S)
     if died < MASS:
         return
-    living = sum(1 for s in book.sessions.values() if s.state in ALIVE and s.launch and s.launch.ended_at is None) - 1
-    if died > living:  # the one that dies now is still among the living
+    living = sum(1 for s in book.sessions.values() if s.state in ALIVE and s.launch and s.launch.ended_at is None)
+    if died > living:
         words = f"{died} sessions died within a second, {living} live"
         if key_of(IncidentKind.MASS_DEATH) in book.incidents:
             say_anew(book, key_of(IncidentKind.MASS_DEATH), words)
@@ -86,11 +93,11 @@ def settles_at(book: Book, session: Session) -> float:
     return session.last_death.at + (SETTLE_S if len(book.sessions) >= MASS else 0.0)
 
 
-def end_incidents(book: Book, session: Session, now: float) -> None:
-    """A mass death is over when none of those it hit is down or in doubt any more."""
+def end_mass_death(book: Book, sessions: Iterable[Session], now: float) -> None:
+    """A mass death is over when none of those it hit is down or in doubt any more; one of `sessions` may be the last."""
     key = key_of(IncidentKind.MASS_DEATH)
     host = book.incidents.get(key)
-    if host is None or is_hit(session, host) or now < host.opened_at + MASS_WINDOW_S:
+    if host is None or now < host.opened_at + MASS_WINDOW_S or all(is_hit(session, host) for session in sessions):
         return
     if not any(is_hit(other, host) for other in book.sessions.values()):
         resolve(book, key, "every session it hit is up, or was dealt with", now)

@@ -1,6 +1,6 @@
 """Incidents: each opens once, takes in what is the same, and resolves once (P12).
 
-Those of a session follow from what it is (incident_rules.py); those of the host are said by whoever saw them. Whoever tells
+Those of a session follow from what it is (session_incident.py); those of the host are said by whoever saw them. Whoever tells
 humans is told of every change.
 """
 

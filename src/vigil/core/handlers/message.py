@@ -9,7 +9,6 @@ from __future__ import annotations
 from vigil.core.book import Book
 from vigil.core.effects import Answer
 from vigil.core.events import MessageQueued, MessageSent, MessageTyped
-from vigil.core.handlers import session_incident
 from vigil.core.handlers.conversation import decide_wake, life_of, log_wake, was_ended
 from vigil.core.handlers.launch import relaunch
 from vigil.core.handlers.transition import become
@@ -88,4 +87,3 @@ def sent(book: Book, event: MessageSent, now: float) -> None:
     waited_s = round(max(0.0, now - message.at), 3)
     words = {"message": message.id, "outcome": event.outcome, "why": event.why, "waited_s": waited_s}
     book.log(now, session, "message.sent", actor=message.actor, **words)
-    session_incident.follow(book, session, now)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from vigil.core.book import Book
 from vigil.core.effects import Answer
 from vigil.core.events import Asked, Declared, Withdrawn
-from vigil.core.handlers import session_incident
 from vigil.core.handlers.admission import launch_when_paced
 from vigil.core.handlers.adoption import release
 from vigil.core.handlers.charge import forgive
@@ -34,13 +33,12 @@ def declared(book: Book, event: Declared, now: float) -> None:
     launch_when_paced(book, session, now)
 
 
-def withdrawn(book: Book, event: Withdrawn, now: float) -> None:
+def withdrawn(book: Book, event: Withdrawn, _now: float) -> None:
     """A session that never became durable is as if it had never been declared."""
     session = book.sessions[event.session_id]
     book.forget(session)
     if session.account:  # it may have been the last that waited for a wall they have in common
-        for other in [other for other in book.sessions.values() if other.account == session.account]:
-            session_incident.follow(book, other, now)
+        book.reconsider(other for other in book.sessions.values() if other.account == session.account)
 
 
 def asked(book: Book, event: Asked, now: float) -> None:
@@ -51,7 +49,6 @@ def asked(book: Book, event: Asked, now: float) -> None:
     book.log(now, session, f"session.asked-{event.verb}", actor=event.actor, reason=event.reason)
     if event.verb in TRIES:
         session = book.keep(replace(session, asked_at=now))
-        session_incident.follow(book, session, now)
     VERBS[event.verb](book, session, event, now)
 
 
@@ -141,7 +138,6 @@ def reset(book: Book, session: Session, event: Asked, now: float) -> None:
     """Forget its charges; a backoff is over, and what had failed is tried again."""
     role = book.role_of(session)
     session = book.keep(replace(session, quarantined=(), strikes=0))
-    session_incident.follow(book, session, now)
     forgive(book, session)
     for each in [session] if role is None else book.replicas(role.key):
         _end_wait(book, book.sessions[each.id], event, now)

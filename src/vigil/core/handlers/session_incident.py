@@ -1,4 +1,7 @@
-"""Incidents of a session follow from what it is: the table of rules/incident opens and resolves them (P12)."""
+"""Incidents of sessions follow from what an event changed: the machine has them follow once, at its end (P12).
+
+Handlers only write sessions into the book. The table of rules/incident says which conditions open an incident.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,33 @@ from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import After
 from vigil.core.model.session import Session
 from vigil.core.rules.escalation import is_settled
-from vigil.core.rules.incident import RULES, IncidentRule, died_in, is_past, is_wedged, key_of, subject_of
+from vigil.core.rules.incident import RULES, IncidentRule, conditions_of, died_in, is_past, is_wedged, key_of, subject_of
 
 
-def follow(book: Book, session: Session, now: float) -> None:
+def follow(book: Book, now: float) -> None:
+    """Let the incidents say what this event made of its sessions; one that looks the same costs a comparison."""
+    host_incident.count_deaths(book)
+    for session in book.change.removed.values():
+        _forget(book, session, now)
+    sessions = [book.sessions[session_id] for session_id in _looked_at(book)]
+    host_incident.count_wedged(book, sessions, now)
+    for session in sessions:
+        _follow_one(book, session, now)
+    host_incident.end_mass_death(book, sessions, now)
+
+
+def _looked_at(book: Book) -> list[str]:
+    """Return the ids of those whose conditions may have changed, in the order in which they did."""
+    change = book.change
+    found = [session_id for session_id in change.reconsidered if session_id in book.sessions]
+    for session_id, session in change.shown.items():
+        before = change.before[session_id] if session is not None else None
+        if session is not None and (before is None or conditions_of(before) != conditions_of(session)):
+            found.append(session_id)
+    return list(dict.fromkeys(found))
+
+
+def _follow_one(book: Book, session: Session, now: float) -> None:
     """Open and resolve the incidents of a session so that they say what it is."""
     for rule in RULES:
         holds = rule.holds(session)
@@ -30,7 +56,11 @@ def follow(book: Book, session: Session, now: float) -> None:
                 book.do(SetTimer(session.id, "incidents", settles_at))
             else:
                 open_incident(book, rule.kind, session, rule.why(session), now, subject_of(rule, session))
-    host_incident.end_incidents(book, session, now)
+
+
+def reconsider(book: Book, session: Session, _now: float) -> None:
+    """The moment has come at which it is clear whether a death was one of many."""
+    book.reconsider([session])
 
 
 def _holds_of_sibling(book: Book, rule: IncidentRule, session: Session) -> bool:
@@ -54,7 +84,7 @@ def _is_folded(book: Book, rule: IncidentRule, session: Session) -> bool:
     return is_wedged(session) if rule.folded_into is IncidentKind.STUCK else died_in(session, host)
 
 
-def forget(book: Book, session: Session, now: float) -> None:
+def _forget(book: Book, session: Session, now: float) -> None:
     """Resolve what is open of a session that is removed; what it has in common with others, once none of them keeps it open.
 
     Nobody is told anything of it from now on: whoever removed it knows, and the reason is on the timeline.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from vigil.core.book import Book
 from vigil.core.events import Heard, Hooked
-from vigil.core.handlers import heartbeat, session_incident, watchdog
+from vigil.core.handlers import heartbeat, watchdog
 from vigil.core.handlers.doubt import is_news, well_again
 from vigil.core.handlers.wall import TRIES, WALLS, at_wall, get_past
 from vigil.core.model.conversation import Spent
@@ -48,35 +48,33 @@ def heard(book: Book, event: Heard, now: float) -> None:
     before = session
     session = replace(session, read_to={**session.read_to, **dict(event.read_to)})
     for said in event.said:
-        session = _remember(_count(session, said), said, now if said.at is None else min(said.at, now), event.source)
+        session = _remember(_count(session, said), said, _moment_of(said, now), event.source)
     if session.launch is not None and session.launch.ended_at is not None:
         session = replace(session, trail=replace(session.trail, spoke=session.trail.spoke or bool(event.said)))
-        _leave_behind(book, before, session, event, now)
+        _leave_behind(book, session, event, now)
         return
     _follow(book, before, session, event, now)
 
 
-def _leave_behind(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
+def _leave_behind(book: Book, session: Session, event: Heard, now: float) -> None:
     """Take in the last words of an agent that is gone: that its turn was over, what wall it met, and that it got past one."""
     worked_at = None
     own = [said for said in event.said if not said.subagent]
     for said in own:
-        at = now if said.at is None else min(said.at, now)
+        at = _moment_of(said, now)
         if said.what is What.RESULT and not said.failed and (session.wall is None or at > session.wall.at):
             worked_at = at
         session = at_wall(book, session, said, at, now)
     book.keep(_end_turns(session, event, now))
     if worked_at is not None and book.walled:
         get_past(book, session, worked_at, now)
-    if session.wall != before.wall or worked_at is not None:
-        session_incident.follow(book, book.sessions[session.id], now)
 
 
 def _end_turns(session: Session, event: Heard, now: float) -> Session:
     """Count the turns that ended in words which nobody had read when their agent died; nothing is opened by them."""
     doing = session.doing
     for said in event.said:
-        at = now if said.at is None else min(said.at, now)
+        at = _moment_of(said, now)
         missed = said.what in MISSED and not said.subagent
         if missed or _counts(session, event.source, said, at):
             before, doing = doing, take_in(doing, said, at)
@@ -86,45 +84,78 @@ def _end_turns(session: Session, event: Heard, now: float) -> Session:
 
 
 def _follow(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
-    active_at = alive_at = session.last_activity_at or 0.0
-    doing, changed_at, worked_at = session.doing, None, None
+    """Take in the words of a living agent, then what follows from all of them."""
+    intake = Intake(book, session, event.source, now)
     for said in event.said:
-        at = now if said.at is None else min(said.at, now)
-        alive_at = max(alive_at, at)
-        if said.what is What.TICKS:
-            session = replace(session, trail=activity.extend_trail(session.trail, said, at))
-            continue
-        if doing.turn:
-            session = _end_silence(book, session, active_at, at)
-        active_at = max(active_at, at)
-        if not (said.name == HEARTBEAT and said.what in SIGNS):  # a sign of life is no work
-            session = note_work(session, "sub-agent" if said.subagent else event.source, at)
-        session = replace(session, trail=activity.extend_trail(session.trail, said, at))
-        if said.what is What.PROMPT and not said.subagent:
-            session = _take_prompt(session, event.source, at)
-        if proves_work(session, doing, said, at):
-            worked_at = at
-        session = at_wall(book, session, said, at, now)
-        if _counts(session, event.source, said, at) or _opens(session, doing, event.source, said, at):
-            after = take_in(doing, said, at)
-            if doing.turn and not after.turn:
-                session = _end_turn(session)
-            doing, changed_at = after, at if after != doing else changed_at
-    facts = activity_facts(session, doing, event.source, changed_at)
+        intake.take(said)
+    session = intake.session
+    facts = activity_facts(session, intake.doing, event.source, intake.changed_at)
     news = is_news(session)
-    session = book.read_axes(session, facts, doing=doing, last_activity_at=active_at or None)
-    session = heartbeat.heard(book, session, max(alive_at, book.void_before), now)
+    session = book.read_axes(session, facts, doing=intake.doing, last_activity_at=intake.active_at or None)
+    session = heartbeat.heard(book, session, max(intake.alive_at, book.void_before), now)
     if any(said.what is not What.TICKS for said in event.said):
         session = watchdog.heard(book, before, session, now)
-    changed = any(getattr(session, name) != getattr(before, name) for name in WRITTEN)
     if news:
         well_again(book, session, now)
     else:
+        changed = any(getattr(session, name) != getattr(before, name) for name in WRITTEN)
         book.keep(session, durable=changed or book.is_behind(session, KEPT_S))
-    if worked_at is not None and book.walled:
-        get_past(book, session, worked_at, now)
-    if facts or session.wall != before.wall or worked_at is not None:
-        session_incident.follow(book, book.sessions[session.id], now)
+    if intake.worked_at is not None and book.walled:
+        get_past(book, session, intake.worked_at, now)
+
+
+class Intake:
+    """What the words of a living agent make of its session, one after the other."""
+
+    def __init__(self, book: Book, session: Session, source: str, now: float) -> None:
+        self._book, self._source, self._now = book, source, now
+        self.session = session
+        self.doing = session.doing  # what is open of its work after the last word
+        self.changed_at: float | None = None  # when that became another one
+        self.active_at = self.alive_at = session.last_activity_at or 0.0  # a tick only says that it lives
+        self.worked_at: float | None = None  # when a word last proved that the model answers
+
+    def take(self, said: Said) -> None:
+        """Take in the next word."""
+        at = _moment_of(said, self._now)
+        self.alive_at = max(self.alive_at, at)
+        self.session = replace(self.session, trail=activity.extend_trail(self.session.trail, said, at))
+        if said.what is not What.TICKS:
+            self._note_activity(said, at)
+            self._note_wall(said, at)
+            self._note_doing(said, at)
+
+    def _note_activity(self, said: Said, at: float) -> None:
+        """The agent's silence ends. It works, unless this is a mere sign of life."""
+        if self.doing.turn:
+            self.session = _end_silence(self._book, self.session, self.active_at, at)
+        self.active_at = max(self.active_at, at)
+        if not (said.name == HEARTBEAT and said.what in SIGNS):
+            self.session = note_work(self.session, "sub-agent" if said.subagent else self._source, at)
+        if said.what is What.PROMPT and not said.subagent:
+            self.session = _take_prompt(self.session, self._source, at)
+
+    def _note_wall(self, said: Said, at: float) -> None:
+        """The agent meets a wall, tries to get past one, or proves that none stands."""
+        if proves_work(self.session, self.doing, said, at):
+            self.worked_at = at
+        self.session = at_wall(self._book, self.session, said, at, self._now)
+
+    def _note_doing(self, said: Said, at: float) -> None:
+        """Something of the agent's work opens or closes, if this source may say so."""
+        counts = _counts(self.session, self._source, said, at)
+        if not counts and not _opens(self.session, self.doing, self._source, said, at):
+            return
+        after = take_in(self.doing, said, at)
+        if self.doing.turn and not after.turn:
+            self.session = _end_turn(self.session)
+        if after != self.doing:
+            self.doing, self.changed_at = after, at
+
+
+def _moment_of(said: Said, now: float) -> float:
+    """Return when something was said: now, where its source does not tell, and never later."""
+    return now if said.at is None else min(said.at, now)
 
 
 def _take_prompt(session: Session, source: str, at: float) -> Session:

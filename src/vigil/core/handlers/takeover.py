@@ -7,7 +7,7 @@ from math import nextafter
 from vigil.core.book import Book
 from vigil.core.effects import CloseLaunch, SetTimer, Tell
 from vigil.core.events import Resumed
-from vigil.core.handlers import heartbeat, session_incident, summary, watchdog
+from vigil.core.handlers import heartbeat, summary, watchdog
 from vigil.core.handlers.hold import WAITING
 from vigil.core.handlers.incident import plan_reaction
 from vigil.core.handlers.intent import spares_people
@@ -16,6 +16,7 @@ from vigil.core.handlers.transition import become
 from vigil.core.model.replace import replace
 from vigil.core.model.restart import Hold
 from vigil.core.model.session import Session, State
+from vigil.core.model.team import Role
 from vigil.core.rules.liveness import leaves_its_pane, rested
 from vigil.core.rules.notice import interrupted
 from vigil.core.rules.restart import comes_back_by_itself, is_saturated
@@ -26,47 +27,73 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
     """Take up what was under way; live launches speak for themselves in events of their own."""
     book.booted = event.booted
     book.void_before = now  # what was said while nobody listened is not older than that
-    for session in [
-        s for s in book.sessions.values() if max(s.last_activity_at or 0.0, s.asked_at or 0.0, *s.worked.values()) > now
-    ]:
-        book.keep(_as_of(session, now))  # the clock was set back
+    _date_back(book, now)
     stored = list(book.sessions.values())
     book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
-    for incident in [incident for incident in book.incidents.values() if incident.opened_at > now]:
-        book.keep_incident(replace(incident, opened_at=now))  # the clock was set back: nobody waits for a moment long past
-    take_up(book, now)
-    for incident in (*book.incidents.values(), *book.resolved.values()):
-        book.do(Tell(incident))
+    _take_up_incidents(book, now)
     for session in stored:
-        session_incident.follow(book, session, now)
-        launch, hold = session.launch, session.hold
-        waits = session.state in WAITING and (session.state is not State.FAILED or is_saturated(session))
-        if session.state is State.ENDING:
-            book.end_all(launch, unless_attended=spares_people(session.intent))
-        elif event.booted and waits and session.state is not State.FAILED and not comes_back_by_itself(book.role_of(session)):
-            become(book, session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
-        elif waits and (hold is None or hold.reason in ("pace", "memory", "survivor")):
-            relaunch(book, session, now, by_policy=True)
-        else:
-            if launch is not None and launch.ended_at is not None and not launch.closed and not leaves_its_pane(session):
-                book.do(CloseLaunch(launch))
-            elif leaves_its_pane(session):
-                summary.await_summary(book, session, now)
-            if waits and hold is not None and hold.until is not None:
-                session = _shorten(book, session, hold.until, now)
-                book.do(SetTimer(session.id, "hold", session.hold.until if session.hold and session.hold.until else now))
-            if session.doubt is not None:
-                session = book.keep(replace(session, doubt=rested(session.doubt, now)))
-                book.do(SetTimer(session.id, "look", now))
-            session = heartbeat.rest(book, session, now)
-            watchdog.rest(book, session, now)
+        _take_up_session(book, session, event.booted, now)
+    book.reconsider(stored)
     for session_id in sorted(book.walled):
         _take_up_wall(book, book.sessions[session_id], now)
     for role in book.roles.values():
-        if role.shift is not None:
-            book.do(SetTimer(role.key, "shift", now))
-        if role.charges:
-            book.do(SetTimer(role.key, "steady", now))
+        _take_up_role(book, role, now)
+
+
+def _date_back(book: Book, now: float) -> None:
+    """Let nothing that is stored be in the future: the clock may have been set back meanwhile."""
+    for session in list(book.sessions.values()):
+        if max(session.last_activity_at or 0.0, session.asked_at or 0.0, *session.worked.values()) > now:
+            book.keep(_as_of(session, now))
+    for incident in list(book.incidents.values()):
+        if incident.opened_at > now:
+            book.keep_incident(replace(incident, opened_at=now))
+    for incident in list(book.resolved.values()):
+        if (incident.resolved_at or 0.0) > now:
+            book.keep_incident(replace(incident, resolved_at=now, over_at=now))
+
+
+def _take_up_session(book: Book, session: Session, booted: bool, now: float) -> None:
+    """End what was being ended, launch what may be launched; all else waits and is watched as before."""
+    hold, failed = session.hold, session.state is State.FAILED
+    waits = session.state in WAITING and (not failed or is_saturated(session))
+    if session.state is State.ENDING:
+        book.end_all(session.launch, unless_attended=spares_people(session.intent))
+    elif booted and waits and not failed and not comes_back_by_itself(book.role_of(session)):
+        become(book, session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
+    elif waits and (hold is None or hold.reason in ("pace", "memory", "survivor")):
+        relaunch(book, session, now, by_policy=True)
+    else:
+        _close_launch(book, session, now)
+        if waits and hold is not None and hold.until is not None:
+            session = _wait_on(book, session, hold.until, now)
+        if session.doubt is not None:
+            session = book.keep(replace(session, doubt=rested(session.doubt, now)))
+            book.do(SetTimer(session.id, "look", now))
+        session = heartbeat.rest(book, session, now)
+        watchdog.rest(book, session, now)
+
+
+def _close_launch(book: Book, session: Session, now: float) -> None:
+    """Close what a dead launch left, or wait for its summary where it leaves its pane."""
+    launch = session.launch
+    if leaves_its_pane(session):
+        summary.await_summary(book, session, now)
+    elif launch is not None and launch.ended_at is not None and not launch.closed:
+        book.do(CloseLaunch(launch))
+
+
+def _wait_on(book: Book, session: Session, until: float, now: float) -> Session:
+    session = _shorten(book, session, until, now)
+    book.do(SetTimer(session.id, "hold", session.hold.until if session.hold and session.hold.until else now))
+    return session
+
+
+def _take_up_role(book: Book, role: Role, now: float) -> None:
+    if role.shift is not None:
+        book.do(SetTimer(role.key, "shift", now))
+    if role.charges:
+        book.do(SetTimer(role.key, "steady", now))
 
 
 def _as_of(session: Session, now: float) -> Session:
@@ -106,11 +133,8 @@ def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
     return book.keep(replace(session, hold=replace(session.hold, until=now + longest_s)))
 
 
-def take_up(book: Book, now: float) -> None:
-    """A daemon took over: what was being sent or tried when the last one ended may have arrived, or been done."""
-    for incident in [one for one in book.resolved.values() if (one.resolved_at or 0.0) > now]:
-        # The clock was set back: nobody waits for a moment long past.
-        book.keep_incident(replace(incident, resolved_at=now, over_at=now))
+def _take_up_incidents(book: Book, now: float) -> None:
+    """Tell of all again; what was being sent or tried when the last daemon ended may have arrived, or been done."""
     for incident in (*book.incidents.values(), *book.resolved.values()):
         notices = tuple(interrupted(notice, now) for notice in incident.notices)
         words = "the daemon ended meanwhile"
@@ -121,3 +145,5 @@ def take_up(book: Book, now: float) -> None:
             book.keep_incident(replace(incident, notices=notices, reactions=reactions))
     for incident in list(book.incidents.values()):
         plan_reaction(book, incident, now)
+    for incident in (*book.incidents.values(), *book.resolved.values()):
+        book.do(Tell(incident))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vigil.core.book import DOUBTED, DOUBTFUL, Book
-from vigil.core.handlers import host_incident, session_incident
+from vigil.core.book import DOUBTED, Book
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
 
@@ -21,7 +20,4 @@ def become(book: Book, session: Session, now: float, state: State, why: str, **c
         if changed.hold is not None:
             data |= {"hold": changed.hold.reason, "until": changed.hold.until}
         book.log(now, changed, "session.state", **data)
-    book.keep(changed)
-    host_incident.count_wedged(book, changed, state in DOUBTFUL, now)
-    session_incident.follow(book, changed, now)
-    return changed
+    return book.keep(changed)

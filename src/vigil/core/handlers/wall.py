@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from vigil.core.book import Book
 from vigil.core.effects import SetTimer
-from vigil.core.handlers import session_incident
 from vigil.core.handlers.account import works
 from vigil.core.handlers.launch import relaunch
 from vigil.core.model.death import Cause, Wall
@@ -58,15 +57,10 @@ def wall_over(book: Book, session: Session, now: float) -> None:
         doing = replace(doing, retries=False, held="", until=None)
         session = book.read_axes(session, activity_facts(session, doing, reading.source, now), doing=doing)
     book.keep(session)
-    session_incident.follow(book, session, now)
 
 
 def get_past(book: Book, session: Session, at: float, now: float) -> None:
     """An agent works: whoever waited for the same wall comes back."""
-    met = [book.sessions[session_id] for session_id in sorted(book.walled)]
     for other in works(book, book.sessions[session.id], at, now):
         book.log(now, other, "session.hold-over", hold=other.hold.reason if other.hold else "", why=f"{session.name} works")
         relaunch(book, other, now, by_policy=True)
-    for other in met:
-        if other.id not in book.walled:
-            session_incident.follow(book, book.sessions[other.id], now)

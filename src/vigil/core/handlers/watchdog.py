@@ -11,7 +11,6 @@ from typing import Any
 from vigil.core.book import Book, Idle
 from vigil.core.effects import Diagnose, Look, SetTimer
 from vigil.core.events import Diagnosed, Measured, WatchdogsSet
-from vigil.core.handlers import session_incident
 from vigil.core.handlers.conversation import quarantine
 from vigil.core.handlers.incident import say_anew
 from vigil.core.handlers.intent import voided
@@ -26,7 +25,7 @@ from vigil.core.model.session import Session
 from vigil.core.model.stall import Stall, Thresholds, Watchdog
 from vigil.core.rules import incident, summary
 from vigil.core.rules.stall.case import Silence, case_of, is_watched, kind_of, silent_from, what_is_open
-from vigil.core.rules.stall.course import continued, is_told
+from vigil.core.rules.stall.course import continued, is_told, words_of
 from vigil.core.rules.stall.facts import FACTS
 from vigil.core.rules.stall.schedule import due_at, reminder_at
 from vigil.core.rules.stall.thresholds import thresholds_of
@@ -156,27 +155,30 @@ def diagnosed(book: Book, event: Diagnosed, now: float) -> None:
         _arm(book, session, max(now, _due_at(book, session, now)))  # it spoke meanwhile, or nobody looked: that is void
         return
     case = case_for(book, session, event.evidence, now)
-    found = classify(case)
-    before = session.stall
-    session = replace(session, stall=continued(before, found, case))
-    if found.verdict in WELL:
-        if before is not None and before.warned_at is not None:
-            session = _over(book, replace(session, stall=before), f"found to be {found.verdict}", now, keep=session.stall)
-        session = book.keep(session, durable=before is not None and before.warned_at is not None)
-    elif found.verdict in VOID or not is_told(case, session.stall):
-        session = book.keep(session, durable=False)
-    else:
-        session = _tell(book, session, case, now)
-        session = treat(book, session, case, found, now)
+    session = _conclude(book, session, case, now)
     if is_watched(session):
         _arm(book, session, max(now, _due_at(book, session, now)))
 
 
+def _conclude(book: Book, session: Session, case: Silence, now: float) -> Session:
+    """Keep what is found: who is well is told of no more, who is sick is told of and treated."""
+    before, found = session.stall, classify(case)
+    warned = before is not None and before.warned_at is not None
+    session = replace(session, stall=continued(before, found, case))
+    if found.verdict in WELL:
+        if warned:
+            session = _over(book, replace(session, stall=before), f"found to be {found.verdict}", now, keep=session.stall)
+        return book.keep(session, durable=warned)
+    if found.verdict in VOID or not is_told(case, session.stall):
+        return book.keep(session, durable=False)
+    return treat(book, _tell(book, session, case, now), case, found, now)
+
+
 def _tell(book: Book, session: Session, case: Silence, now: float) -> Session:
     """Warn of a stalled session, again when it is time, and say what changed since."""
-    stall, limits = session.stall, case.limits
+    stall = session.stall
     assert stall is not None
-    if stall.warned_at is not None and now < stall.warned_at + limits.stall_repeat_s * 0.99:
+    if stall.warned_at is not None and now < stall.warned_at + case.limits.stall_repeat_s * 0.99:
         return book.keep(session, durable=False)
     state = tuple(_coarse(case, stall))
     changed = [f"{name}: {value}" for name, value in state if (name, value) not in stall.told] if stall.told else []
@@ -185,20 +187,25 @@ def _tell(book: Book, session: Session, case: Silence, now: float) -> Session:
     session = book.keep(replace(session, stall=stall, tally=counted))
     if stall.verdict == StallVerdict.RESUME_POISONED:  # its next launch begins a new conversation, and a human is told
         session = quarantine(book, session, "; ".join(stall.reasons), now)
+    _log_warning(book, session, stall, case.silent_s, changed, now)
+    key = incident.key_of(IncidentKind.STALLED, session.id)
+    if key in book.incidents:  # else it opens with these words
+        say_anew(book, key, words_of(stall, changed))
+    return session
+
+
+def _log_warning(book: Book, session: Session, stall: Stall, silent_s: float, changed: list[str], now: float) -> None:
     book.log(
         now,
         session,
         "session.stalled",
         verdict=stall.verdict,
         confidence=stall.confidence.value,
-        silent_s=round(case.silent_s, 1),
+        silent_s=round(silent_s, 1),
         count=stall.warnings,
         why="; ".join(stall.reasons),
         changed=changed or (["nothing"] if stall.warnings > 1 else []),
     )
-    session_incident.follow(book, session, now)
-    say_anew(book, incident.key_of(IncidentKind.STALLED, session.id), words_of(stall, changed))
-    return session
 
 
 def _coarse(case: Silence, stall: Stall) -> list[tuple[str, str]]:
@@ -212,12 +219,6 @@ def _coarse(case: Silence, stall: Stall) -> list[tuple[str, str]]:
     return shown
 
 
-def words_of(stall: Stall, changed: list[str] | None = None) -> str:
-    """Return a finding in one sentence."""
-    words = f"{stall.verdict} ({stall.confidence}): {'; '.join(stall.reasons)}"
-    return f"{words}; since the last time: {', '.join(changed)}" if changed else words
-
-
 def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None = None) -> Session:
     """What was found is over: it is logged if it was told, and its incident resolves."""
     stall = session.stall
@@ -229,9 +230,7 @@ def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None
         data["after"] = stall.step
         session = replace(session, intent=voided(session.intent, now))
     book.log(now, session, "session.stall-over", **data)
-    session = book.keep(session)
-    session_incident.follow(book, session, now)
-    return session
+    return book.keep(session)
 
 
 def configured(book: Book, event: WatchdogsSet, now: float) -> None:

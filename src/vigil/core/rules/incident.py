@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 from vigil.core.model.death import Cause
 from vigil.core.model.incident import Incident, IncidentKind
@@ -17,6 +19,7 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.rules.escalation import SEVERITY
 from vigil.core.rules.notice import uncancelled
 from vigil.core.rules.restart import HELD
+from vigil.core.rules.stall.course import words_of
 from vigil.core.rules.words import some
 
 # What comes back so soon after it ended is the same incident, and whoever was told of it has not been told yet that it is over.
@@ -173,16 +176,28 @@ RULES = (
         ),
     ),
     IncidentRule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
-    IncidentRule(
-        IncidentKind.STALLED, _is_stalled, lambda s: f"{s.stall.verdict}: {'; '.join(s.stall.reasons)}" if s.stall else ""
-    ),
+    IncidentRule(IncidentKind.STALLED, _is_stalled, lambda s: words_of(s.stall) if s.stall else ""),
     IncidentRule(IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.axes[Axis.ACTIVITY].why}"),
 )
 
 
+_FIELDS = attrgetter(
+    *("state", "after", "hold", "launch", "last_death", "doubt", "stall", "wall", "asked_at"),
+    *("conversation", "quarantined", "queue", "account", "role"),
+)
+
+
+def conditions_of(session: Session) -> tuple[Any, ...]:
+    """Return all of a session that decides about its incidents: while this is the same, so are they."""
+    return *_FIELDS(session), session.axes.get(Axis.ACTIVITY)
+
+
 def is_past(rule: IncidentRule, session: Session) -> bool:
     """Say whether something begins to hold only because an agent is ended, or was dead before: its last words stay."""
-    return session.state is State.ENDING and rule.kind in OF_AGENTS
+    if session.state is not State.ENDING or rule.kind not in OF_AGENTS:
+        return False
+    warned_at = session.stall.warned_at if rule.kind is IncidentKind.STALLED and session.stall is not None else None
+    return warned_at is None or warned_at > session.state_since  # who was warned of first and ended then is not past
 
 
 def subject_of(rule: IncidentRule, session: Session) -> str:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.builders import ALWAYS, SITUATIONS, fleet, running, saturated
-from tests.unit.incidents import come_back, die, only_incident, open_keys, relaunched, told
-from vigil.core.model.death import Cause
+from tests.unit.builders import ALWAYS, SITUATIONS, fleet, make_session, running, saturated
+from tests.unit.core.handlers import test_charge as charges
+from tests.unit.core.handlers import test_watchdog as watching
+from tests.unit.incidents import come_back, die, hang, only_incident, open_keys, relaunched, told
+from vigil.core.model.death import Cause, Confidence
 from vigil.core.model.incident import IncidentKind, Severity
+from vigil.core.model.launch import ForeignSession
+from vigil.core.model.replace import replace
+from vigil.core.model.session import Session, State
+from vigil.core.model.stall import Stall
+from vigil.core.rules.incident import RULES, conditions_of, host_incident, is_hit, is_past, is_wedged
+from vigil.core.rules.stall.verdict import StallVerdict
 
 
 def test_stops_are_no_incident_however_many() -> None:
@@ -109,3 +117,101 @@ def test_what_is_removed_takes_no_incident_of_another_with_it() -> None:
     stage.end()
 
     assert open_keys(stage) == ["s2/needs-input"]
+
+
+# Once for each event, from what it changed
+
+
+def test_an_event_that_changes_a_session_several_times_opens_and_tells_each_incident_once() -> None:
+    stage = watching.silent()
+
+    asked = watching.look(stage, watching.START + 5 * watching.MIN)
+
+    (incident,) = told(asked)
+    assert incident == stage.machine.incidents["s1/stalled"]
+    assert incident.why.startswith("upstream-stall (likely): "), "it says at once all there is to say"
+    assert stage.log.count("incident.opened") == 1
+
+
+def test_servers_that_hang_in_one_pass_are_told_of_once_with_how_many_there_are() -> None:
+    stage, sessions = fleet(8)
+    asked = hang(stage, sessions[:7])
+
+    assert [incident.why for incident in told(asked)] == [
+        "7 of 8 tmux servers do not answer; their agents are not touched",
+    ]
+
+
+def test_the_incident_of_a_role_resolves_once_when_a_reset_ends_the_wait_of_all_its_replicas() -> None:
+    stage = charges.at_its_limit()
+    for index in (0, 1):
+        charges.die(stage, index)
+    (before,) = stage.machine.incidents.values()
+
+    asked = stage.ask("reset", charges.sid(stage, 1))
+
+    assert [(one.id, one.resolved_at) for one in told(asked)] == [(before.id, stage.now)]
+    assert stage.log.count("incident.resolved") == 1
+
+
+def test_a_hanging_server_that_is_let_go_hangs_no_more() -> None:
+    stage, sessions = fleet(5)
+    for session_id in sessions:
+        launch = replace(stage.launch(session_id), host=ForeignSession("/tmp/tmux", "$1", f"theirs-{session_id}"))
+        stage.machine.sessions[session_id] = replace(stage.session(session_id), launch=launch)
+    hang(stage, sessions)
+
+    for session_id in sessions:
+        assert open_keys(stage) == ["host/stuck"]
+        stage.ask("release", session_id)
+
+    assert open_keys(stage) == []
+
+
+def test_an_event_that_changes_no_condition_leaves_incidents_as_they_are() -> None:
+    stage = running()
+    stage.hear("waiting-human")
+    before = stage.machine.incidents.copy()
+
+    assert told(stage.see("s1")) == []
+    assert stage.machine.incidents == before
+
+
+@pytest.mark.parametrize(("warned_at", "is_told"), [(1099.0, True), (1100.0, True), (1101.0, False)])
+def test_a_stall_that_was_warned_of_before_its_agent_is_ended_is_told(warned_at: float, is_told: bool) -> None:
+    stall = Stall(StallVerdict.LOST_RESULT, Confidence.CERTAIN, ("no result came",), 1100.0, 1000.0, warned_at=warned_at)
+    session = make_session(State.ENDING, state_since=1100.0, stall=stall)
+    (rule,) = (rule for rule in RULES if rule.kind is IncidentKind.STALLED)
+
+    assert (rule.holds(session), is_past(rule, session)) == (True, not is_told)
+
+
+# What the table reads
+
+
+class Watched:
+    """A session that remembers which of its fields were read."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.read: set[str] = set()
+
+    def __getattr__(self, name: str) -> object:
+        self.read.add(name)
+        return getattr(self._session, name)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_every_field_that_decides_about_an_incident_is_compared(situation: str) -> None:
+    stage = SITUATIONS[situation]()
+    host = host_incident(IncidentKind.MASS_DEATH, "many died", stage.now)
+    for session in stage.machine.sessions.values():
+        deciding, compared = Watched(session), Watched(session)
+        for rule in RULES:
+            rule.holds(deciding)  # type: ignore[arg-type]
+            rule.of(deciding)  # type: ignore[arg-type]
+        is_hit(deciding, host)  # type: ignore[arg-type]
+        is_wedged(deciding)  # type: ignore[arg-type]
+        conditions_of(compared)  # type: ignore[arg-type]
+
+        assert deciding.read <= compared.read

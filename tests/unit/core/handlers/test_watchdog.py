@@ -281,6 +281,19 @@ def test_automatic_remedies_are_off_unless_somebody_wants_them() -> None:
     assert "stall_auto_kill" in kept(stage)
 
 
+def test_what_was_told_of_a_stall_stands_when_the_next_reading_is_void() -> None:
+    stage = silent()
+    look(stage, START + 300)
+    before = stage.machine.incidents.copy()
+    assert open_kinds(stage) == ["stalled"]
+
+    look(stage, START + 480, evidence(late_s=60.0))
+
+    assert stage.machine.incidents == before, "nothing is concluded from our own lateness"
+    look(stage, START + 540)
+    assert (warnings(stage), stage.log.count("incident.opened")) == (["upstream-stall"] * 2, 1)
+
+
 def drive(stage: Stage, until: float, seen: Evidence | None = None) -> list[Effect]:
     """Let time pass, with the same reading at every look; return what was done."""
     done: list[Effect] = []

@@ -6,7 +6,7 @@ from vigil.core.model.replace import replace
 from vigil.core.model.stall import Stall
 from vigil.core.rules.stall.case import Silence
 from vigil.core.rules.stall.schedule import window_s
-from vigil.core.rules.stall.verdict import SAMPLES, SICK, StallFinding, StallVerdict
+from vigil.core.rules.stall.verdict import SAMPLES, SICK, VOID, StallFinding, StallVerdict
 
 
 def with_finding(before: Stall | None, found: StallFinding, at: float) -> Stall:
@@ -29,6 +29,8 @@ def with_finding(before: Stall | None, found: StallFinding, at: float) -> Stall:
 
 def continued(before: Stall | None, found: StallFinding, case: Silence) -> Stall:
     """Return what is found now, as a continuation of what was found before."""
+    if found.verdict in VOID and before is not None and before.warned_at is not None:
+        return replace(before, samples=0)  # nothing is concluded: what a human was told stands
     same = before is not None and before.verdict == found.verdict
     goes_on = before is not None and before.verdict in SICK and found.verdict in SICK
     samples, since, at = 1, case.now, case.evidence.at
@@ -70,3 +72,9 @@ def is_told(case: Silence, stall: Stall | None) -> bool:
     if verdict is StallVerdict.UNKNOWN:
         return case.silent_s >= case.patience_s
     return True
+
+
+def words_of(stall: Stall, changed: list[str] | None = None) -> str:
+    """Return a finding in one sentence."""
+    words = f"{stall.verdict} ({stall.confidence}): {'; '.join(stall.reasons)}"
+    return f"{words}; since the last time: {', '.join(changed)}" if changed else words
