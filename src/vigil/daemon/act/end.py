@@ -25,8 +25,8 @@ from vigil.daemon.sense.census import Census
 from vigil.daemon.sense.transcripts import Conversations
 from vigil.home import Home
 from vigil.kernel import durable
+from vigil.kernel.clients import read_clients
 from vigil.kernel.process import is_other_boot, read_peak_kb
-from vigil.observe.clients import read_clients
 from vigil.observe.descendants import find_named
 from vigil.observe.process import read_group, read_process
 from vigil.observe.survivors import survivors_of
