@@ -14,7 +14,6 @@ from pathlib import Path
 from vigil.config.finding import find_config
 from vigil.errors import Unreachable, VigilError
 from vigil.home import Home, make_home
-from vigil.kernel.process import is_dying
 
 START_S = 30.0
 AGAIN_S = 1.0  # whoever was told that a daemon runs, and finds none, starts one again: that one was dying
@@ -44,6 +43,8 @@ def start_daemon(home: Home, config: Path | None = None, record: Path | None = N
 def answers(home: Home) -> bool:
     """Say whether a daemon listens on the home's socket; one that was killed does for a moment, and answers nobody."""
     import socket
+
+    from vigil.kernel.process import is_dying
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(5)
