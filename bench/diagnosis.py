@@ -20,9 +20,9 @@ from bench.harness import Run, percentile, wait_for_calm, wait_until
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.daemon.sense.processes import PASS_S
 from vigil.kernel import process
+from vigil.kernel.stats import read_scan
 from vigil.observe.diagnosis import diagnose, take_sample
 from vigil.observe.sockets import read_sockets
-from vigil.observe.stats import read_scan
 from vigil.observe.trees import Tokens, trees_of
 
 CHILDREN = 15  # of the one agent

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from vigil.kernel.process import open_pidfd, read_start_ticks, read_stat
+from vigil.kernel.processes import read_environ, read_pids, value_of
 
 GRACE_S = 0.2  # for the last words of what outlived its leader
 KILL_S = 0.5
@@ -223,19 +224,18 @@ class _Running:
     def _read_members(self) -> Iterator[tuple[int, int]]:
         """Read which living processes are the command's: by group or session, or by the token if they left both."""
         number = self.process.pid if _is_unreaped(self.process) else None
-        for name in _read_pids():
+        for pid in _read_pids():
             try:
-                stat = read_stat(int(name))
+                stat = read_stat(pid)
                 if stat is None or stat.start_ticks < self.start_ticks or (stat.state in "ZX" and stat.threads <= 1):
                     continue
-                if number in (stat.pgrp, stat.sid) or self._bears_token(name):
-                    yield int(name), stat.start_ticks
+                if number in (stat.pgrp, stat.sid) or self._bears_token(pid):
+                    yield pid, stat.start_ticks
             except OSError:  # it ended meanwhile, or may not be read
                 continue
 
-    def _bears_token(self, pid: str) -> bool:
-        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            return f"{TOKEN}={self.token}".encode() in file.read(1 << 20).split(b"\0")
+    def _bears_token(self, pid: int) -> bool:
+        return value_of(f"{TOKEN}=".encode(), read_environ(pid)) == self.token.encode()
 
     def _reap(self) -> None:
         try:
@@ -314,9 +314,9 @@ def _close_pipes(process: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _read_pids() -> list[str]:
+def _read_pids() -> list[int]:
     try:
-        return [name for name in os.listdir("/proc") if name.isdigit()]
+        return read_pids()
     except OSError:  # no descriptor is left: the tether still says whether somebody lives
         return []
 

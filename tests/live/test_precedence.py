@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.live.instance import Instance
-from vigil.daemon.base.precedence import NICE, come_first
+from vigil.kernel.precedence import NICE, come_first
 
-TRY = "import sys; from vigil.daemon.base.precedence import come_first; sys.exit(not come_first())"
+TRY = "import sys; from vigil.kernel.precedence import come_first; sys.exit(not come_first())"
 
 
 def nice_of(pid: int) -> int:

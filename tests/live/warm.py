@@ -77,7 +77,7 @@ def _serve(sock: socket.socket) -> None:
 
 def _become_daemon(wanted: dict[str, Any], ready_fd: int) -> None:
     from vigil.daemon.__main__ import main
-    from vigil.daemon.base import precedence
+    from vigil.kernel import precedence
 
     code = 1
     try:

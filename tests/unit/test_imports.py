@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.store": {"vigil.core", *KEEPER, *SMALL},
     "vigil.daemon": {"vigil.core", "vigil.command", "vigil.recording", *PARTS, *KEEPER, *SMALL},
     "vigil.api": {"vigil.daemon", "vigil.core", *PARTS, *KEEPER, *SMALL},
-    "vigil.client": {"vigil.config.finding", *SMALL},
+    "vigil.client": {"vigil.config.finding", "vigil.kernel", *SMALL},
     "vigil.demo": {"vigil.client", "vigil.fake_agent", *KEEPER, *SMALL},
     # It looks where no daemon answers.
     "vigil.doctor": {"vigil.agents.adapters", "vigil.client", "vigil.config", "vigil.store.revision", *KEEPER, *SMALL},

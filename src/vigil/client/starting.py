@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -18,8 +17,6 @@ from vigil.home import Home, make_home
 
 START_S = 30.0
 AGAIN_S = 1.0  # whoever was told that a daemon runs, and finds none, starts one again: that one was dying
-PF_EXITING = 0x4
-SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
 RUNS_ALREADY = (
     "the daemon runs already, and a recording begins with its start: vigil daemon stop leaves all sessions running, "
     "then ask again"
@@ -47,6 +44,8 @@ def answers(home: Home) -> bool:
     """Say whether a daemon listens on the home's socket; one that was killed does for a moment, and answers nobody."""
     import socket
 
+    from vigil.kernel.process import is_dying
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(5)
         try:
@@ -56,17 +55,7 @@ def answers(home: Home) -> bool:
             return False
         except AttributeError:  # no such option here
             return True
-        return not _is_dying(pid)
-
-
-def _is_dying(pid: int) -> bool:
-    """Say whether a process is on its way out: its sockets stay open until the last of its threads is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        return fields[0] in b"ZX" or bool(int(fields[6]) & PF_EXITING) or bool(int(fields[28]) & SIGKILL_BIT)
-    except (OSError, ValueError, IndexError):
-        return False
+        return not is_dying(pid)
 
 
 def _wait_for(lock: int) -> None:

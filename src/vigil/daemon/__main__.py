@@ -21,10 +21,10 @@ from pathlib import Path
 from vigil.config.finding import find_config
 from vigil.daemon.base.keeper_link import KeeperSilent
 from vigil.daemon.base.keeper_start import raise_nofile, start_if_none
-from vigil.daemon.base.precedence import come_first
 from vigil.daemon.base.recorder import Recorder, RecordingRefused, create
 from vigil.errors import VigilError
 from vigil.home import Home, home_at, make_home
+from vigil.kernel.precedence import come_first
 
 ALREADY = "already"
 

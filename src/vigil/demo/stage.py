@@ -22,7 +22,7 @@ from vigil.client.starting import start_daemon
 from vigil.errors import VigilError
 from vigil.home import home_at
 from vigil.keeper import records
-from vigil.kernel import durable, process
+from vigil.kernel import durable, process, processes
 
 ASK_S = 30.0  # for the daemon to end all sessions and itself
 LINGER_S = 5.0  # for daemon and keeper to be gone, once told
@@ -115,7 +115,7 @@ class DemoStage:
 
     def _is_own(self, pid: int) -> bool:
         try:
-            return os.fsencode(self._folder) in Path(f"/proc/{pid}/cmdline").read_bytes()
+            return any(os.fsencode(self._folder) in word for word in processes.read_command(pid))
         except OSError:
             return False
 

@@ -16,6 +16,7 @@ from vigil.doctor.processes import NoAnswer, listens, lock_holder, ping_keeper
 from vigil.home import LONGEST_SOCKET_NAME, SOCKET_PATH_BYTES, Home, make_home
 from vigil.keeper.protocol import VERSION
 from vigil.kernel import process
+from vigil.kernel.files import read_file_system
 
 LITTLE_BYTES = 500 << 20
 TOO_LITTLE_BYTES = 50 << 20
@@ -96,12 +97,7 @@ def _megabytes(size: int) -> str:
 
 def _remote(path: Path) -> list[Finding]:
     """SQLite's log and locks need a local file system."""
-    best, kind = "", ""
-    for line in Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines():
-        _, mount, fs, *_ = line.split()
-        inside = mount == "/" or path == Path(mount) or Path(mount) in path.parents
-        if inside and len(mount) >= len(best):
-            best, kind = mount, fs
+    kind = read_file_system(path)
     if kind in REMOTE:
         return [warning(f"{path} lies on {kind}: locks and the database are not safe there", f"{ANOTHER_HOME} on a local disk")]
     return []

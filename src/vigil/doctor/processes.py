@@ -14,6 +14,7 @@ from vigil.errors import VigilError
 from vigil.home import Home
 from vigil.keeper import wire
 from vigil.keeper.protocol import PingAnswer, PingRequest
+from vigil.kernel.files import holds_lock
 
 ANSWER_S = 5.0
 
@@ -69,17 +70,12 @@ def ping_keeper(home: Home) -> PingAnswer | None:
 
 
 def lock_holder(lock: Path) -> int | None:
-    """Return the pid that holds a lock; read from /proc, because trying it would keep a daemon that starts now from it."""
+    """Return the pid that holds a lock, as the kernel says: to try it could keep a daemon that starts now from it."""
     try:
         pid, inode = int(lock.read_text()), lock.stat().st_ino
-        held = Path("/proc/locks").read_text()
+        return pid if holds_lock(pid, inode) else None
     except (OSError, ValueError):
         return None
-    for line in held.splitlines():
-        words = line.split()  # 1: FLOCK ADVISORY WRITE 4711 08:01:131 0 EOF
-        if len(words) > 5 and words[1] == "FLOCK" and words[4] == str(pid) and words[5].rpartition(":")[2] == str(inode):
-            return pid
-    return None
 
 
 def listener_of(path: Path) -> int | None:

@@ -15,9 +15,9 @@ from typing import Any
 from vigil.core.model.death import Death
 from vigil.forensics.files import read_object, why_of
 from vigil.keeper.records import FILES, read_shim_exit
+from vigil.kernel.files import CORE_PATTERN, read_core_pattern
 from vigil.kernel.process import split_status
 
-CORE_PATTERN = Path("/proc/sys/kernel/core_pattern")
 CORE_BIT = 0x80  # of a wait status
 # Of the keeper's snapshot: what is taken over as it is, and its type.
 SECTIONS: dict[str, type] = {
@@ -113,7 +113,7 @@ def _read_core(exits: Mapping[str, Any], core_pattern: Path, unknown: list[str])
     if not roles:
         return None
     try:
-        pattern = core_pattern.read_text("utf-8", "replace").strip()
+        pattern = read_core_pattern(core_pattern)
     except OSError as error:
         pattern = None
         unknown.append(f"core_pattern: {why_of(error)}")

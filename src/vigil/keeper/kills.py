@@ -15,6 +15,7 @@ from vigil.kernel import process
 from vigil.kernel.cgroups import Cgroups
 from vigil.kernel.host import read_oom_kills
 from vigil.kernel.kernel_log import KernelLog
+from vigil.kernel.proc import PROC
 
 SETTLE_S = 2.0  # the kernel counts first, and a large process takes a while to end: a count this young may be its own
 LINE_S = 0.02  # the log's line follows the count and the signal
@@ -55,9 +56,7 @@ class Counter:
 class Kills:
     """The counters of the host and of the cgroups in use."""
 
-    def __init__(
-        self, log: KernelLog, cgroups: Cgroups, proc: str = "/proc", clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, log: KernelLog, cgroups: Cgroups, proc: str = PROC, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log
         self._groups = cgroups
         self._proc = proc

@@ -212,7 +212,7 @@ class Samples:
 
 
 def _node(pid: int, stat: process.Stat) -> Node:
-    return Node(pid, stat.ppid, sys.intern(stat.name), sys.intern(stat.state), stat.rss_kb)
+    return Node(pid, stat.ppid, stat.name, sys.intern(stat.state), stat.rss_kb)
 
 
 def moment() -> dict[str, float]:

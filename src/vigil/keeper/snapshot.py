@@ -18,10 +18,10 @@ from vigil.keeper.protocol import SnapshotWord
 from vigil.keeper.samples import Samples, Track, moment
 from vigil.kernel import durable
 from vigil.kernel.cgroups import Cgroups
-from vigil.kernel.host import HostFacts, number, read_bytes
+from vigil.kernel.host import HostFacts
 from vigil.kernel.kernel_log import KernelLog
-from vigil.kernel.process import TICKS_A_SECOND
-from vigil.kernel.processes import ScannedProcess, scan_processes
+from vigil.kernel.process import TICKS_A_SECOND, read_swap_kb
+from vigil.kernel.processes import ScannedProcess, read_oom_score, scan_processes
 
 FILE = "snapshot.json"
 AFTER_S = 0.5  # what follows an end shows itself: children go or stay, the kernel's lines are written
@@ -271,13 +271,7 @@ def _describe_top(seen: ScannedProcess) -> Json:
         "pid": seen.pid,
         "name": seen.stat.name,
         "rss_kb": seen.stat.rss_kb,
-        "swap_kb": _read_swap(seen.pid),
-        "oom_score": number(read_bytes(f"/proc/{seen.pid}/oom_score")),
+        "swap_kb": read_swap_kb(seen.pid),
+        "oom_score": read_oom_score(seen.pid),
         "launch": seen.launch,
     }
-
-
-def _read_swap(pid: int) -> int | None:
-    _, found, rest = read_bytes(f"/proc/{pid}/status").partition(b"\nVmSwap:")
-    fields = rest.split(None, 1)
-    return number(fields[0]) if found and fields else None

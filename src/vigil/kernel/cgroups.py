@@ -11,6 +11,7 @@ import re
 from typing import Any, NamedTuple
 
 from vigil.kernel.host import number, read_bytes
+from vigil.kernel.proc import PROC
 
 UNLIMITED_BYTES = 1 << 62  # version 1 says "no limit" with the largest number that it can round to pages
 V1 = {
@@ -41,7 +42,7 @@ class Mount(NamedTuple):
 class Cgroups:
     """The memory cgroups of this host, as far as they can be seen from here."""
 
-    def __init__(self, proc: str = "/proc") -> None:
+    def __init__(self, proc: str = PROC) -> None:
         self._proc = proc
         self._mounts = read_mounts(read_bytes(f"{proc}/self/mountinfo", 1 << 20).decode("utf-8", "surrogateescape"))
         self.version = self._mounts[0].version if self._mounts else None

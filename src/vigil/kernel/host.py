@@ -9,6 +9,8 @@ import os
 import time
 from collections.abc import Callable
 
+from vigil.kernel.proc import PROC, read_file
+
 Facts = dict[str, int | float | None]
 SHARED_S = 1.0  # one reading serves all who ask within a second
 MEMORY = {  # our name: the kernel's in /proc/meminfo
@@ -26,7 +28,7 @@ VMSTAT_BYTES = 16384  # it has about four thousand
 class HostFacts:
     """The host's facts, read at most once a second."""
 
-    def __init__(self, proc: str = "/proc", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, proc: str = PROC, clock: Callable[[], float] = time.monotonic) -> None:
         self._proc = proc
         self._clock = clock
         self._facts: Facts | None = None
@@ -40,7 +42,7 @@ class HostFacts:
         return dict(self._facts)
 
 
-def read_host(proc: str = "/proc") -> Facts:
+def read_host(proc: str = PROC) -> Facts:
     """Read every fact there is; each has its key, whether it could be read or not."""
     facts = _read_memory(f"{proc}/meminfo")
     facts["oom_kills"] = read_oom_kills(proc)
@@ -50,7 +52,12 @@ def read_host(proc: str = "/proc") -> Facts:
     return facts
 
 
-def read_oom_kills(proc: str = "/proc") -> int | None:
+def read_available_kb(proc: str = PROC) -> int | None:
+    """Read how much memory the host could still give away; None if it does not say."""
+    return read_named(f"{proc}/meminfo", MEMORY["mem_available_kb"])
+
+
+def read_oom_kills(proc: str = PROC) -> int | None:
     """Read how many processes the kernel has killed for want of memory since boot, in cgroups and on the whole host."""
     return _oom_kills_in(read_bytes(f"{proc}/vmstat"))
 
@@ -58,7 +65,7 @@ def read_oom_kills(proc: str = "/proc") -> int | None:
 class OomKills:
     """The same counter for whoever asks in a hurry: opening it costs nearly as much as reading it."""
 
-    def __init__(self, proc: str = "/proc") -> None:
+    def __init__(self, proc: str = PROC) -> None:
         try:
             self._fd = os.open(f"{proc}/vmstat", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -84,21 +91,23 @@ def _oom_kills_in(text: bytes) -> int | None:
 def read_bytes(path: str, most: int = 65536) -> bytes:
     """Read a small file of the kernel's; nothing if that cannot be done."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return read_file(path, most)
     except OSError:
         return b""
-    try:
-        return os.read(fd, most)
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
 
 
 def number(text: bytes) -> int | None:
     """Return a whole number, None if it is none."""
     text = text.strip()
     return int(text) if text.isdigit() else None
+
+
+def read_named(path: str, name: bytes) -> int | None:
+    """Read the number that follows a name in a list of the kernel's."""
+    for line in read_bytes(path).splitlines():
+        if line.startswith(name + b" "):
+            return number(b"".join(line.split()[1:2]))  # its unit may follow
+    return None
 
 
 def _read_memory(path: str) -> Facts:

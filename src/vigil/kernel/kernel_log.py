@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from vigil.kernel.proc import PROC
+
 RECORD_BYTES = 8192  # the kernel makes none that is longer
 LINES = 500
 LINE_CHARACTERS = 400
@@ -109,7 +111,7 @@ class KernelLog:
 
 def _find_log() -> str:
     """Return where the log is; an error where its pids are not ours, as in a container."""
-    if os.stat("/proc/self/ns/pid").st_ino != FIRST_PID_NAMESPACE:
+    if os.stat(f"{PROC}/self/ns/pid").st_ino != FIRST_PID_NAMESPACE:
         raise FileNotFoundError(errno.ENOENT, "the kernel's log numbers processes in another way")
     return "/dev/kmsg"
 

@@ -1,7 +1,7 @@
-"""Processes as /proc shows them: all of the host, those of one launch, those below one process.
+"""Processes as /proc shows them: all of the host, those below one, what each runs and names in its environment.
 
-Reads only; what ends meanwhile, or may not be read, is left out. Programs are known by their short names: arguments are never
-read, and of an environment only the launch and the spool it names. Standard library only.
+Reads only; a scan leaves out what ends meanwhile, or may not be read. It knows programs by their short names, and takes of an
+environment only the launch and the spool it names. Standard library only.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from vigil.kernel import process
+from vigil.kernel.host import number, read_bytes
+from vigil.kernel.proc import PROC, folder_of, read_file
 
 TOKEN = b"VIGIL_LAUNCH="
 SPOOL = b"VIGIL_SPOOL="
+SESSION = b"VIGIL_SESSION="
 ENVIRON_BYTES = 1 << 20
 USUAL_BYTES = 32 << 10  # room for more costs as much as all the rest of a look at a process
+CHILDREN_BYTES = 64 << 10
+COMMAND_BYTES = 4096
 Marks = tuple[str | None, str | None]  # the launch and the spool that an environment names
 NO_MARKS: Marks = (None, None)
 
@@ -34,50 +39,59 @@ class ScannedProcess(NamedTuple):
 def scan_processes(mine_only: bool = False) -> Iterator[ScannedProcess | None]:
     """Go through all processes, a step each, so that a reader may pause; None is one that was left out."""
     uid = os.getuid()
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            yield _read_seen(name, uid, mine_only)
+    for pid in read_pids():
+        yield _read_seen(pid, uid, mine_only)
 
 
-def _read_seen(name: str, uid: int, mine_only: bool) -> ScannedProcess | None:
+def read_pids() -> list[int]:
+    """Read the pids of all processes; OSError if that cannot be done."""
+    return [int(name) for name in os.listdir(PROC) if name.isdigit()]
+
+
+def _read_seen(pid: int, uid: int, mine_only: bool) -> ScannedProcess | None:
     try:
-        mine = os.stat(f"/proc/{name}").st_uid == uid
+        mine = read_owner(pid) == uid
         if mine_only and not mine:
             return None
-        stat = process.read_stat(int(name))
+        stat = process.read_stat(pid)
         if stat is None or stat.state == "X" or (stat.state == "Z" and stat.threads == 1):
             return None
-        launch, spool = _read_marks_of(name, stat) if mine else NO_MARKS
-        return ScannedProcess(int(name), stat, launch, mine, spool)
+        launch, spool = _read_marks_of(stat) if mine else NO_MARKS
+        return ScannedProcess(stat.pid, stat, launch, mine, spool)
     except OSError:
         return None
 
 
-def _read_marks_of(name: str, stat: process.Stat) -> Marks:
+def read_owner(pid: int) -> int:
+    """Read the user whose process it is; OSError if it is gone."""
+    return os.stat(folder_of(pid)).st_uid
+
+
+def _read_marks_of(stat: process.Stat) -> Marks:
     """Read what a process names; one whose first thread ended tells it by those that live."""
     if stat.state != "Z":
-        return _read_marks(name)
-    for thread in os.listdir(f"/proc/{name}/task"):
+        return _read_marks(stat.pid)
+    for thread in os.listdir(f"{folder_of(stat.pid)}/task"):
         try:
-            if (found := _read_marks(f"{name}/task/{thread}")) != NO_MARKS:
+            if (found := _read_marks(stat.pid, int(thread))) != NO_MARKS:
                 return found
         except OSError:
             continue  # this thread ended
     return NO_MARKS
 
 
-def _read_marks(place: str) -> Marks:
-    environ = read_environ(f"/proc/{place}")
-    launch = _value(environ, TOKEN)
+def _read_marks(pid: int, thread: int = 0) -> Marks:
+    environ = read_environ(pid, thread=thread)
+    launch = value_of(TOKEN, environ)
     if launch is None:
         return NO_MARKS
-    spool = _value(environ, SPOOL)
+    spool = value_of(SPOOL, environ)
     return launch.decode("ascii", "replace"), os.fsdecode(spool) if spool else None
 
 
-def read_environ(folder: str) -> bytes:
-    """Read the environment of a process or thread by its folder in /proc; OSError if it is gone or somebody else's."""
-    fd = os.open(f"{folder}/environ", os.O_RDONLY | os.O_CLOEXEC)
+def read_environ(pid: int, proc: str = PROC, thread: int = 0) -> bytes:
+    """Read the environment of a process or thread; OSError if it is gone or another user's."""
+    fd = os.open(f"{folder_of(pid, proc, thread)}/environ", os.O_RDONLY | os.O_CLOEXEC)
     try:
         environ = os.read(fd, USUAL_BYTES)
         return environ if len(environ) < USUAL_BYTES else environ + os.read(fd, ENVIRON_BYTES)
@@ -85,9 +99,26 @@ def read_environ(folder: str) -> bytes:
         os.close(fd)
 
 
-def _value(environ: bytes, key: bytes) -> bytes | None:
+def value_of(key: bytes, environ: bytes) -> bytes | None:
+    """Return what stands behind a key such as `HOME=` in an environment; None if it is not there."""
     _, found, rest = (b"\0" + environ).partition(b"\0" + key)
     return rest.partition(b"\0")[0] if found else None
+
+
+def read_command(pid: int, proc: str = PROC, thread: int = 0, most_bytes: int = COMMAND_BYTES) -> list[bytes]:
+    """Read the words of a process's command, none of a zombie; OSError if it is gone or may not be read."""
+    line = read_file(f"{folder_of(pid, proc, thread)}/cmdline", most_bytes).rstrip(b"\0")
+    return line.split(b"\0") if line else []
+
+
+def read_cwd(pid: int) -> str:
+    """Read where a process works; OSError if it is gone or may not be read."""
+    return os.readlink(f"{folder_of(pid)}/cwd")
+
+
+def read_oom_score(pid: int) -> int | None:
+    """Read how soon the kernel would end a process for want of memory; None if it does not tell."""
+    return number(read_bytes(f"{folder_of(pid)}/oom_score"))
 
 
 def read_tree(pid: int, start_ticks: int, most: int) -> list[tuple[int, process.Stat]]:
@@ -101,22 +132,35 @@ def read_tree(pid: int, start_ticks: int, most: int) -> list[tuple[int, process.
             if stat is None or (next_ == pid and stat.start_ticks != start_ticks):
                 continue
             found.append((next_, stat))
-            below += _read_children(next_, stat.threads)
+            below += read_children(next_, stat.threads)
         except OSError:
             continue
     return found
 
 
-def _read_children(pid: int, threads: int) -> list[int]:
-    """Read the children of all threads of a process; most have one thread, which need not be looked for."""
-    found: list[int] = []
-    for thread in [str(pid)] if threads == 1 else os.listdir(f"/proc/{pid}/task"):
+def read_children(pid: int, threads: int, proc: str = PROC) -> list[int]:
+    """Read the children of all threads of a process; OSError where this kernel does not tell them."""
+    if threads == 1:  # as most have: it need not be looked for
+        return _read_children_of(pid, pid, proc)
+    try:
+        names = os.listdir(f"{folder_of(pid, proc)}/task")
+    except OSError:
+        return []
+    return [child for name in names for child in _read_children_of(pid, int(name), proc)]
+
+
+def _read_children_of(pid: int, thread: int, proc: str) -> list[int]:
+    task = folder_of(pid, proc, thread)
+    try:
+        fd = os.open(f"{task}/children", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            fd = os.open(f"/proc/{pid}/task/{thread}/children", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue  # this thread ended
-        try:
-            found += map(int, os.read(fd, 65536).split())
+            parts = []
+            while part := os.read(fd, CHILDREN_BYTES):  # the kernel gives a page at a time
+                parts.append(part)
         finally:
             os.close(fd)
-    return found
+    except (FileNotFoundError, ProcessLookupError):
+        if os.path.exists(task):
+            raise
+        return []  # this thread ended
+    return list(map(int, b"".join(parts).split()))

@@ -1,13 +1,11 @@
-"""How much processor time processes have used, with those of their children that ended; read from /proc."""
+"""How much processor time processes have used, with those of their children that ended."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from vigil.core.model.launch import ProcessId
-
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+from vigil.kernel.process import TICKS_A_SECOND, read_stat
 
 
 def read_used_s(processes: Iterable[ProcessId]) -> dict[ProcessId, float]:
@@ -28,10 +26,9 @@ def cores(before: dict[ProcessId, float], after: dict[ProcessId, float], window_
 
 def _read_one(process: ProcessId) -> float | None:
     try:
-        with open(f"/proc/{process.pid}/stat", "rb", buffering=0) as file:
-            field = file.read(1024).rpartition(b")")[2].split()
-        if int(field[19]) != process.start_ticks:
-            return None
-        return sum(map(int, field[11:15])) / TICKS_A_SECOND
-    except (OSError, ValueError, IndexError):
+        stat = read_stat(process.pid)
+    except OSError:
         return None
+    if stat is None or stat.start_ticks != process.start_ticks:
+        return None
+    return stat.all_ticks / TICKS_A_SECOND

@@ -1,4 +1,4 @@
-"""The agent below its command: the process of a given name among a launch's own, read from /proc."""
+"""The agent below its command: the process of a given name among a launch's own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from collections import deque
 
 from vigil.core.model.launch import ProcessId
-from vigil.kernel import process
+from vigil.kernel.process import Stat, is_alive, read_stat
+from vigil.kernel.processes import read_children, read_command
 
-COMM_BYTES = 15  # the kernel keeps no more of a name
-CMDLINE_BYTES = 4096
+NAME_BYTES = 15  # the kernel keeps no more of a name
 INTERPRETER = re.compile(rb"(a|ba|da|k|z|fi)?sh|node(js)?|bun|deno|ruby|perl|php|python[0-9.]*")
 MOST = 4096  # processes of one launch that are looked through
 
@@ -22,42 +22,34 @@ def find_named(leader: ProcessId, names: tuple[str, ...]) -> ProcessId | None:
     while below and seen < MOST:
         pid = below.popleft()
         seen += 1
-        ticks = process.read_start_ticks(pid)
-        if ticks is None or (pid == leader.pid and ticks != leader.start_ticks):
+        stat = read_stat(pid)
+        if stat is None or (pid == leader.pid and stat.start_ticks != leader.start_ticks):
             continue
-        if _is_named(pid, names) and process.is_alive(pid, ticks):
-            return ProcessId(pid, ticks, leader.boot)
-        below.extend(_read_children(pid))
+        if _is_named(stat, names) and is_alive(pid, stat.start_ticks):
+            return ProcessId(pid, stat.start_ticks, leader.boot)
+        try:
+            below.extend(read_children(pid, stat.threads))
+        except OSError:
+            continue  # this kernel does not tell
     return None
 
 
-def _is_named(pid: int, names: tuple[str, ...]) -> bool:
+def _is_named(stat: Stat, names: tuple[str, ...]) -> bool:
     """Say whether a process bears one of the names: as its own, as its program's, or as the script its interpreter runs."""
     try:
-        with open(f"/proc/{pid}/comm", "rb", buffering=0) as file:
-            comm = file.read(64).rstrip(b"\n")
-        with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
-            program, _, rest = file.read(CMDLINE_BYTES).partition(b"\0")
+        program, script = [*read_command(stat.pid), b"", b""][:2]
     except OSError:
         return False
     called = {program, _base(program)}
     if INTERPRETER.fullmatch(_base(program)):
-        script = rest.partition(b"\0")[0]
         called |= {script, _base(script)}
-    return any(name[:COMM_BYTES] == comm or name in called for name in map(os.fsencode, names))
+    return any(_cut(name) == stat.name or name in called for name in map(os.fsencode, names))
+
+
+def _cut(name: bytes) -> str:
+    """Return a name as stat would have it."""
+    return name[:NAME_BYTES].decode("utf-8", "replace")
 
 
 def _base(path: bytes) -> bytes:
     return path.rpartition(b"/")[2]
-
-
-def _read_children(pid: int) -> list[int]:
-    """Read the children of all threads of a process."""
-    found: list[int] = []
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file:
-                found += map(int, file.read(65536).split())
-    except OSError:
-        pass  # it ended meanwhile
-    return found

@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.kernel.process import TICKS_A_SECOND
-from vigil.observe.details import READING, Detail, Io, Pipe, Turns, read_detail, read_io, read_network, read_turns
+from vigil.kernel.descriptors import Pipe
+from vigil.kernel.proc import PROC
+from vigil.kernel.process import ENDED, TICKS_A_SECOND, Stat
+from vigil.kernel.usage import Io, Turns
+from vigil.observe.details import READING, Detail, read_detail, read_moved, read_own_network, read_turns_of
 from vigil.observe.sockets import Socket, Sockets, read_sockets
-from vigil.observe.stats import TreeStat
-from vigil.observe.trees import ENDED, UNMEASURED, Cpu, ProcessTree, Tokens, cpu_between, scan_launch, tree_of
+from vigil.observe.trees import UNMEASURED, Cpu, ProcessTree, Tokens, cpu_between, scan_launch, tree_of
 
 MOST = 256  # processes that are looked at closely
 NAMED = 5  # pids that a line of `unknown` names
@@ -102,20 +104,20 @@ class Diagnosis:
         return self.cpu.window_s
 
 
-def take_sample(launch: Launch, tokens: Tokens, thorough: bool = True, proc: str = "/proc") -> Sample:
+def take_sample(launch: Launch, tokens: Tokens, thorough: bool = True, proc: str = PROC) -> Sample:
     """Look at a launch; one that is not thorough reads only what a later one is compared with."""
     tree = tree_of(launch, scan_launch(launch, tokens, proc), tokens)
     looked_at = tree.members[:MOST]
     if not thorough:
-        io = {stat.pid: found for stat in looked_at if (found := read_io(stat.pid, proc)) is not None}
-        turns = {stat.pid: taken for stat in looked_at if (taken := read_turns(stat.pid, proc, stat.thread)) is not None}
+        io = {stat.pid: found for stat in looked_at if (found := read_moved(stat.pid, proc)) is not None}
+        turns = {stat.pid: taken for stat in looked_at if (taken := read_turns_of(stat.pid, proc, stat.thread)) is not None}
         return Sample(tree, io=io, turns=turns)
     details = {stat.pid: read_detail(stat.pid, proc, stat.thread) for stat in looked_at if stat.state not in ENDED}
     io = {pid: detail.io for pid, detail in details.items() if detail.io is not None}
     turns = {pid: detail.turns for pid, detail in details.items() if detail.turns is not None}
     has_sockets = any(detail.open is not None and detail.open.sockets for detail in details.values())
     sockets = read_sockets(unix=True) if has_sockets else Sockets(tree.at_s)
-    return Sample(tree, details, io, turns, sockets, read_network(proc))
+    return Sample(tree, details, io, turns, sockets, read_own_network(proc))
 
 
 def diagnose(launch: Launch, before: Sample | None, after: Sample) -> Diagnosis:
@@ -136,7 +138,7 @@ def diagnose(launch: Launch, before: Sample | None, after: Sample) -> Diagnosis:
 
 def _reading(
     launch: Launch,
-    stat: TreeStat,
+    stat: Stat,
     depth: int,
     cpu: Cpu,
     before: Sample | None,
@@ -175,7 +177,7 @@ def _reading(
         io_written=None if moved is None else moved.written,
         disk_read=None if moved is None else moved.disk_read,
         disk_written=None if moved is None else moved.disk_written,
-        descriptors=None if opened is None else opened.count,
+        descriptors=None if opened is None else opened.total,
         kinds=None if opened is None else opened.kinds,
         pipes=() if opened is None else opened.pipes,
         sockets=None if opened is None else opened.sockets,
@@ -188,13 +190,13 @@ def _boot(launch: Launch) -> str:
     return launch.process.boot if launch.process is not None else ""
 
 
-def _role(stat: TreeStat, launch: Launch, tree: ProcessTree) -> str:
+def _role(stat: Stat, launch: Launch, tree: ProcessTree) -> str:
     if stat.pid in tree.strays:
         return "stray"
     return "command" if launch.process is not None and stat.pid == launch.process.pid else "child"
 
 
-def _moved(stat: TreeStat, before: Sample | None, after: Sample) -> Io | None:
+def _moved(stat: Stat, before: Sample | None, after: Sample) -> Io | None:
     """Return what a process read and wrote between two looks; all of it if it began in between."""
     now = after.io.get(stat.pid)
     if before is None or now is None:
@@ -206,7 +208,7 @@ def _moved(stat: TreeStat, before: Sample | None, after: Sample) -> Io | None:
     return None if was is None else Io(*(max(0, new - old) for new, old in zip(now, was, strict=True)))
 
 
-def _turns(stat: TreeStat, before: Sample | None, after: Sample, window_s: float | None) -> tuple[float | None, float | None]:
+def _turns(stat: Stat, before: Sample | None, after: Sample, window_s: float | None) -> tuple[float | None, float | None]:
     """Return how much of the time a process waited for a CPU, and how long it computes before it sleeps."""
     now, was = after.turns.get(stat.pid), None if before is None else before.turns.get(stat.pid)
     if before is None or now is None or was is None or not window_s or all(one.key != stat.key for one in before.tree.members):
@@ -229,7 +231,7 @@ def _waits_for_input(detail: Detail, state: str) -> bool | None:
     return state == "S" and where in READING and detail.open.stdin in INPUTS
 
 
-def _ends_of(agent: TreeStat | None, sample: Sample) -> tuple[frozenset[int], frozenset[int]]:
+def _ends_of(agent: Stat | None, sample: Sample) -> tuple[frozenset[int], frozenset[int]]:
     """Return the pipes that the agent reads, and the other ends of its socket pairs."""
     opened = None if agent is None else sample.details.get(agent.pid, UNREAD).open
     if opened is None:

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 
+from vigil.kernel.descriptors import path_of, read_place
+
 LINE_BYTES = 16 << 20  # what is longer is no line of an agent, and is skipped
 MOST_BYTES = 1 << 20
 MOST_LINES = 1000
@@ -164,7 +166,7 @@ def _opened(path: str, roots: tuple[str, ...]) -> Iterator[int]:
     found = os.open(path, FIND_FLAGS)
     try:
         _check(found, roots)
-        fd = os.open(f"/proc/self/fd/{found}", READ_FLAGS)
+        fd = os.open(path_of(found), READ_FLAGS)
     finally:
         os.close(found)
     try:
@@ -180,17 +182,9 @@ def _check(fd: int, roots: tuple[str, ...]) -> None:
         raise FileRefused("it is a symbolic link" if stat.S_ISLNK(found.st_mode) else "it is no regular file")
     if found.st_uid != os.geteuid():
         raise FileRefused(f"it belongs to the user with the id {found.st_uid}")
-    real = _read_place(fd)
+    real = read_place(fd)
     if not any(real.startswith(f"{root.rstrip('/')}/") for root in roots):
         raise FileRefused(f"it really is {real}, outside of what the agent owns")
-
-
-def _read_place(fd: int) -> str:
-    """Return the real path of an open file, as the kernel has it: no link is in it, and no moment passes."""
-    try:
-        return os.readlink(f"/proc/self/fd/{fd}")
-    except FileNotFoundError as error:  # the file is there: it is /proc that is not
-        raise OSError(errno.EIO, "the kernel does not say where it lies: is /proc mounted?") from error
 
 
 def _find_begin(fd: int, size: int) -> int:

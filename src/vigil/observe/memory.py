@@ -14,16 +14,17 @@ from functools import cache
 from pathlib import Path
 
 from vigil.kernel.cgroups import UNLIMITED_BYTES, V1, V2, Cgroups
-from vigil.kernel.host import MEMORY, number, read_bytes
+from vigil.kernel.host import number, read_available_kb, read_bytes, read_named
+from vigil.kernel.proc import PROC
 
 FILES = {1: V1, 2: V2}
 RECLAIMABLE = {1: b"total_inactive_file", 2: b"inactive_file"}  # what the kernel drops first, before it ends anybody
 LIMITS_S = 10.0  # a limit that is set while we run is seen so late
 
 
-def read_available(proc: Path = Path("/proc"), cgroups: Cgroups | None = None, pid: int | None = None) -> int | None:
+def read_available(proc: str = PROC, cgroups: Cgroups | None = None, pid: int | None = None) -> int | None:
     """Read how many bytes a child of a process, of this one if none is named, could still use; None if nothing says."""
-    seen = cgroups or _seen_from(str(proc))
+    seen = cgroups or _seen_from(proc)
     return _read_within(_find_limited(seen, os.getpid() if pid is None else pid), proc)
 
 
@@ -39,8 +40,8 @@ class Memory:
         """Read how many bytes a child of a process could still use."""
         now = time.monotonic()
         if pid != self._pid or now - self._found_at >= LIMITS_S:
-            self._pid, self._limited, self._found_at = pid, _find_limited(_seen_from("/proc"), pid), now
-        return _read_within(self._limited, Path("/proc"))
+            self._pid, self._limited, self._found_at = pid, _find_limited(_seen_from(PROC), pid), now
+        return _read_within(self._limited, PROC)
 
 
 def _find_limited(seen: Cgroups, pid: int) -> list[Limited]:
@@ -52,9 +53,9 @@ def _find_limited(seen: Cgroups, pid: int) -> list[Limited]:
     return [cgroup for cgroup in around if cgroup.read_limit() is not None]  # above the mount there are no files, and no limits
 
 
-def _read_within(limited: Iterable[Limited], proc: Path) -> int | None:
+def _read_within(limited: Iterable[Limited], proc: str) -> int | None:
     """Read how many bytes the host and these cgroups leave; None if nothing says."""
-    available_kb = _read_named(f"{proc}/meminfo", MEMORY["mem_available_kb"])
+    available_kb = read_available_kb(proc)
     least = None if available_kb is None else available_kb * 1024
     for cgroup in limited:
         least = cgroup.lower(least)
@@ -80,7 +81,7 @@ class Limited:
             return least
         if least is not None and limit - used >= least:  # not asked for in vain: memory.stat can be slow
             return least
-        reclaimable = _read_named(f"{self.path}/memory.stat", RECLAIMABLE[self.version]) or 0
+        reclaimable = read_named(f"{self.path}/memory.stat", RECLAIMABLE[self.version]) or 0
         left = max(0, limit - max(0, used - reclaimable))
         return left if least is None else min(left, least)
 
@@ -88,11 +89,3 @@ class Limited:
 @cache
 def _seen_from(proc: str) -> Cgroups:
     return Cgroups(proc)  # once: where cgroups are mounted costs more to read than all the rest
-
-
-def _read_named(path: str, name: bytes) -> int | None:
-    """Read the number that follows a name in a list of the kernel's."""
-    for line in read_bytes(path).splitlines():
-        if line.startswith(name + b" "):
-            return number(b"".join(line.split()[1:2]))  # its unit may follow
-    return None

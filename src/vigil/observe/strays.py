@@ -15,8 +15,8 @@ from pathlib import Path
 
 from vigil.core.model.launch import ProcessId
 from vigil.kernel.process import TICKS_A_SECOND, read_start_ticks
+from vigil.kernel.processes import SESSION, SPOOL, read_environ, value_of
 
-ENVIRON_BYTES = 1 << 20
 SUFFIX = ".tmux"
 CREDENTIALS = struct.Struct("3i")
 
@@ -36,21 +36,19 @@ def read_marked(seen: Collection[tuple[ProcessId, str | None]], known: Collectio
     for process, launch_id in seen:
         if launch_id is None or launch_id in known:
             continue
-        env = _read_environment(process)
-        if env.get(b"VIGIL_SPOOL") == os.fsencode(spool):
-            found.append(Marked(process, launch_id, env.get(b"VIGIL_SESSION", b"").decode("utf-8", "replace")))
+        environ = _read_environment(process)
+        if value_of(SPOOL, environ) == os.fsencode(spool):
+            session = value_of(SESSION, environ) or b""
+            found.append(Marked(process, launch_id, session.decode("utf-8", "replace")))
     return found
 
 
-def _read_environment(process: ProcessId) -> dict[bytes, bytes]:
+def _read_environment(process: ProcessId) -> bytes:
     try:
-        with open(f"/proc/{process.pid}/environ", "rb", buffering=0) as file:
-            words = file.read(ENVIRON_BYTES).split(b"\0")
-        if read_start_ticks(process.pid) != process.start_ticks:
-            return {}
+        environ = read_environ(process.pid)
+        return environ if read_start_ticks(process.pid) == process.start_ticks else b""
     except OSError:
-        return {}
-    return dict(word.split(b"=", 1) for word in words if b"=" in word)
+        return b""
 
 
 def read_servers(run: Path, known: Collection[str], boot: str) -> dict[str, ProcessId]:

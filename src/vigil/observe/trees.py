@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.kernel.process import TICKS_A_SECOND
-from vigil.kernel.processes import read_environ
-from vigil.observe.stats import Scan, TreeStat, read_children, read_one, read_scan
+from vigil.kernel.proc import PROC
+from vigil.kernel.process import ENDED, TICKS_A_SECOND, Stat
+from vigil.kernel.processes import TOKEN, read_children, read_environ, value_of
+from vigil.kernel.stats import Scan, read_living, read_scan
 
-TOKEN = b"\0VIGIL_LAUNCH="
 SETTLED_S = 2.0  # a process so old has executed its program, and keeps the environment it has
 MOST = 4096  # processes of one launch
-ENDED = "ZX"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +27,8 @@ class ProcessTree:
 
     launch_id: str
     at_s: float
-    agent: TreeStat | None = None  # None: it is not there, or nobody may see it
-    members: tuple[TreeStat, ...] = ()  # its command first, parents before their children, strays last
+    agent: Stat | None = None  # None: it is not there, or nobody may see it
+    members: tuple[Stat, ...] = ()  # its command first, parents before their children, strays last
     depths: tuple[int, ...] = ()
     strays: frozenset[int] = frozenset()  # pids of those that were given to another parent; what is below them is not here
     why: str = ""  # what could not be found out
@@ -66,16 +65,16 @@ UNMEASURED = Cpu()
 class Tokens:
     """Which launch a process says it belongs to; each is asked once in its life, or until it has settled."""
 
-    def __init__(self, proc: str = "/proc", reapers: Iterable[int] = ()) -> None:
+    def __init__(self, proc: str = PROC, reapers: Iterable[int] = ()) -> None:
         self._proc = proc
         self.reapers = frozenset({1, *reapers})  # beside those above a launch: who is given whoever outlives its parent
         self._known: dict[tuple[int, int], str | None] = {}
 
-    def of(self, stat: TreeStat, age_s: float) -> str | None:
+    def of(self, stat: Stat, age_s: float) -> str | None:
         """Return the launch id in a process's environment; None if there is none, or nobody may look."""
         if stat.key in self._known:
             return self._known[stat.key]
-        found = self._read(f"{stat.pid}/task/{stat.thread}" if stat.thread else str(stat.pid))
+        found = self._read(stat)
         if found is not None or age_s > SETTLED_S:
             self._known[stat.key] = found
         return found
@@ -87,22 +86,21 @@ class Tokens:
         for key in gone:
             self._known.pop(key, None)
 
-    def _read(self, place: str) -> str | None:
+    def _read(self, stat: Stat) -> str | None:
         try:
-            environ = read_environ(f"{self._proc}/{place}")
+            token = value_of(TOKEN, read_environ(stat.pid, self._proc, stat.thread))
         except OSError:
             return None
-        _, found, rest = (b"\0" + environ).partition(TOKEN)
-        return rest.partition(b"\0")[0].decode("ascii", "replace") if found else None
+        return None if token is None else token.decode("ascii", "replace")
 
 
-def scan_launch(launch: Launch, tokens: Tokens, proc: str = "/proc") -> Scan:
+def scan_launch(launch: Launch, tokens: Tokens, proc: str = PROC) -> Scan:
     """Read only what may be one launch's: those below it, those above it, and whoever was given to one of these.
 
     On a host with thousands of processes that is a hundredth of them. Where the kernel does not tell children, all are read.
     """
     at_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-    found: dict[int, TreeStat] = {}
+    found: dict[int, Stat] = {}
     children: dict[int, list[int]] = {}
     scan = Scan(at_s, found, children)
     try:
@@ -119,28 +117,28 @@ def scan_launch(launch: Launch, tokens: Tokens, proc: str = "/proc") -> Scan:
             below += _read_children(below.pop(), found, children, proc)
     except OSError:
         return read_scan(proc)
-    return scan if found or read_one(os.getpid(), proc) is not None else read_scan(proc)
+    return scan if found or read_living(os.getpid(), proc) is not None else read_scan(proc)
 
 
-def _read_upwards(pid: int, found: dict[int, TreeStat], proc: str) -> None:
+def _read_upwards(pid: int, found: dict[int, Stat], proc: str) -> None:
     while pid > 0 and pid not in found:
-        stat = read_one(pid, proc)
+        stat = read_living(pid, proc)
         if stat is None:
             return
         found[pid] = stat
         pid = stat.ppid
 
 
-def _read_children(pid: int, found: dict[int, TreeStat], children: dict[int, list[int]], proc: str) -> list[int]:
+def _read_children(pid: int, found: dict[int, Stat], children: dict[int, list[int]], proc: str) -> list[int]:
     """Read the children of a process, of all its threads; OSError where the kernel does not tell."""
     if pid in children:
         return []
     own = found.get(pid)
-    if own is None and (own := read_one(pid, proc)) is None:
+    if own is None and (own := read_living(pid, proc)) is None:
         return []
     pids = read_children(pid, own.threads, proc)
     for child in pids:
-        if child not in found and (stat := read_one(child, proc)) is not None:
+        if child not in found and (stat := read_living(child, proc)) is not None:
             found[child] = stat
     children[pid] = [child for child in pids if child in found]
     return children[pid]
@@ -172,10 +170,10 @@ def _ancestors(launch: Launch, scan: Scan) -> list[int]:
     return found
 
 
-def _left_behind(above: set[int], scan: Scan, tokens: Tokens) -> tuple[dict[str, list[TreeStat]], dict[int, list[TreeStat]]]:
+def _left_behind(above: set[int], scan: Scan, tokens: Tokens) -> tuple[dict[str, list[Stat]], dict[int, list[Stat]]]:
     """Return the children of those that stand above, by the launch they name; those that name none by their session."""
-    by_token: dict[str, list[TreeStat]] = {}
-    by_sid: dict[int, list[TreeStat]] = {}
+    by_token: dict[str, list[Stat]] = {}
+    by_sid: dict[int, list[Stat]] = {}
     for pid in above:
         for child in scan.children.get(pid, ()):
             stat = scan.stats[child]
@@ -188,9 +186,9 @@ def _left_behind(above: set[int], scan: Scan, tokens: Tokens) -> tuple[dict[str,
 
 
 def _tree(
-    launch: Launch, scan: Scan, above: list[int], by_token: dict[str, list[TreeStat]], by_sid: dict[int, list[TreeStat]]
+    launch: Launch, scan: Scan, above: list[int], by_token: dict[str, list[Stat]], by_sid: dict[int, list[Stat]]
 ) -> ProcessTree:
-    members: dict[int, tuple[TreeStat, int]] = {}
+    members: dict[int, tuple[Stat, int]] = {}
     command = _of(launch.process, scan)
     if command is not None:
         _walk(command, scan, members)
@@ -216,13 +214,13 @@ def _tree(
     )
 
 
-def _of(process: ProcessId | None, scan: Scan) -> TreeStat | None:
+def _of(process: ProcessId | None, scan: Scan) -> Stat | None:
     """Return what was read of this very process."""
     stat = None if process is None else scan.stats.get(process.pid)
     return stat if stat is not None and process is not None and stat.start_ticks == process.start_ticks else None
 
 
-def _walk(top: TreeStat, scan: Scan, members: dict[int, tuple[TreeStat, int]]) -> None:
+def _walk(top: Stat, scan: Scan, members: dict[int, tuple[Stat, int]]) -> None:
     """Add a process and all below it, each before its children, older children first."""
     below = [(top, 0)]
     while below and len(members) < MOST:
@@ -279,7 +277,7 @@ def _seen_of_ended(before: ProcessTree, still_there: set[tuple[int, int]]) -> di
     return seen
 
 
-def _upwards(stat: TreeStat, by_pid: dict[int, TreeStat]) -> Iterator[TreeStat]:
+def _upwards(stat: Stat, by_pid: dict[int, Stat]) -> Iterator[Stat]:
     passed = {stat.pid}
     above = by_pid.get(stat.ppid)
     while above is not None and above.pid not in passed:

@@ -89,7 +89,7 @@ def test_a_launch_is_found_also_at_the_end_of_a_large_environment() -> None:
 
 
 def stat(pid: int, sid: int, start_ticks: int) -> process.Stat:
-    return process.Stat("cat", "S", 1, pid, sid, 1, start_ticks, 0, 100)
+    return process.Stat(pid, "cat", "S", 1, pid, sid, 0, -1, 0, 0, 1, start_ticks, 100)
 
 
 def make_reading(*seen: ScannedProcess) -> SnapshotReading:

@@ -17,6 +17,7 @@ from vigil.kernel.process import (
     has_ended,
     is_alive,
     open_pidfd,
+    parse_stat,
     read_boot,
     read_start_ticks,
     read_stat,
@@ -80,6 +81,23 @@ def test_a_name_with_brackets_and_spaces_confuses_nobody(name: str) -> None:
 
         assert stat is not None
         assert (stat.name.replace("\\n", "\n"), stat.ppid) == (name, os.getpid())
+
+
+def test_a_name_may_hold_anything() -> None:
+    line = b"12 (a) R (b) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 99 1000 50 rest"
+
+    found = parse_stat(line)
+
+    assert found is not None
+    assert (found.pid, found.name, found.state, found.own_ticks, found.reaped_ticks, found.threads) == (
+        12,
+        "a) R (b",
+        "S",
+        11,
+        15,
+        3,
+    )
+    assert parse_stat(b"12 (half") is None
 
 
 def test_there_is_nothing_to_say_of_a_process_that_is_not_there() -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from tests.unit.processes import Agent, started, started_python, until
 from vigil.kernel import process
-from vigil.observe.details import kind_of
 from vigil.observe.diagnosis import Diagnosis, ProcessReading, diagnose, take_sample
 from vigil.observe.sockets import read_sockets
 from vigil.observe.survivors import read_processes
@@ -288,19 +287,3 @@ def test_sockets_of_another_network_namespace_are_unknown_and_never_a_neighbours
 
         assert found.sockets == ()
         assert f"sockets of pid {agent.pid}: it is in another network namespace" in found.unknown
-
-
-@pytest.mark.parametrize(
-    ("target", "kind"),
-    [
-        ("socket:[12]", "socket"),
-        ("pipe:[12]", "pipe"),
-        ("anon_inode:[eventpoll]", "eventpoll"),
-        ("anon_inode:inotify", "inotify"),
-        ("/dev/pts/3", "terminal"),
-        ("/dev/null", "device"),
-        ("/work/a file (deleted)", "file"),
-    ],
-)
-def test_what_a_descriptor_leads_to_has_one_word(target: str, kind: str) -> None:
-    assert kind_of(target) == kind

@@ -52,7 +52,7 @@ class World:
         (folder / "memory.stat").write_text(STATISTICS[self.version].format(reclaimable))
 
     def read(self) -> int | None:
-        return read_available(self.proc, Cgroups(str(self.proc)), PID)
+        return read_available(str(self.proc), Cgroups(str(self.proc)), PID)
 
 
 @pytest.fixture(params=[1, 2])
@@ -153,8 +153,8 @@ def test_a_process_that_is_gone_is_in_no_cgroup(world: World) -> None:
 
 
 def test_where_nothing_can_be_read_nothing_is_known(tmp_path: Path) -> None:
-    assert read_available(tmp_path / "proc") is None
-    assert read_available(tmp_path / "a\udcffb") is None
+    assert read_available(str(tmp_path / "proc")) is None
+    assert read_available(str(tmp_path / "a\udcffb")) is None
 
 
 @given(st.lists(st.sampled_from(["", "max", "-1", "0", "12 kB", "7\n8", "x", "\0", "9" * 30, " "]), min_size=5, max_size=5))

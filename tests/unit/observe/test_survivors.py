@@ -32,6 +32,19 @@ def start_waiting() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 
 
+def start_marked(**marks: str) -> subprocess.Popen[bytes]:
+    """Start a process with marks in its environment, and wait until it runs: in the middle of an exec it has none."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **marks},
+        start_new_session=True,
+    )
+    assert child.stdout is not None and child.stdout.readline() == b"\n"
+    return child
+
+
 def test_whoever_bears_the_token_belongs_to_the_launch_wherever_it_is() -> None:
     child = seen(900, 900, 900, launch().id)
 
@@ -67,8 +80,7 @@ def test_what_is_to_be_spared_is_spared() -> None:
 
 
 def test_a_real_process_is_seen_with_its_session_and_token(tmp_path: Path) -> None:
-    env = {**os.environ, "VIGIL_LAUNCH": "real-7"}
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env, start_new_session=True)
+    child = start_marked(VIGIL_LAUNCH="real-7")
     try:
         boot = read_boot()
         (found,) = [one for one in read_processes(boot, str(tmp_path)) if one.process.pid == child.pid]
@@ -86,8 +98,7 @@ def test_a_real_process_is_seen_with_its_session_and_token(tmp_path: Path) -> No
 def test_a_process_of_the_same_launch_in_a_copied_home_is_not_ours(tmp_path: Path, named: str, whose: str) -> None:
     for name in ("ours", "theirs"):
         (tmp_path / name).mkdir()
-    env = {**os.environ, "VIGIL_LAUNCH": "real-8", "VIGIL_SPOOL": str(tmp_path / named)}
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env, start_new_session=True)
+    child = start_marked(VIGIL_LAUNCH="real-8", VIGIL_SPOOL=str(tmp_path / named))
     try:
         boot = read_boot()
         process = ProcessId(child.pid, read_start_ticks(child.pid) or 0, boot)

@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.unit.builders import make_launch
 from tests.unit.processes import Agent, launch_of, started, started_python, until
 from vigil.core.model.launch import ProcessId
-from vigil.kernel.process import TICKS_A_SECOND
-from vigil.observe.stats import TreeStat, parse_stat, read_scan
+from vigil.kernel.process import TICKS_A_SECOND, Stat
+from vigil.kernel.stats import read_scan
 from vigil.observe.trees import ProcessTree, Tokens, cpu_between, scan_launch, tree_of, trees_of
 
 A_CORE = TICKS_A_SECOND
@@ -40,11 +40,11 @@ def test_a_busy_child_that_exited_between_two_looks_counts() -> None:
     assert cpu.reaped_by_pid[agent.pid] > 5 * cpu.by_pid[agent.pid]
 
 
-def stat(pid: int, ppid: int = 1, own: int = 0, reaped: int = 0, start: int = 0) -> TreeStat:
-    return TreeStat(pid, "x", "S", ppid, pid, pid, 0, -1, own, reaped, 1, start, 0)
+def stat(pid: int, ppid: int = 1, own: int = 0, reaped: int = 0, start: int = 0) -> Stat:
+    return Stat(pid, "x", "S", ppid, pid, pid, 0, -1, own, reaped, 1, start, 0)
 
 
-def tree(at_s: float, *members: TreeStat) -> ProcessTree:
+def tree(at_s: float, *members: Stat) -> ProcessTree:
     return ProcessTree("s1-1", at_s, members[0], members, (0,) * len(members))
 
 
@@ -184,20 +184,3 @@ def test_without_proc_nothing_is_known_and_nothing_raises(tmp_path: Path) -> Non
 
         assert (found.agent, found.members) == (None, ())
         assert str(proc) in found.why
-
-
-def test_a_name_may_hold_anything() -> None:
-    line = b"12 (a) R (b) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 99 1000 50 rest"
-
-    found = parse_stat(line)
-
-    assert found is not None
-    assert (found.pid, found.name, found.state, found.own_ticks, found.reaped_ticks, found.threads) == (
-        12,
-        "a) R (b",
-        "S",
-        11,
-        15,
-        3,
-    )
-    assert parse_stat(b"12 (half") is None

@@ -27,8 +27,8 @@ from vigil.home import Home
 from vigil.keeper import wire
 from vigil.keeper.protocol import Born
 from vigil.kernel import durable
+from vigil.kernel.clients import read_clients
 from vigil.kernel.process import is_other_boot, read_peak_kb
-from vigil.observe.clients import read_clients
 from vigil.observe.descendants import find_named
 from vigil.observe.process import read_group, read_process
 from vigil.observe.survivors import survivors_of

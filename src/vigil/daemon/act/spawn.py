@@ -25,6 +25,7 @@ from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilen
 from vigil.daemon.base.secrets import Secrets
 from vigil.home import Home
 from vigil.keeper.protocol import SpawnRequest
+from vigil.kernel.processes import read_command
 from vigil.runtimes import Order, Runtime
 
 
@@ -169,11 +170,10 @@ async def _exec_seen(pid: int) -> bool:
     deadline = asyncio.get_running_loop().time() + EXEC_S
     while asyncio.get_running_loop().time() < deadline:
         try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read(4096).split(b"\0")
+            words = read_command(pid)
         except OSError:
             return False
-        if words == [b""]:
+        if not words:
             return False  # a zombie has none
         if len(words) < 3 or not words[1].endswith(b"/keeper/shim.sh") or words[2] != b"agent":
             return True

@@ -9,8 +9,8 @@ from vigil.core.model.session import Session
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.sense.death import DeathWatch, agent_role
 from vigil.home import Home
+from vigil.kernel.clients import read_clients
 from vigil.kernel.process import read_boot
-from vigil.observe.clients import read_clients
 from vigil.observe.process import ask_kernel, read_group, read_process
 from vigil.runtimes import Runtime, socket_of
 

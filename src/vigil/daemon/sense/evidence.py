@@ -22,8 +22,9 @@ from vigil.daemon.sense.agent_files import Listening
 from vigil.daemon.sense.outputs import ERRORS, OUTPUT
 from vigil.daemon.sense.processes import PASS_S, Diagnoser
 from vigil.home import Home
+from vigil.kernel.process import ENDED
 from vigil.observe.diagnosis import Diagnosis, Owned, ProcessReading
-from vigil.observe.trees import ENDED, Cpu
+from vigil.observe.trees import Cpu
 from vigil.redact import redact_command
 from vigil.text import one_line
 

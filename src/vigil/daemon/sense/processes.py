@@ -18,8 +18,9 @@ from vigil.core.model.launch import Launch
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.log import log
 from vigil.daemon.sense.sweep import is_looked_at
+from vigil.kernel.proc import PROC
+from vigil.kernel.stats import read_scan
 from vigil.observe.diagnosis import Diagnosis, Sample, diagnose, take_sample
-from vigil.observe.stats import read_scan
 from vigil.observe.trees import UNMEASURED, Cpu, ProcessTree, Tokens, cpu_between, trees_of
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class Diagnoser:
         clock: Clock,
         feed: Callable[[Event], None],
         keeper_pid: Callable[[], int | None],
-        proc: str = "/proc",
+        proc: str = PROC,
         deadline_s: float = DEADLINE_S,
     ) -> None:
         self._machine = machine

@@ -18,6 +18,8 @@ from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.session import Session
 from vigil.daemon.base.log import log
 from vigil.home import Home
+from vigil.kernel.process import read_stat
+from vigil.kernel.usage import read_io
 from vigil.runtimes import Runtime
 
 A_PASS = 100
@@ -185,11 +187,11 @@ def printed_s(seen: SeenScreen) -> float:
 def find_terminal(root: ProcessId) -> str | None:
     """Return the terminal of a pane's root; None if it cannot be told."""
     try:
-        with open(f"/proc/{root.pid}/stat", "rb") as file:
-            field = file.read().rpartition(b")")[2].split()
-        device = int(field[4])
-        path = f"/dev/pts/{os.minor(device)}"
-        if int(field[19]) == root.start_ticks and os.stat(path).st_rdev == device:
+        stat = read_stat(root.pid)
+        if stat is None or stat.start_ticks != root.start_ticks:
+            return None
+        path = f"/dev/pts/{os.minor(stat.tty)}"
+        if os.stat(path).st_rdev == stat.tty:
             return path
     except OSError:
         pass
@@ -199,9 +201,8 @@ def find_terminal(root: ProcessId) -> str | None:
 def read_by(server: ProcessId) -> int | None:
     """Read how many bytes a server has read; what a pane prints is among them, what clients send is not."""
     try:
-        with open(f"/proc/{server.pid}/io", "rb") as file:
-            return int(file.readline().split()[1])
-    except (OSError, IndexError):
+        return read_io(server.pid).read
+    except (OSError, ValueError):
         return None
 
 

@@ -27,6 +27,7 @@ from vigil.home import Home
 from vigil.keeper.wire import as_json
 from vigil.kernel.durable import record_json
 from vigil.kernel.process import read_boot, read_stat
+from vigil.kernel.processes import read_command, read_cwd, read_owner
 from vigil.observe.descendants import find_named
 from vigil.observe.process import read_process
 from vigil.observe.strays import read_listener
@@ -51,7 +52,7 @@ PANE = " ".join(
 )
 ROW = re.compile(r"pane (\$\d+) (%\d+) (\d+) (\d+) ([01]) ([01]) (\d+) ([01]) (.*)")
 SHARED = frozenset({"node"})  # names that tell nothing of which agent it is
-CMDLINE_BYTES = 8192
+COMMAND_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +169,15 @@ class Adopting:
     def _foreground(self, root: ProcessId) -> ProcessId | None:
         """Return who has the terminal of a pane: the leader of its foreground group."""
         try:
-            with open(f"/proc/{root.pid}/stat", "rb") as file:
-                group = int(file.read().rpartition(b")")[2].split()[5])
-        except (OSError, ValueError, IndexError):
+            stat = read_stat(root.pid)
+        except OSError:
             return None
-        return self._process(group) if group > 0 else None
+        return self._process(stat.tpgid) if stat is not None and stat.tpgid > 0 else None
 
     def _process(self, pid: int) -> ProcessId | None:
         """Return a living process of ours; what is somebody else's is not ours to watch."""
         try:
-            stat, mine = read_stat(pid), os.stat(f"/proc/{pid}").st_uid == os.getuid()
+            stat, mine = read_stat(pid), read_owner(pid) == os.getuid()
         except OSError:
             return None
         return None if stat is None or stat.state in "ZX" or not mine else ProcessId(pid, stat.start_ticks, self._boot)
@@ -294,13 +294,12 @@ def _no_answer(silent: list[str]) -> str:
 def _read_agent(kind: str, process: ProcessId) -> ForeignAgent:
     """Read what a process runs, and where; what may not be read is left open."""
     try:
-        with open(f"/proc/{process.pid}/cmdline", "rb") as file:
-            words = file.read(CMDLINE_BYTES).rstrip(b"\0").split(b"\0")
+        words = read_command(process.pid, most_bytes=COMMAND_BYTES)
         command = tuple(word.decode("utf-8", "replace") for word in words) or ("?",)
     except OSError:
         command = ("?",)
     try:
-        cwd = os.readlink(f"/proc/{process.pid}/cwd")
+        cwd = read_cwd(process.pid)
     except OSError:
         cwd = "/"
     return ForeignAgent(kind, process, command, cwd)

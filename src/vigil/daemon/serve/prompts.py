@@ -22,6 +22,7 @@ from vigil.core.rules.prompt import ComposerSight, PromptRefusal, why_not
 from vigil.daemon.sense.dialogs import find_dialog
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import UsageError
+from vigil.kernel.process import read_stat
 from vigil.observe.process import read_process
 from vigil.runtimes import Runtime
 from vigil.runtimes.tmux import keyboard
@@ -263,15 +264,9 @@ def foreground_of(launch: Launch) -> str:
     if agent is None or root is None:
         return "unknown"
     try:
-        fields = _stat(root.pid)
-        group = os.getpgid(agent.pid)
-    except (OSError, ValueError, IndexError):
+        stat, group = read_stat(root.pid), os.getpgid(agent.pid)
+    except OSError:
         return "unknown"
-    if int(fields[19]) != root.start_ticks:
+    if stat is None or stat.start_ticks != root.start_ticks:
         return "unknown"
-    return "agent" if int(fields[5]) == group else "other"
-
-
-def _stat(pid: int) -> list[bytes]:
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()
+    return "agent" if stat.tpgid == group else "other"

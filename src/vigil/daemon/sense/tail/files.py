@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from vigil.daemon.base.log import log
+from vigil.kernel.descriptors import path_of
 from vigil.observe.inotify import IN_MODIFY, Watches
 from vigil.observe.lines import BEGUN_ANEW, Position, ReadOutcome, TakenLines, read_end, read_lines, resolve
 from vigil.observe.walk import Version, Walk
@@ -171,7 +172,7 @@ class FollowedFile(Turn):
 
     def _watch(self, watches: Watches[Turn], fd: int) -> None:
         try:
-            watches.ask(f"/proc/self/fd/{fd}", IN_MODIFY, self)  # this very file, whatever has its name by now
+            watches.ask(path_of(fd), IN_MODIFY, self)
         except OSError:
             self.is_polled = True
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from vigil.kernel.proc import PROC
+
+UNIX_SOCKETS = f"{PROC}/net/unix"
 CONNECTED = "03"
 
 
-def read_clients(path: str = "/proc/net/unix") -> dict[str, int] | None:
+def read_clients(path: str = UNIX_SOCKETS) -> dict[str, int] | None:
     """Read the number of open connections by socket path; None if that cannot be read, which is not nobody (P7)."""
     counts: dict[str, int] = {}
     try:

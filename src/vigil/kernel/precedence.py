@@ -6,10 +6,13 @@ whoever writes that death down, and agents that use all there is would make ever
 
 from __future__ import annotations
 
+from vigil.kernel.proc import PROC
+
+AUTOGROUP = f"{PROC}/self/autogroup"
 NICE = -10
 
 
-def come_first(path: str = "/proc/self/autogroup") -> bool:
+def come_first(path: str = AUTOGROUP) -> bool:
     """Give our session precedence, which nobody below us with a session of their own inherits; say whether we might."""
     try:
         with open(path, "w", encoding="ascii") as file:
