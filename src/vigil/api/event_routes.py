@@ -22,7 +22,6 @@ from vigil.forensics import read_bundle
 from vigil.store.store import StoredEvent
 
 HEARTBEAT_S = 15.0
-HEAR_S = 0.001  # whoever was told may wait on our core: it reads once we sleep
 LATER = 200
 
 Limit = Annotated[int, Query(ge=1, le=10000)]
@@ -113,7 +112,6 @@ async def _sse(daemon: Daemon, after: int, session_id: str | None) -> AsyncItera
         wanted = (stored for stored in batch if session_id is None or stored.entry.session_id == session_id)
         if text := "".join(map(sse_text, wanted)):
             yield text.encode()
-            await asyncio.sleep(HEAR_S)
 
 
 def sse_text(stored: StoredEvent) -> str:
