@@ -80,7 +80,7 @@ class SlowStore:
 
     def write(self, changes: list[Persist]) -> list[StoredEvent]:
         assert self.may_write.wait(10)
-        return [StoredEvent(seq, entry, "{}") for change in changes for seq, entry in enumerate(change.log, 1)]
+        return [StoredEvent(seq, entry) for change in changes for seq, entry in enumerate(change.log, 1)]
 
 
 class Decided(Machine):

@@ -13,7 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from vigil.api.access import TheDaemon
 from vigil.api.death_views import death_detail, death_view
-from vigil.api.views import event_json
+from vigil.api.views import event_view
 from vigil.core.book import SAME_S
 from vigil.core.model import Death
 from vigil.daemon.daemon import Daemon
@@ -35,7 +35,7 @@ async def events(
 ) -> Response:
     """The event log, oldest first; the newest ones if there are more than `limit`."""
     found = await asyncio.to_thread(daemon.store.read_events, after, _id_of(daemon, session), since, limit, True)
-    return Response(f"[{', '.join(map(event_json, found))}]", media_type="application/json")
+    return Response(json.dumps([event_view(stored) for stored in found]), media_type="application/json")
 
 
 @router.get("/v1/events/stream")
@@ -116,7 +116,7 @@ async def _sse(daemon: Daemon, after: int, session_id: str | None) -> AsyncItera
 
 def sse_text(stored: StoredEvent) -> str:
     """Return an event as a subscriber of the stream is sent it."""
-    return f"id: {stored.seq}\nevent: {stored.entry.kind}\ndata: {event_json(stored)}\n\n"
+    return f"id: {stored.seq}\nevent: {stored.entry.kind}\ndata: {json.dumps(event_view(stored))}\n\n"
 
 
 def _id_of(daemon: Daemon, name: str | None) -> str | None:
