@@ -45,7 +45,6 @@ from vigil.store.store import Store, StoredEvent
 
 BATCH = 200
 RETRY_S = 0.5
-HEAR_S = 0.001  # subscribers come first: the kernel may have woken them on our core, where they run once we sleep
 TELL_S = 0.25  # an incident is told without its record when the store takes longer: with what its route takes, 1 s (P6)
 CLOSE_S = 5.0
 DURABLE_S = 10.0  # whoever waits for a store that refuses is told so
@@ -87,7 +86,6 @@ class Supervisor:
         self._queue: deque[Queued] = deque()
         self._unwritten: deque[Batch] = deque()
         self._writing: list[Batch] | None = None
-        self._durable: list[Batch] = []  # told, and not yet acted on
         self._arrived = asyncio.Event()
         self._changed = asyncio.Event()
         self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
@@ -288,9 +286,7 @@ class Supervisor:
         for batch in batches:
             self._show(batch.changed)
         self.incidents = batches[-1].incidents
-        if not self._durable:
-            asyncio.get_running_loop().call_later(HEAR_S if stored else 0.0, self._act)
-        self._durable += batches
+        asyncio.get_running_loop().call_soon(self._act, batches)  # the loop runs first the subscribers that `publish` woke
         self._write_next()
 
     def _show(self, changed: dict[str, Session | None]) -> None:
@@ -322,8 +318,7 @@ class Supervisor:
         self.store_trouble = why
         asyncio.get_running_loop().call_later(RETRY_S, self._write, batches)
 
-    def _act(self) -> None:
-        batches, self._durable = self._durable, []
+    def _act(self, batches: list[Batch]) -> None:
         for batch in batches:
             batch.cancel()
             for effect in batch.effects:

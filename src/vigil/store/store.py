@@ -49,7 +49,6 @@ class StoredEvent:
 
     seq: int
     entry: LogEntry
-    data: str  # of the entry, as it is written
 
 
 class Store:
@@ -241,8 +240,7 @@ def _write_one(cursor: sqlite3.Cursor, change: Persist, stored: list[StoredEvent
     for incident in change.incidents:
         SAVE_INCIDENT.run(cursor, _incident_row(incident))
     for entry in change.log:
-        row = _event_row(entry)
-        stored.append(StoredEvent(ADD_EVENT.run(cursor, row), entry, row["data"]))
+        stored.append(StoredEvent(ADD_EVENT.run(cursor, _event_row(entry)), entry))
 
 
 def _read(adapter: TypeAdapter[T], body: str) -> T:
@@ -257,7 +255,7 @@ def _read(adapter: TypeAdapter[T], body: str) -> T:
 
 def _event(row: Any) -> StoredEvent:
     entry = LogEntry(row.at, row.kind, row.session_id, row.session, row.launch_id, json.loads(row.data))
-    return StoredEvent(row.seq, entry, row.data)
+    return StoredEvent(row.seq, entry)
 
 
 def _old_incidents() -> Delete:

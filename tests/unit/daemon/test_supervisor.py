@@ -80,7 +80,7 @@ class SlowStore:
 
     def write(self, changes: list[Persist]) -> list[StoredEvent]:
         assert self.may_write.wait(10)
-        return [StoredEvent(seq, entry, "{}") for change in changes for seq, entry in enumerate(change.log, 1)]
+        return [StoredEvent(seq, entry) for change in changes for seq, entry in enumerate(change.log, 1)]
 
 
 class Decided(Machine):
@@ -112,6 +112,27 @@ async def test_what_was_decided_first_is_done_first_also_if_what_follows_need_no
     await asyncio.wait_for(asyncio.gather(first, second), 10)
 
     assert begun == [("a", 1), ("b", 1)]  # and both after subscribers could read it
+    running.cancel()
+    await supervisor.close()
+
+
+async def test_subscribers_are_told_before_what_was_decided_is_done() -> None:
+    store = SlowStore()
+    feed = Feed(cast(Store, store))
+    decided: list[Effect] = [Persist(log=(LogEntry(1.0, "a"),)), SetTimer("a", "t", 0.0)]
+    supervisor = Supervisor(Decided({"a": decided}), cast(Store, store), feed, Clock())
+    order: list[str] = []
+    supervisor._set_timer = lambda effect: order.append(f"done for {effect.session_id}")  # type: ignore[method-assign]
+
+    async def subscribe() -> None:
+        order.extend(f"told of {stored.entry.kind}" for stored in await feed.after(0, 10.0))
+
+    store.may_write.set()
+    subscriber, running = asyncio.create_task(subscribe()), asyncio.create_task(supervisor.run())
+    await asyncio.wait_for(supervisor.recorded(Noted("a")), 10)
+
+    assert order == ["told of a", "done for a"]
+    await subscriber
     running.cancel()
     await supervisor.close()
 

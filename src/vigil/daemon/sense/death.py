@@ -25,7 +25,6 @@ from vigil.home import Home
 from vigil.keeper import records
 from vigil.kernel import process as kernel
 
-REST_S = 0.005  # the end of the pane, which follows its agent's at once, is read when that has been told
 SETTLE_S = 0.3  # a server that closes its panes is gone a few milliseconds after them
 KEEPER_S = 1.0  # how long the keeper's word is waited for where the kernel told us nothing
 ORPHAN_S = 1.0  # a hangup ends an agent at once or not at all
@@ -244,8 +243,6 @@ class DeathWatch:
 
     def _report(self, watched: Watched) -> None:
         watched.reported = True
-        if (root := watched.fds.get("root")) is not None:
-            self._pidfds.put_off(root, REST_S)
         watched.tell()
         self._feed(Exited(self.describe(watched.launch, watched.ends, "daemon", watched.exec_seen)))
         if "inner" in watched.ends and runtime_role(watched.launch) in watched.ends:
