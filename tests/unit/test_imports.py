@@ -76,10 +76,12 @@ ROOMS: dict[str, set[str]] = {
     "vigil.daemon.base": set(),
     "vigil.daemon.sense": BASE,
     "vigil.daemon.act": SENSED,
-    "vigil.daemon.supervisor": DONE,
+    "vigil.daemon.commit": BASE,
+    "vigil.daemon.supervisor": {*BASE, "vigil.daemon.commit"},
     "vigil.daemon.serve": {*DONE, "vigil.daemon.supervisor"},
     "vigil.daemon.tell": BASE,
     "vigil.daemon.start": DONE,
+    "vigil.daemon.wiring": {"vigil.daemon"},
     "vigil.daemon.daemon": {"vigil.daemon"},
     "vigil.daemon.__main__": {"vigil.daemon", "vigil.api"},  # the process: it alone knows its API
 }

@@ -19,7 +19,7 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.daemon.act import Custody, read_birth, with_processes
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.clock import Clock
-from vigil.daemon.sense.death import ProcessEnd, agent_role, ends_from_records, roles_of
+from vigil.daemon.sense.process_ends import ProcessEnd, agent_role, ends_from_records, roles_of
 from vigil.home import Home
 from vigil.kernel import durable
 from vigil.kernel.process import is_other_boot, read_boot
