@@ -134,7 +134,7 @@ class Commit:
         def done(stored: list[StoredEvent], error: Exception | None) -> None:
             slow.cancel()
             if error is None:
-                self._shown.store_trouble = None
+                self._shown.store_is(None)
                 self._written(batches, stored)
             else:
                 self._not_written(batches, error)
@@ -159,8 +159,7 @@ class Commit:
             self._on_slow(False)
         self._feed.publish(stored)
         for batch in batches:
-            self._shown.change(batch.changed)
-        self._shown.incidents = batches[-1].incidents
+            self._shown.change(batch.changed, batch.incidents)
         asyncio.get_running_loop().call_soon(self._act, batches)  # the loop runs first the subscribers that `publish` woke
         self._write_next()
 
@@ -186,7 +185,7 @@ class Commit:
         if self._shown.store_trouble is None:
             log.error("the store cannot be written", why=why, next_try_s=RETRY_S)
             self._note_slow()
-        self._shown.store_trouble = why
+        self._shown.store_is(why)
         asyncio.get_running_loop().call_later(RETRY_S, self._write, batches)
 
     def _take_back(self, batch: Batch, session_id: str) -> None:

@@ -81,10 +81,6 @@ class Inbox:
         await self._arrived.wait()
         self._arrived.clear()
 
-    def wake(self) -> None:
-        """Have whoever waits look again, although nothing came."""
-        self._arrived.set()
-
     def take(self) -> list[Queued]:
         """Take what came together; a declaration goes alone, because it is taken back if it cannot become durable."""
         batch = [self._queue.popleft()]

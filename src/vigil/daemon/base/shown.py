@@ -21,8 +21,9 @@ class Shown:
         self.store_trouble: str | None = None
         self._changed = asyncio.Event()
 
-    def change(self, changed: Mapping[str, Session | None]) -> None:
-        """Show sessions as they are now; one that is None is gone."""
+    def change(self, changed: Mapping[str, Session | None], incidents: Mapping[str, Incident]) -> None:
+        """Show what is durable by now; a session that is None is gone."""
+        self.incidents = incidents
         for session_id, session in changed.items():
             if session is None:
                 self.sessions.pop(session_id, None)
@@ -32,6 +33,10 @@ class Shown:
     def answer(self, effect: Answer) -> None:
         """Keep what was decided for one who asked."""
         self.answers[effect.ticket] = effect.wake
+
+    def store_is(self, trouble: str | None) -> None:
+        """Show why nothing can be written, or None where it can."""
+        self.store_trouble = trouble
 
     def tell(self) -> None:
         """Have all who wait look again."""

@@ -35,7 +35,8 @@ from vigil.runtimes import Runtime
 
 LAUNCH_S = 30.0
 END_S = 4 * GRACE_S
-PURGE_STEPS = 3000  # of 10 ms: a keeper that hangs is waited for, for each launch
+RELEASE_S = 10.0
+PURGE_S = 30.0  # a keeper that hangs is waited for, for each launch
 OVER = frozenset({State.STOPPED, State.SUCCEEDED})
 OLD_S = 86400.0
 OURS = ("TMUX", "VIGIL_")
@@ -208,23 +209,15 @@ class Operations:
     async def give_back(self, session: Session, actor: str, reason: str) -> None:
         """Let go of a session that was adopted, and wait until nothing of ours is left on it."""
         assert session.launch is not None
+        released = self._actors.adopted.release_of(session.launch.id)
         await self._supervisor.done(Asked("release", session.id, actor, reason))
-        released = self._actors.adopted.released
-        for _ in range(1000):
-            if session.launch.id in released:
-                break
-            await asyncio.sleep(0.01)
-        released.discard(session.launch.id)
+        await asyncio.wait((released,), timeout=RELEASE_S)
         await self.purged(session.id)
 
     async def purged(self, session_id: str) -> tuple[list[str], list[str]]:
         """Return what went with a session that was removed, and what could not be removed."""
-        purged = self._actors.purging.purged
-        for _ in range(PURGE_STEPS):
-            if session_id in purged:
-                return purged[session_id]
-            await asyncio.sleep(0.01)
-        return [], ["its files: to remove them takes long; vigil doctor says what is left"]
+        purged = await self._actors.purging.purged(session_id, PURGE_S)
+        return purged or ([], ["its files: to remove them takes long; vigil doctor says what is left"])
 
     async def kill_all(self, actor: str) -> list[str]:
         """Stop every session, also what dead ones left; return the names that could not be ended."""
