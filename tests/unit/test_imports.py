@@ -14,7 +14,7 @@ import vigil
 
 SOURCE = Path(vigil.__file__).parent
 # Single files that anybody above the keeper may use.
-SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
+SMALL = {"vigil", "vigil.errors", "vigil.hands", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
 # What the keeper shares, with the kernel; the rest is its own.
 KEEPER = {"vigil.kernel", "vigil.keeper.protocol", "vigil.keeper.records"}
 PARTS = {f"vigil.{name}" for name in ("observe", "runtimes", "store", "agents", "forensics", "notify", "config", "manifest")}
@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil": set(),
     "vigil.errors": set(),
     "vigil.text": set(),
+    "vigil.hands": set(),
     "vigil.moments": set(),
     "vigil.redact": set(),
     "vigil.home": {"vigil.errors"},

@@ -22,15 +22,15 @@ from vigil.daemon.base.inbox import Queued
 from vigil.daemon.base.log import log
 from vigil.daemon.base.recorder import RecordedMachine
 from vigil.daemon.base.shown import Shown
-from vigil.daemon.base.threads import Hands, tell
+from vigil.daemon.base.threads import tell
 from vigil.errors import VigilError
+from vigil.hands import Hands
 from vigil.store.store import Store, StoredEvent
 
 RETRY_S = 0.5
 TELL_S = 0.25  # an incident is told without its record when the store takes longer: with what its route takes, 1 s (P6)
 CLOSE_S = 5.0
 SLOW_S = 5.0  # a store that takes longer is a human's business
-Done = Callable[[list[StoredEvent], Exception | None], None]
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Commit:
             async with asyncio.timeout(CLOSE_S):
                 while not self.is_idle:
                     await self.idle()
-        self._writer.end(wait=self.is_idle)
+        self._writer.close()
 
     def _write_next(self) -> None:
         """Begin to write what was decided since the last time, in one transaction; a declaration goes alone."""
@@ -140,17 +140,8 @@ class Commit:
                 self._not_written(batches, error)
 
         slow = loop.call_later(SLOW_S, self._note_slow)
-        self._writer.begin(partial(self._store_changes, changes, loop, done))
-
-    def _store_changes(self, changes: list[Persist], loop: asyncio.AbstractEventLoop, done: Done) -> None:
-        """Write, in the store's own thread, and say straight to the loop what came of it: a death waits for every step less."""
-        stored: list[StoredEvent] = []
-        failed: Exception | None = None
-        try:
-            stored = self._store.write(changes, self._machine.whole)
-        except Exception as error:
-            failed = error
-        tell(loop, done, stored, failed)
+        # The store's own thread says straight to the loop what came of it: a death waits for every step less.
+        self._writer.begin(partial(self._store.write, changes, self._machine.whole), partial(tell, loop, done))
 
     def _written(self, batches: list[Batch], stored: list[StoredEvent]) -> None:
         """It is durable: show it and tell it, and only then act."""
