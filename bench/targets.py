@@ -33,8 +33,8 @@ PLANS = ("all new", "nothing to do", "all changed", "all taken out")
 CPU_MS = 0.005 * 60_000  # 0.5 % of a core, as ms of a minute
 
 TARGETS = (
-    Target("death told, p50", "detection", "p50_ms", BOTH, 500, 3, "ms"),
-    Target("death told, p99", "detection", "p99_ms", BOTH, 500, 25, "ms"),
+    Target("death told, p50", "detection", "p50_ms", BOTH, 500, 6, "ms"),
+    Target("death told, p99", "detection", "p99_ms", BOTH, 500, 30, "ms"),
     Target("CPU of daemon and keeper in an idle minute", "idle", "cpu_ms_per_minute", BOTH, 500, CPU_MS, "ms"),
     Target("memory of daemon and keeper (RSS)", "idle", "rss_mb", BOTH, 500, 100, "MB"),
     Target("processes started in an idle minute", "idle", "started_per_minute", BOTH, 500, 1, ""),

@@ -83,7 +83,7 @@ def test_a_zombie_is_never_alive(shared: Instance) -> None:
 
 
 def test_agents_that_end_together_are_all_recorded_and_none_is_left_a_zombie(shared: Instance) -> None:
-    """The daemon writes their deaths first: whoever waits behind a record that was put off is reaped all the same."""
+    """The keeper records and reaps each of them, while it launches another."""
     sessions = [shared.run(f"together-{n}", "sleep", "1000", runtime="headless") for n in range(5)]
 
     for session in sessions:

@@ -14,7 +14,7 @@ import vigil
 
 SOURCE = Path(vigil.__file__).parent
 # Single files that anybody above the keeper may use.
-SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
+SMALL = {"vigil", "vigil.errors", "vigil.hands", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
 # What the keeper shares, with the kernel; the rest is its own.
 KEEPER = {"vigil.kernel", "vigil.keeper.protocol", "vigil.keeper.records", "vigil.keeper.wire"}
 PARTS = {f"vigil.{name}" for name in ("observe", "runtimes", "store", "agents", "forensics", "notify", "config", "manifest")}
@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil": set(),
     "vigil.errors": set(),
     "vigil.text": set(),
+    "vigil.hands": set(),
     "vigil.moments": set(),
     "vigil.redact": set(),
     "vigil.home": {"vigil.errors"},
@@ -76,10 +77,12 @@ ROOMS: dict[str, set[str]] = {
     "vigil.daemon.base": set(),
     "vigil.daemon.sense": BASE,
     "vigil.daemon.act": SENSED,
-    "vigil.daemon.supervisor": DONE,
+    "vigil.daemon.commit": BASE,
+    "vigil.daemon.supervisor": {*BASE, "vigil.daemon.commit"},
     "vigil.daemon.serve": {*DONE, "vigil.daemon.supervisor"},
     "vigil.daemon.tell": BASE,
     "vigil.daemon.start": DONE,
+    "vigil.daemon.wiring": {"vigil.daemon"},
     "vigil.daemon.daemon": {"vigil.daemon"},
     "vigil.daemon.__main__": {"vigil.daemon", "vigil.api"},  # the process: it alone knows its API
 }

@@ -53,7 +53,7 @@ async def stop(daemon: TheDaemon, request: Request, kill_sessions: bool = False)
     left = await daemon.operations.kill_all(actor) if kill_sessions else []
     unknown: list[Unknown] = []
     if kill_sessions:
-        unknown, living = await end_unknown(daemon.home, daemon.supervisor, actor)
+        unknown, living = await end_unknown(daemon.home, daemon.supervisor, daemon.census, actor)
         left += [f"{one.words()}, which no session knows" for one in living]
     daemon.stop(with_keeper=kill_sessions and not left)
     if left:

@@ -13,7 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from vigil.api.access import TheDaemon
 from vigil.api.death_views import death_detail, death_view
-from vigil.api.views import event_json
+from vigil.api.views import event_view
 from vigil.core.book import SAME_S
 from vigil.core.model.death import Death
 from vigil.daemon.daemon import Daemon
@@ -22,7 +22,6 @@ from vigil.forensics import read_bundle
 from vigil.store.store import StoredEvent
 
 HEARTBEAT_S = 15.0
-HEAR_S = 0.001  # whoever was told may wait on our core: it reads once we sleep
 LATER = 200
 Limit = Annotated[int, Query(ge=1, le=10000)]
 router = APIRouter()
@@ -34,7 +33,7 @@ async def events(
 ) -> Response:
     """The event log, oldest first; the newest ones if there are more than `limit`."""
     found = await asyncio.to_thread(daemon.store.read_events, after, _id_of(daemon, session), since, limit, True)
-    return Response(f"[{', '.join(map(event_json, found))}]", media_type="application/json")
+    return Response(json.dumps([event_view(stored) for stored in found]), media_type="application/json")
 
 
 @router.get("/v1/events/stream")
@@ -111,12 +110,11 @@ async def _sse(daemon: Daemon, after: int, session_id: str | None) -> AsyncItera
         wanted = (stored for stored in batch if session_id is None or stored.entry.session_id == session_id)
         if text := "".join(map(sse_text, wanted)):
             yield text.encode()
-            await asyncio.sleep(HEAR_S)
 
 
 def sse_text(stored: StoredEvent) -> str:
     """Return an event as a subscriber of the stream is sent it."""
-    return f"id: {stored.seq}\nevent: {stored.entry.kind}\ndata: {event_json(stored)}\n\n"
+    return f"id: {stored.seq}\nevent: {stored.entry.kind}\ndata: {json.dumps(event_view(stored))}\n\n"
 
 
 def _id_of(daemon: Daemon, name: str | None) -> str | None:

@@ -59,7 +59,7 @@ class RunRequest(BaseModel):
 @router.get("/v1/sessions")
 async def sessions(daemon: TheDaemon, all: bool = False) -> Response:
     """Every session; without `all`, those that have been over for a day are left out."""
-    found = [session for session in daemon.operations.sessions() if all or not daemon.is_old(session)]
+    found = [session for session in daemon.operations.sessions() if all or not daemon.operations.is_old(session)]
     found.sort(key=lambda session: session.name)
     kept = await daemon.conversations.peek(found)
     shown = [_view(daemon, replace(session, transcript=kept.get(session.id))) for session in found]
@@ -90,7 +90,7 @@ def _policy_of(wanted: RunRequest, default: RestartPolicy) -> RestartPolicy:
 @router.get("/v1/sessions/{name:whole}:why")
 async def why(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """Why a session is as it is."""
-    session = await daemon.judged(daemon.operations.find(name))
+    session = await daemon.explainer.judged(daemon.operations.find(name))
     return why_view(name, explain(session, daemon.machine.checked_at(session.id)), daemon.clock.now())
 
 
@@ -118,7 +118,7 @@ async def attach(daemon: TheDaemon, name: str, request: Request) -> dict[str, An
     argv = daemon.runtimes[session.spec.runtime].attach_argv(launch) if launch else None
     if argv is None or launch is None or not (_is_up(session) or leaves_its_pane(session)):
         raise Refused(f"{name} is {session.state}: there is no terminal to attach to")
-    await daemon.look(session)
+    await daemon.explainer.look(session)
     _refuse_wedged(daemon.operations.find(name), "attach would hang")
     return {"argv": argv}
 
@@ -135,7 +135,7 @@ async def logs(
     session = daemon.operations.find(name)
     if session.launch is None:
         return Response(b"")
-    await daemon.look(session)  # a server that has just stopped answering would leave the screen empty, without a word
+    await daemon.explainer.look(session)  # a server that just stopped answering would leave the screen empty, without a word
     _refuse_wedged(daemon.operations.find(name), "its screen cannot be read")
     if follow:
         return StreamingResponse(_follow(daemon, session.launch.id, lines, raw), media_type="application/octet-stream")
@@ -146,7 +146,7 @@ async def logs(
 @router.get("/v1/sessions/{name:whole}")
 async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """All there is about one session."""
-    await daemon.look(daemon.operations.find(name))
+    await daemon.explainer.look(daemon.operations.find(name))
     session = daemon.operations.find(name)
     session = replace(session, transcript=await daemon.conversations.read(session))
     detail = session_detail(session, daemon.operations.incidents_of(session), daemon.machine.roles.get(session.role or ""))
@@ -192,7 +192,7 @@ async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:
     launch = session.launch
     if launch is None or launch.ended_at is None:
         return []
-    found = await daemon.supervisor.carrier.ending.survivors(launch)
+    found = await daemon.actors.ending.survivors(launch)
     return [{"pid": process.pid, "name": stat.name} for process in found if (stat := read_stat(process.pid)) is not None]
 
 

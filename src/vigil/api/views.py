@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from vigil.agents.adapters import ADAPTERS
@@ -237,20 +235,6 @@ def event_view(stored: StoredEvent) -> dict[str, Any]:
         "launch": entry.launch_id,
         "data": {key: rfc3339(value) if key == "until" else value for key, value in entry.data.items()},
     }
-
-
-def event_json(stored: StoredEvent) -> str:
-    """Return one line of the event log as JSON, made from what was written of it: many wait for a death."""
-    entry = stored.entry
-    if "until" in entry.data:
-        return json.dumps(event_view(stored))
-    at, kind, session, launch = map(_quoted, (rfc3339(entry.at), entry.kind, entry.session, entry.launch_id))
-    head = f'"seq": {stored.seq}, "at": {at}, "kind": {kind}, "session": {session}, "launch": {launch}'
-    return f'{{{head}, "data": {stored.data}}}'
-
-
-def _quoted(text: str | None) -> str:
-    return "null" if text is None else encode_basestring_ascii(text)
 
 
 def why_view(name: str, explanation: Explanation, now: float) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from vigil.config.finding import find_config
 from vigil.daemon.base.keeper_link import KeeperSilent
 from vigil.daemon.base.keeper_start import raise_nofile, start_if_none
-from vigil.daemon.base.recorder import Recorder, RecordingRefused, create
+from vigil.daemon.base.recorder import RecordingRefused, create
 from vigil.errors import VigilError
 from vigil.home import Home, home_at, make_home
 from vigil.kernel.precedence import come_first
@@ -75,10 +75,10 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
     from vigil.api.server import Server, bind
     from vigil.config.loading import ConfigFile
     from vigil.daemon.daemon import Daemon
+    from vigil.daemon.wiring import Given
 
-    recorder = None if record is None else Recorder(record, create(record))
-    daemon = Daemon(home, store, nofile, ConfigFile(config), recorder)
-    daemon.keeper.expect(keeper)
+    recording = None if record is None else (record, create(record))
+    daemon = Daemon(Given(home, store, ConfigFile(config), nofile, keeper, recording))
     server = Server(make_app(daemon))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -11,15 +11,15 @@ import select
 import shutil
 import signal
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vigil.client import Client
 from vigil.client.starting import start_daemon
 from vigil.errors import VigilError
+from vigil.hands import Hands
 from vigil.home import home_at
 from vigil.keeper import records
 from vigil.kernel import durable, process, processes
@@ -58,7 +58,8 @@ class DemoStage:
 
     def clear(self) -> list[str]:
         """End all that runs here and remove the folder; returns what is left nevertheless, in words."""
-        _within(ASK_S, self._ask_for_the_end)
+        with suppress(Exception):  # whatever it says: what it left is ended below
+            Hands("demo").call(self._ask_for_the_end, ASK_S)
         self._wait_for_daemon_and_keeper()
         left = [f"a process with pid {pid}" for pid in [*self._end_daemon(), *self._end_launches(), *self._end_keeper()]]
         for folder in {self._folder, self.home.run}:
@@ -142,9 +143,3 @@ def _kill(pidfd: int) -> bool:
 
 def _ends(pidfd: int, within_s: float) -> bool:
     return bool(select.select([pidfd], [], [], max(0.0, within_s))[0])
-
-
-def _within(seconds: float, work: Callable[[], None]) -> None:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(seconds)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import queue
 import socket
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from vigil.client import Client
 from vigil.errors import VigilError
+from vigil.hands import Hands, Hangs
 from vigil.home import Home
 from vigil.keeper import wire
 from vigil.keeper.protocol import PingAnswer, PingRequest
@@ -92,19 +91,7 @@ def listener_of(path: Path) -> int | None:
 
 def _within(seconds: float, ask: Callable[[], T]) -> T:
     """Return an answer; NoAnswer if it takes too long or fails."""
-    answers: queue.SimpleQueue[T | VigilError] = queue.SimpleQueue()
-
-    def work() -> None:
-        try:
-            answers.put(ask())
-        except VigilError as error:
-            answers.put(error)
-
-    threading.Thread(target=work, daemon=True).start()
     try:
-        answer = answers.get(timeout=seconds)
-    except queue.Empty:
-        raise NoAnswer(f"no answer in {seconds:g} s") from None
-    if isinstance(answer, VigilError):
-        raise NoAnswer(str(answer))
-    return answer
+        return Hands("doctor").call(ask, seconds)
+    except (Hangs, VigilError) as error:
+        raise NoAnswer(str(error)) from None

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from vigil.forensics.files import why_of
+from vigil.hands import Hands, Hangs
 
 DEADLINE_S = 0.5
 FULL_BYTES = 1 << 20
 FULL_SHARE = 0.01
 
-_asking: list[threading.Thread] = []
+_HANDS = Hands("disks")  # one that hangs is not asked again, and keeps nobody from ending
 
 Statvfs = Callable[[Path], os.statvfs_result]
 
@@ -30,10 +31,8 @@ def read_disks(
         for path in paths:
             answers[path] = _ask_one(path, statvfs)
 
-    if not any(thread.is_alive() for thread in _asking):  # one that hangs is not asked again, and keeps nobody from ending
-        _asking[:] = [threading.Thread(target=ask, name="disks", daemon=True)]
-        _asking[0].start()
-        _asking[0].join(deadline_s)
+    with contextlib.suppress(Hangs):
+        _HANDS.call(ask, deadline_s)
     disks, unknown = [], []
     for path in paths:
         answer = answers.get(path, f"its disk has not answered in {deadline_s:g} s")

@@ -62,7 +62,7 @@ class Keeper:
         kills = Kills(log_, cgroups)
         self._samples = Samples(host, cgroups, log_, kills)
         self._snapshots = Snapshots(self._samples, host, cgroups, log_, self._broadcast)
-        self._watcher = Watcher(self._epoll, self._broadcast, lambda: bool(self._peers), self._samples, kills, self._snapshots)
+        self._watcher = Watcher(self._epoll, self._broadcast, self._samples, kills, self._snapshots)
         self._births = Births(self._epoll, self._watcher, self._samples, nofile)
         self._idle_since: float | None = time.monotonic()
         self._quit = False
@@ -82,10 +82,7 @@ class Keeper:
                 self._guard(self._dispatch, fd, wake_read)
             for part in (self._watcher, self._samples, self._snapshots):
                 self._guard(part.catch_up)
-            if self._watcher.reaps_later:
-                self._guard(self._reap)
             self._note_idle()
-        self._guard(self._watcher.finish)
         self._guard(self._snapshots.finish)
 
     def _take_up(self, handed: wire.Message) -> None:
@@ -120,11 +117,8 @@ class Keeper:
             self._accept()
         elif fd == wake_read:
             os.read(wake_read, 4096)
-            self._reap()
-
-    def _reap(self) -> None:
-        self._watcher.reap()
-        self._births.client_ended()
+            self._watcher.reap()
+            self._births.client_ended()
 
     def _done(self) -> bool:
         lingered = self._idle_since is not None and time.monotonic() - self._idle_since >= LINGER_S

@@ -23,7 +23,6 @@ CORE_DUMPED = 0x80
 SIGNAL = 0x7F
 KILLED = 9
 EXPLAINED = ("agent", "inner", "server")  # whose end is worth a snapshot; a root only follows one of them
-YIELD_S = 0.005
 UNWRITTEN = 4096
 AGAIN_S = 2.0
 LOST_CHILDREN = 4096  # statuses of children nobody had asked for yet: a server may die before it can be watched
@@ -37,25 +36,21 @@ class Watcher:
         self,
         epoll: select.epoll,
         tell: Callable[[Word], None],
-        is_heard: Callable[[], bool],
         samples: Samples,
         kills: Kills,
         snapshots: Snapshots,
     ) -> None:
         self._epoll = epoll
         self._tell = tell
-        self._is_heard = is_heard
         self._samples = samples
         self._kills = kills
         self._snapshots = snapshots
         self._unwritten: list[tuple[str, ExitWord]] = []  # ends that the disk did not take, and where they belong
         self._write_at = 0.0
-        self._put_off: dict[int, tuple[float, float]] = {}  # pidfd: when it ended, until when its record waits
         self._by_fd: dict[int, Watch] = {}
         self._fd_of_pid: dict[int, int] = {}
         self._lost: dict[int, tuple[int, int, float]] = {}  # pid: start ticks, status, when
         self._peaks: dict[str, int] = {}  # launch: the most memory that one process of it had, in kB
-        self.reaps_later = False  # there may be children to reap behind one whose record was put off
 
     def __len__(self) -> int:
         return len(self._by_fd) + len(self._unwritten)
@@ -85,40 +80,21 @@ class Watcher:
 
     def ended(self, fd: int) -> None:
         """Record the end of the process behind a readable pidfd."""
-        watch = self._by_fd.get(fd)
         # Asked again: within one batch of events the number of a closed descriptor may have become another's.
-        if watch is None or not process.has_ended(fd):
-            return
-        if fd in self._put_off:
-            return
-        if self._is_heard():
-            # A daemon is there and commits this very death now: two syncs of ours would make its own one wait.
-            self._put_off[fd] = (time.time(), time.monotonic() + YIELD_S)
-            self._epoll.unregister(fd)
-        else:
-            self._conclude(fd, time.time())
+        if fd in self._by_fd and process.has_ended(fd):
+            self._conclude(fd)
 
     def wait_s(self) -> float | None:
-        """Return how long the next record waits that was put off, or that the disk did not take; None if there is none."""
-        moments = [until for _, until in self._put_off.values()] + ([self._write_at] if self._unwritten else [])
-        return max(0.0, min(moments) - time.monotonic()) if moments else None
+        """Return how long the records that the disk did not take still wait; None if there are none."""
+        return max(0.0, self._write_at - time.monotonic()) if self._unwritten else None
 
     def catch_up(self) -> None:
         """Write the records that have waited long enough."""
-        now = time.monotonic()
-        if self._unwritten and self._write_at <= now:
+        if self._unwritten and self._write_at <= time.monotonic():
             self.write_again()
-        for fd, (at, until) in list(self._put_off.items()):
-            if until <= now:
-                self._conclude(fd, at)
 
-    def finish(self) -> None:
-        """Write every record now: there is no later."""
-        for fd, (at, _) in list(self._put_off.items()):
-            self._conclude(fd, at)
-
-    def _conclude(self, fd: int, at: float) -> None:
-        watch = self._by_fd[fd]
+    def _conclude(self, fd: int) -> None:
+        watch, at = self._by_fd[fd], time.time()
         status, source = self._status_of_child(watch.pid)
         if not source:
             status, source = process.read_wait_status(fd, watch.pid, watch.start_ticks)
@@ -142,7 +118,6 @@ class Watcher:
 
     def reap(self) -> None:
         """Reap every child that nobody watches: orphans that came to us, and clients that are done."""
-        self.reaps_later = False
         while True:
             try:
                 child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -153,9 +128,6 @@ class Watcher:
             pidfd = self._fd_of_pid.get(child.si_pid)
             if pidfd is not None:
                 self.ended(pidfd)
-                if pidfd in self._put_off:  # until its record is written the kernel names it before all others
-                    self.reaps_later = True
-                    return
                 continue
             stat = process.read_stat(child.si_pid)
             _, status = os.waitpid(child.si_pid, 0)
@@ -171,9 +143,8 @@ class Watcher:
     def forget(self, launch: str) -> int | None:
         """Watch nothing of a launch any more; return the most memory that one process of it had, in kB, if that is known."""
         for fd in [fd for fd, watch in self._by_fd.items() if watch.launch == launch]:
-            if process.has_ended(fd):  # its record was put off, or its event comes after this order
-                ended_at = self._put_off[fd][0] if fd in self._put_off else time.time()
-                self._conclude(fd, ended_at)
+            if process.has_ended(fd):  # its event comes after this order
+                self._conclude(fd)
             else:
                 self._drop(fd)
         self._samples.forget(launch)
@@ -256,8 +227,7 @@ class Watcher:
         watch = self._by_fd.pop(fd)
         if self._fd_of_pid.get(watch.pid) == fd:
             del self._fd_of_pid[watch.pid]
-        if self._put_off.pop(fd, None) is None:
-            self._epoll.unregister(fd)
+        self._epoll.unregister(fd)
         os.close(fd)
 
 

@@ -18,31 +18,25 @@ from vigil.notify.message import message_of, summary_of
 from vigil.text import one_line
 
 QUEUE_NOTICES = 10_000
-Compose = Callable[[Sequence[Due]], bytes]
+Prepare = Callable[[list[Due]], tuple[list[Due], bytes]]
 
 
-def compose(dues: Sequence[Due]) -> bytes:
-    """Return what is said of one notice, or of many at once; without details."""
-    return message_of(dues[0]) if len(dues) == 1 else summary_of(dues)
+def prepared(dues: list[Due]) -> tuple[list[Due], bytes]:
+    """Return all of them, and what is said of one notice, or of many at once; without details."""
+    return dues, message_of(dues[0]) if len(dues) == 1 else summary_of(dues)
 
 
 class Workers:
     """Takes notices for all routes and tells what became of each, from whichever thread knows.
 
-    `told` must not raise and must not wait. `begin` is asked before an attempt, in the route's own thread: it takes its time to
-    write down what is about to be sent, and returns what is still to be. Of a notice that still waits when the workers are
-    closed nothing is told: it is still due.
+    `told` must not raise and must not wait. `prepare` is asked before an attempt, in the route's own thread: it takes its time
+    to write down what is about to be sent, and returns what still is to be, and what is said of it. Of a notice that still
+    waits when the workers are closed nothing is told: it is still due.
     """
 
-    def __init__(
-        self,
-        told: Callable[[Due, Delivery], None],
-        begin: Callable[[list[Due]], list[Due]] = lambda dues: dues,
-        compose: Compose = compose,
-    ) -> None:
+    def __init__(self, told: Callable[[Due, Delivery], None], prepare: Prepare = prepared) -> None:
         self._told = told
-        self._begin = begin
-        self._compose = compose
+        self._prepare = prepare
         self._lock = threading.Lock()
         self._routes: dict[str, Route] = {}
         self._workers: dict[str, _Worker] = {}
@@ -110,10 +104,10 @@ class Workers:
     def _deliver(self, route: Route, dues: list[Due]) -> None:
         """Deliver what was gathered, in one piece, and tell of each; in the thread of the route."""
         try:
-            dues = self._begin(dues)
+            dues, body = self._prepare(dues)
             if not dues:
                 return
-            delivery = route.deliver(self._compose(dues), _took_before(dues))
+            delivery = route.deliver(body, _took_before(dues))
         except BaseException as error:  # also SystemExit of a library: it would end the route's thread without a word
             delivery = Delivery(False, one_line(f"{type(error).__name__}: {error}")[:WHY_CHARACTERS])
         for due in dues:

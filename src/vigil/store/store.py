@@ -49,7 +49,6 @@ class StoredEvent:
 
     seq: int
     entry: LogEntry
-    data: str  # of the entry, as it is written
 
 
 class Store:
@@ -63,7 +62,6 @@ class Store:
         self._open()
         self._again: tuple[Persist, ...] = ()  # what must be written before anything else
         self.begun_anew = 0  # so often another file was found in our place
-        self.whole: Callable[[], Persist] | None = None  # all there is, if what we wrote cannot be read any more
 
     def _open(self) -> None:
         self._engine: Engine = open_database(self._path)
@@ -78,11 +76,14 @@ class Store:
         self._engine.dispose()
         self._readers.dispose()
 
-    def write(self, changes: Sequence[Persist]) -> list[StoredEvent]:
-        """Make decisions durable, all or none, and return their events with their numbers."""
+    def write(self, changes: Sequence[Persist], whole: Callable[[], Persist] | None = None) -> list[StoredEvent]:
+        """Make decisions durable, all or none, and return their events with their numbers.
+
+        A file that was removed or replaced is put back; `whole` gives all there is, if what we wrote cannot be read any more.
+        """
         stored: list[StoredEvent] = []
-        if self.is_lost():
-            self._begin_anew()
+        if whole is not None and self.is_lost():
+            self._begin_anew(whole)
         if self._is_long:
             self._trim()
         with self._writer:  # one transaction
@@ -106,14 +107,13 @@ class Store:
 
     def is_lost(self) -> bool:
         """Say whether the file we write is not the one in its place any more: it was removed, or another was put there."""
-        return self.whole is not None and file_of(self._path) != self._files[""]
+        return file_of(self._path) != self._files[""]
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(self, everything: Callable[[], Persist]) -> None:
         """Put our own database back in its place, and what was put there aside.
 
         What is open can still be read, also if its file was removed: nothing is lost. Of one that is damaged, what is known is.
         """
-        assert self.whole is not None
         before = self._engine
         beside = copy_beside(self._path, self._writer)
         whole = is_whole(beside)
@@ -122,7 +122,7 @@ class Store:
             put_in_place(beside, self._path)
         else:
             beside.unlink()
-            self._again = (self.whole(),)
+            self._again = (everything(),)
         self._open()
         before.dispose()
         self.begun_anew += 1
@@ -241,8 +241,7 @@ def _write_one(cursor: sqlite3.Cursor, change: Persist, stored: list[StoredEvent
     for incident in change.incidents:
         SAVE_INCIDENT.run(cursor, _incident_row(incident))
     for entry in change.log:
-        row = _event_row(entry)
-        stored.append(StoredEvent(ADD_EVENT.run(cursor, row), entry, row["data"]))
+        stored.append(StoredEvent(ADD_EVENT.run(cursor, _event_row(entry)), entry))
 
 
 def _read(adapter: TypeAdapter[T], body: str) -> T:
@@ -257,7 +256,7 @@ def _read(adapter: TypeAdapter[T], body: str) -> T:
 
 def _event(row: Any) -> StoredEvent:
     entry = LogEntry(row.at, row.kind, row.session_id, row.session, row.launch_id, json.loads(row.data))
-    return StoredEvent(row.seq, entry, row.data)
+    return StoredEvent(row.seq, entry)
 
 
 def _old_incidents() -> Delete:

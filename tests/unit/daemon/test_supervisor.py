@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -14,6 +15,10 @@ from vigil.core.events import Asked, Declared, Event, Gap, Noted, Resumed, Withd
 from vigil.core.machine import HANDLERS, Machine
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.feed import Feed
+from vigil.daemon.base.inbox import Inbox
+from vigil.daemon.base.recorder import RecordedMachine
+from vigil.daemon.base.shown import Shown
+from vigil.daemon.commit import Commit
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import VigilError
 from vigil.store.store import Store, StoredEvent
@@ -22,7 +27,7 @@ from vigil.store.store import Store, StoredEvent
 class FullStore:
     """A store on a full disk."""
 
-    def write(self, _changes: list[Persist]) -> None:
+    def write(self, _changes: list[Persist], _whole: object = None) -> None:
         raise OSError("database or disk is full")
 
 
@@ -31,16 +36,31 @@ def heard() -> list[tuple[Event, Any]]:
     return []
 
 
-def make_supervisor(heard: list[tuple[Event, Any]], given: object = None) -> Supervisor:
-    store = cast(Store, given or FullStore())
-    supervisor = Supervisor(Machine(), store, Feed(store), Clock())
-    supervisor.on_handled = lambda _now, event, answer: heard.append((event, answer))
-    return supervisor
+class Rig:
+    """A supervisor with a commit, as the daemon has them; what is to be done is noted, and nothing is."""
+
+    def __init__(
+        self,
+        machine: Machine | None = None,
+        store: object = None,
+        heard: list[tuple[Event, Any]] | None = None,
+        missed_s: Callable[[], float] = lambda: 0.0,
+        begin: Callable[[Effect], None] = lambda _effect: None,
+    ) -> None:
+        given, machine = cast(Store, store or FullStore()), machine or Machine()
+        self.feed = Feed(given)
+        self.inbox = Inbox()
+        shown = Shown(machine.sessions, machine.incidents)
+        asked = RecordedMachine(
+            machine, Clock(), lambda _now, event, answer: None if heard is None else heard.append((event, answer))
+        )
+        self.commit = Commit(asked, given, self.feed, shown, begin, lambda _slow: None)
+        self.supervisor = Supervisor(self.inbox, asked, self.commit, shown, missed_s)
 
 
 async def test_a_declaration_that_is_taken_back_and_a_gap_are_told_too(heard: list[tuple[Event, Any]]) -> None:
-    supervisor = make_supervisor(heard)
-    supervisor.missed_s = iter((7.0, 0.0)).__next__
+    rig = Rig(heard=heard, missed_s=iter((7.0, 0.0)).__next__)
+    supervisor = rig.supervisor
     running = asyncio.create_task(supervisor.run())
     event = Declared("s1", "alpha", make_spec(), "alice")
 
@@ -51,7 +71,7 @@ async def test_a_declaration_that_is_taken_back_and_a_gap_are_told_too(heard: li
     assert supervisor.shown == {}
     assert all(isinstance(answer, list) for _, answer in heard)
     running.cancel()
-    await supervisor.close()
+    await rig.commit.close()
 
 
 async def test_the_event_that_broke_the_machine_is_told_with_what_it_raised(
@@ -61,15 +81,15 @@ async def test_the_event_that_broke_the_machine_is_told_with_what_it_raised(
         raise KeyError("s1")
 
     monkeypatch.setitem(HANDLERS, Asked, broken)
-    supervisor = make_supervisor(heard)
-    supervisor.feed(Asked("stop", "s1", "alice"))
-    supervisor.feed(Resumed())
+    rig = Rig(heard=heard)
+    rig.inbox.feed(Asked("stop", "s1", "alice"))
+    rig.inbox.feed(Resumed())
 
     with pytest.raises(KeyError):
-        await supervisor.run()
+        await rig.supervisor.run()
 
     assert heard == [(Asked("stop", "s1", "alice"), "KeyError: 's1'")]
-    await supervisor.close()
+    await rig.commit.close()
 
 
 class SlowStore:
@@ -78,9 +98,9 @@ class SlowStore:
     def __init__(self) -> None:
         self.may_write = threading.Event()
 
-    def write(self, changes: list[Persist]) -> list[StoredEvent]:
+    def write(self, changes: list[Persist], _whole: object = None) -> list[StoredEvent]:
         assert self.may_write.wait(10)
-        return [StoredEvent(seq, entry, "{}") for change in changes for seq, entry in enumerate(change.log, 1)]
+        return [StoredEvent(seq, entry) for change in changes for seq, entry in enumerate(change.log, 1)]
 
 
 class Decided(Machine):
@@ -98,49 +118,81 @@ class Decided(Machine):
 async def test_what_was_decided_first_is_done_first_also_if_what_follows_need_not_be_written() -> None:
     store = SlowStore()
     written: list[Effect] = [Persist(log=(LogEntry(1.0, "a"),)), SetTimer("a", "t", 0.0)]
-    feed = Feed(cast(Store, store))
-    supervisor = Supervisor(Decided({"a": written, "b": [SetTimer("b", "t", 0.0)]}), cast(Store, store), feed, Clock())
     begun: list[tuple[str, int]] = []
-    supervisor._set_timer = lambda effect: begun.append((effect.session_id, feed.last_seq))  # type: ignore[method-assign]
-    running = asyncio.create_task(supervisor.run())
 
-    first = asyncio.create_task(supervisor.recorded(Noted("a")))
+    def begin(effect: Effect) -> None:
+        assert isinstance(effect, SetTimer)
+        begun.append((effect.session_id, rig.feed.last_seq))
+
+    rig = Rig(Decided({"a": written, "b": [SetTimer("b", "t", 0.0)]}), store, begin=begin)
+    running = asyncio.create_task(rig.supervisor.run())
+
+    first = asyncio.create_task(rig.inbox.recorded(Noted("a")))
     await asyncio.sleep(0.01)
-    second = asyncio.create_task(supervisor.recorded(Noted("b")))
+    second = asyncio.create_task(rig.inbox.recorded(Noted("b")))
     await asyncio.sleep(0.01)
     store.may_write.set()
     await asyncio.wait_for(asyncio.gather(first, second), 10)
 
     assert begun == [("a", 1), ("b", 1)]  # and both after subscribers could read it
     running.cancel()
-    await supervisor.close()
+    await rig.commit.close()
 
 
-async def test_a_death_is_handled_at_once_unless_others_are_before_it_and_what_it_breaks_ends_us_all_the_same(
-    heard: list[tuple[Event, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise KeyError("s1")
+async def test_subscribers_are_told_before_what_was_decided_is_done() -> None:
+    store = SlowStore()
+    decided: list[Effect] = [Persist(log=(LogEntry(1.0, "a"),)), SetTimer("a", "t", 0.0)]
+    order: list[str] = []
 
+    def begin(effect: Effect) -> None:
+        assert isinstance(effect, SetTimer)
+        order.append(f"done for {effect.session_id}")
+
+    rig = Rig(Decided({"a": decided}), store, begin=begin)
+
+    async def subscribe() -> None:
+        order.extend(f"told of {stored.entry.kind}" for stored in await rig.feed.after(0, 10.0))
+
+    store.may_write.set()
+    subscriber, running = asyncio.create_task(subscribe()), asyncio.create_task(rig.supervisor.run())
+    await asyncio.wait_for(rig.inbox.recorded(Noted("a")), 10)
+
+    assert order == ["told of a", "done for a"]
+    await subscriber
+    running.cancel()
+    await rig.commit.close()
+
+
+async def test_what_happens_while_the_store_writes_is_handled_at_once_and_written_next(heard: list[tuple[Event, Any]]) -> None:
     def kinds() -> list[str]:
         return [event.kind for event, _ in heard if isinstance(event, Noted)]
 
     store = SlowStore()
-    supervisor = make_supervisor(heard, store)
-    supervisor.at_once(Noted("before it runs"))
-    assert kinds() == []
-    running = asyncio.create_task(supervisor.run())
-    await asyncio.sleep(0.01)
-    supervisor.at_once(Noted("while the store writes"))
-    assert kinds() == ["before it runs"]
-    store.may_write.set()
-    await asyncio.wait_for(supervisor.recorded(Noted("after that")), 10)
-    supervisor.at_once(Noted("at once"))
+    rig = Rig(store=store, heard=heard)
+    running = asyncio.create_task(rig.supervisor.run())
+    for number in range(3):
+        rig.inbox.feed(Noted(f"{number}"))
+        await asyncio.sleep(0.01)
 
-    assert kinds() == ["before it runs", "while the store writes", "after that", "at once"]
-    await supervisor.drained(10)
-    monkeypatch.setitem(HANDLERS, Asked, broken)
-    supervisor.at_once(Asked("stop", "s1", "alice"))
-    with pytest.raises(KeyError):
-        await asyncio.wait_for(running, 10)
-    await supervisor.close()
+    assert kinds() == ["0", "1", "2"]
+    assert rig.feed.last_seq == 0
+    store.may_write.set()
+    await rig.supervisor.drained(10)
+    assert rig.commit.is_idle
+    running.cancel()
+    await rig.commit.close()
+
+
+async def test_who_waits_for_a_store_that_hangs_waits_no_longer_than_it_said(heard: list[tuple[Event, Any]]) -> None:
+    store = SlowStore()
+    rig = Rig(store=store, heard=heard)
+    running = asyncio.create_task(rig.supervisor.run())
+    rig.inbox.feed(Noted("a"))
+
+    await asyncio.wait_for(rig.supervisor.drained(0.05), 10)
+
+    assert not rig.commit.is_idle
+    store.may_write.set()
+    await rig.supervisor.drained(10)
+    running.cancel()
+    await rig.commit.close()

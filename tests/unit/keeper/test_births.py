@@ -33,7 +33,7 @@ def test_a_status_that_an_earlier_process_of_the_same_pid_left_is_not_its_client
     kills = Kills(log, cgroups)
     samples = Samples(host, cgroups, log, kills)
     snapshots = Snapshots(samples, host, cgroups, log, lambda _: None)
-    watcher = Watcher(epoll, lambda _: None, lambda: False, samples, kills, snapshots)
+    watcher = Watcher(epoll, lambda _: None, samples, kills, snapshots)
     watcher._lost = Graves()
     births = Births(epoll, watcher, samples, resource.getrlimit(resource.RLIMIT_NOFILE))
     order = {"runtime": "tmux", "argv": ["echo", "1", "2", "%0"], "env": dict(os.environ), "cwd": "/"}

@@ -290,7 +290,8 @@ def test_a_summary_says_how_many_of_what_and_is_the_same_when_it_is_made_again()
 
 def test_what_is_no_longer_wanted_when_its_turn_comes_is_not_delivered(hanging: Hanging) -> None:
     told: queue.Queue[str] = queue.Queue()
-    workers = Workers(lambda due, _: told.put(due.notice_id), lambda dues: [due for due in dues if "2" not in due.notice_id])
+    wanted = lambda dues: ([due for due in dues if "2" not in due.notice_id], message_of(dues[0]))  # noqa: E731
+    workers = Workers(lambda due, _: told.put(due.notice_id), wanted)
     workers.use({"ops": hanging})
     for number in (0, 2, 3):
         workers.hand(make_due(number))

@@ -26,7 +26,6 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(path: Path) -> Iterator[Store]:
     opened = Store(path)
-    opened.whole = lambda: Persist(sessions=(make_session(State.RUNNING, id="s1", name="known"),))
     for name in ("first", "second"):
         write(opened, name)
     yield opened
@@ -34,7 +33,11 @@ def store(path: Path) -> Iterator[Store]:
 
 
 def write(store: Store, kind: str) -> None:
-    store.write([Persist(log=(LogEntry(1000.0, kind, None, None, None, {}),))])
+    store.write([Persist(log=(LogEntry(1000.0, kind, None, None, None, {}),))], whole)
+
+
+def whole() -> Persist:
+    return Persist(sessions=(make_session(State.RUNNING, id="s1", name="known"),))
 
 
 def kinds(store: Store) -> list[str]:

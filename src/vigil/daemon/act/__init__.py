@@ -4,18 +4,8 @@ Each effect ends in time and says what became of it, as an event; its intent was
 """
 
 from vigil.daemon.act.birth import born_of, read_birth, with_processes
-from vigil.daemon.act.dispatch import Carrier, fault_of, make_carrier
+from vigil.daemon.act.dispatch import Actors, Carrier
 from vigil.daemon.act.launches import Custody, watches_of
 from vigil.daemon.act.strays import launch_of
 
-__all__ = [
-    "Carrier",
-    "Custody",
-    "born_of",
-    "fault_of",
-    "launch_of",
-    "make_carrier",
-    "read_birth",
-    "watches_of",
-    "with_processes",
-]
+__all__ = ["Actors", "Carrier", "Custody", "born_of", "launch_of", "read_birth", "watches_of", "with_processes"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from vigil.core.effects import Release
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.session import Session
@@ -21,7 +23,7 @@ class AdoptedLaunches:
         self._tmux = tmux
         self._census = census
         self._boot = boot
-        self.released: set[str] = set()  # launches that were given back, until whoever asked for it knows
+        self._releases: dict[str, asyncio.Future[None]] = {}  # who waits until which launch was given back
 
     def follow(self, session: Session) -> None:
         """Watch a session that was started elsewhere, ourselves and through the keeper."""
@@ -36,6 +38,12 @@ class AdoptedLaunches:
         if not await self._tmux.mark(launch):
             log.warning("an adopted session could not be marked", launch=launch.id)
 
+    def release_of(self, launch_id: str) -> asyncio.Future[None]:
+        """Return what is done once a launch was given back; to be asked for before that is."""
+        if launch_id not in self._releases:
+            self._releases[launch_id] = asyncio.get_running_loop().create_future()
+        return self._releases[launch_id]
+
     async def release(self, effect: Release) -> None:
         """Take our marks off a session that was adopted, and watch it no more; all of it goes on."""
         launch = effect.launch
@@ -43,7 +51,8 @@ class AdoptedLaunches:
             async with self._custody.lock(launch.id):
                 await self.leave(launch)
         finally:
-            self.released.add(launch.id)
+            if (waiting := self._releases.pop(launch.id, None)) is not None:
+                waiting.set_result(None)
 
     async def leave(self, launch: Launch) -> None:
         """Leave what is not ours as it was found."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from vigil.core.effects import (
@@ -14,73 +16,90 @@ from vigil.core.effects import (
     EndStray,
     Interrupt,
     Purge,
+    React,
     Release,
     RepairSocket,
     Spawn,
 )
-from vigil.core.events import Ended, Event, LaunchFailed, Stepped
-from vigil.core.machine import Machine
-from vigil.core.model.launch import RuntimeKind
-from vigil.core.model.session import Session
+from vigil.core.events import Ended, Event, LaunchFailed, ReactionEnded, Stepped
 from vigil.daemon.act.adopted import AdoptedLaunches
 from vigil.daemon.act.end import Ending
 from vigil.daemon.act.launches import Custody
 from vigil.daemon.act.nudge import CLOSE_INPUT, END_CHILD, Remedies
 from vigil.daemon.act.purge import Purging
-from vigil.daemon.act.spawn import Claims, Spawning
+from vigil.daemon.act.spawn import Spawning
 from vigil.daemon.act.strays import Strays
-from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.clock import Clock
-from vigil.daemon.base.environments import Environments
-from vigil.daemon.base.keeper_link import KeeperLink
-from vigil.daemon.base.secrets import Secrets
-from vigil.daemon.sense.census import Census
-from vigil.daemon.sense.transcripts import Conversations
-from vigil.home import Home
-from vigil.kernel import process
-from vigil.runtimes import Runtime, Tmux
+from vigil.daemon.base.log import log
 
 FAULT = "internal error"
+Tasks = Mapping[type[Effect], Callable[[Any], Awaitable[None]]]
+Calls = Mapping[type[Effect], Callable[[Any], None]]
+
+
+@dataclass(frozen=True)
+class Actors:
+    """The parts that act on launches."""
+
+    custody: Custody
+    spawning: Spawning
+    ending: Ending
+    adopted: AdoptedLaunches
+    strays: Strays
+    remedies: Remedies
+    purging: Purging
+
+    def tasks(self) -> Tasks:
+        """Return which of them carries out which effect."""
+        return {
+            Spawn: self.spawning.spawn,
+            EndLaunch: self.ending.end,
+            CloseLaunch: self.ending.close,
+            Release: self.adopted.release,
+            EndStray: self.strays.end,
+            RepairSocket: self.remedies.repair,
+            Interrupt: self.remedies.interrupt,
+            EndChild: self.remedies.end_child,
+            CloseInput: self.remedies.close_input,
+            Purge: self.purging.purge,
+        }
 
 
 class Carrier:
-    """Does to the world what the machine asked for."""
+    """Does to the world what the machine asked for: by a task where that takes time, by a call where it does not."""
 
-    def __init__(
-        self,
-        custody: Custody,
-        spawning: Spawning,
-        ending: Ending,
-        adopted: AdoptedLaunches,
-        strays: Strays,
-        remedies: Remedies,
-        purging: Purging,
-    ) -> None:
-        self.custody = custody
-        self.ending = ending
-        self.adopted = adopted
-        self.strays = strays
-        self.purging = purging
-        self._parts: dict[type[Effect], Callable[[Any], Awaitable[None]]] = {
-            Spawn: spawning.spawn,
-            EndLaunch: ending.end,
-            CloseLaunch: ending.close,
-            Release: adopted.release,
-            EndStray: strays.end,
-            RepairSocket: remedies.repair,
-            Interrupt: remedies.interrupt,
-            EndChild: remedies.end_child,
-            CloseInput: remedies.close_input,
-            Purge: purging.purge,
-        }
+    def __init__(self, tasks: Tasks, calls: Calls, clock: Clock, feed: Callable[[Event], None]) -> None:
+        assert not tasks.keys() & calls.keys()
+        self._parts = tasks
+        self._calls = calls
+        self._clock = clock
+        self._feed = feed
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def carries(self, effect: Effect) -> bool:
-        """Say whether an effect is one of ours."""
-        return type(effect) in self._parts
+    def begin(self, effect: Effect) -> None:
+        """Begin what an effect asks for; returns at once."""
+        kind = type(effect)
+        if kind in self._calls:
+            self._calls[kind](effect)
+            return
+        task = asyncio.create_task(self._carry_out(effect, fault_of(effect, self._clock.now())))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    async def carry_out(self, effect: Effect) -> None:
-        """Do what an effect asks for."""
-        await self._parts[type(effect)](effect)
+    async def close(self) -> None:
+        """Stop acting."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _carry_out(self, effect: Effect, otherwise: Event | None) -> None:
+        """Do it; a fault of ours is an outcome too, never silence."""
+        try:
+            await self._parts[type(effect)](effect)
+        except Exception:
+            log.exception("an effect failed", outcome=str(otherwise))
+            if otherwise is not None:
+                self._feed(otherwise)
 
 
 def fault_of(effect: Effect, now: float) -> Event | None:
@@ -94,38 +113,7 @@ def fault_of(effect: Effect, now: float) -> Event | None:
             return Stepped(effect.launch.id, END_CHILD, False, FAULT)
         case CloseInput():
             return Stepped(effect.launch.id, CLOSE_INPUT, False, FAULT)
+        case React():
+            return ReactionEnded(effect.incident.id, effect.number, "failed", FAULT)
         case _:
             return None
-
-
-def make_carrier(
-    home: Home,
-    clock: Clock,
-    machine: Machine,
-    runtimes: dict[RuntimeKind, Runtime],
-    keeper: KeeperLink,
-    custody: Custody,
-    kinds: Kinds,
-    conversations: Conversations,
-    secrets: Secrets,
-    environments: Environments,
-    purge_bundles: Callable[[Session], Awaitable[list[str]]],
-    purge_messages: Callable[[Session], list[str]],
-    feed: Callable[[Event], None],
-) -> Carrier:
-    """Return the carrier with all its parts."""
-    boot = process.read_boot()
-    census = Census(boot, str(home.spool))
-    tmux = runtimes[RuntimeKind.TMUX]
-    assert isinstance(tmux, Tmux)
-    adopted = AdoptedLaunches(custody, tmux, census, boot)
-    claims = Claims(machine.of_launch, machine.owner_of)
-    return Carrier(
-        custody,
-        Spawning(home, clock, runtimes, keeper, custody, kinds, claims, secrets, environments, boot, feed),
-        Ending(home, clock, custody, adopted, conversations, machine.of_launch, census, boot, feed),
-        adopted,
-        Strays(tmux, feed),
-        Remedies(home, custody, keeper, boot, feed),
-        Purging(home, custody, environments, purge_bundles, purge_messages),
-    )

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from vigil.core.effects import CloseLaunch, EndLaunch
-from vigil.core.events import Attended, Closed, Ended, Event, Spared, Weighed
+from vigil.core.events import Attended, Closed, Ended, Spared, Weighed
 from vigil.core.model.conversation import Transcript
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.reading import Axis, Fact
@@ -19,7 +19,7 @@ from vigil.daemon.act.birth import TICKS_A_SECOND
 from vigil.daemon.act.launches import Custody
 from vigil.daemon.act.signals import SURVIVOR_GRACE_S, end_processes, is_alive, send
 from vigil.daemon.act.strays import remove_socket
-from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.log import log
 from vigil.daemon.sense.census import Census
 from vigil.daemon.sense.transcripts import Conversations
@@ -64,25 +64,22 @@ class Ending:
 
     def __init__(
         self,
-        home: Home,
-        clock: Clock,
+        ground: Ground,
         custody: Custody,
         adopted: AdoptedLaunches,
         conversations: Conversations,
         session_of: Callable[[str], Session | None],
         census: Census,
-        boot: str,
-        feed: Callable[[Event], None],
     ) -> None:
-        self._home = home
-        self._clock = clock
+        self._home = ground.home
+        self._clock = ground.clock
         self._custody = custody
         self._adopted = adopted
         self._conversations = conversations
         self._session_of = session_of
         self._census = census
-        self._boot = boot
-        self._feed = feed
+        self._boot = ground.boot
+        self._feed = ground.feed
 
     async def end(self, effect: EndLaunch) -> None:
         """End all there is of a launch, verified: agent, survivors, server. The intent was durable before this ran (P8)."""

@@ -14,8 +14,9 @@ from vigil.core.model.launch import Launch, RuntimeKind
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.sense.agent_files import Listening
 from vigil.daemon.sense.agent_process import Finder
-from vigil.daemon.sense.death import DeathWatch, roles_of
+from vigil.daemon.sense.death import DeathWatch
 from vigil.daemon.sense.outputs import Outputs
+from vigil.daemon.sense.process_ends import roles_of
 from vigil.home import Home
 from vigil.keeper.protocol import ForgetRequest, Watch, WatchRequest
 from vigil.runtimes import Runtime

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from vigil.core.effects import CloseInput, EndChild, Interrupt, RepairSocket
-from vigil.core.events import Attended, Event, Stepped
+from vigil.core.events import Attended, Stepped
 from vigil.daemon.act.end import why_attended
 from vigil.daemon.act.launches import Custody
 from vigil.daemon.act.signals import end_processes, is_alive, send
+from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
-from vigil.home import Home
 from vigil.keeper.protocol import CloseInputRequest
 
 END_CHILD, CLOSE_INPUT = "end-child", "close-stdin"  # what an outcome is of
@@ -23,19 +23,21 @@ CLOSE_INPUT_S = 2.0
 class Remedies:
     """Lays a hand on what lives."""
 
-    def __init__(self, home: Home, custody: Custody, keeper: KeeperLink, boot: str, feed: Callable[[Event], None]) -> None:
-        self._home = home
+    def __init__(self, ground: Ground, custody: Custody, keeper: KeeperLink, look_at: Callable[[str], Awaitable[None]]) -> None:
+        self._home = ground.home
         self._custody = custody
         self._keeper = keeper
-        self._boot = boot
-        self._feed = feed
+        self._look_at = look_at
+        self._boot = ground.boot
+        self._feed = ground.feed
 
     async def repair(self, effect: RepairSocket) -> None:
-        """Ask a tmux server to make its socket anew: SIGUSR1 does that, to exactly the process that was recorded (P9)."""
+        """Ask a tmux server to make its socket anew, and look: SIGUSR1, to exactly the process that was recorded (P9)."""
         server = effect.launch.server
         if server is not None and effect.launch.host is None and is_alive(server, self._boot):
             send(server, signal.SIGUSR1)
             await asyncio.sleep(REPAIR_S)
+        await self._look_at(effect.launch.id)
 
     async def interrupt(self, effect: Interrupt) -> None:
         """Ask an agent to leave what it does, as Ctrl-C would; the intent was durable before this ran (P8)."""

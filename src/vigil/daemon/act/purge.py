@@ -15,6 +15,7 @@ from vigil.observe.spool import forget_hooks
 
 PARKING = frozenset({"hibernate", REAP})
 REMEMBERED = 1000  # removed sessions; whoever asked reads it within a minute
+Purged = tuple[list[str], list[str]]
 
 
 class Purging:
@@ -34,7 +35,20 @@ class Purging:
         self._purge_bundles = purge_bundles
         self._purge_messages = purge_messages
         # What went with whom, and what could not be removed; not taken away by who reads it: two may have asked.
-        self.purged: dict[str, tuple[list[str], list[str]]] = {}
+        self._purged: dict[str, asyncio.Future[Purged]] = {}
+
+    async def purged(self, session_id: str, within_s: float) -> Purged | None:
+        """Return what went with a session, and what could not be removed; None if that takes longer."""
+        future = self._outcome(session_id)
+        await asyncio.wait((future,), timeout=within_s)
+        return future.result() if future.done() else None
+
+    def _outcome(self, session_id: str) -> asyncio.Future[Purged]:
+        if session_id not in self._purged:
+            self._purged[session_id] = asyncio.get_running_loop().create_future()
+        while len(self._purged) > REMEMBERED:
+            del self._purged[next(iter(self._purged))]
+        return self._purged[session_id]
 
     async def purge(self, effect: Purge) -> None:
         """Remove all that a session left, and keep in words what that was."""
@@ -54,9 +68,9 @@ class Purging:
             gone += ["environment"] if self._environments.forget(session.id) else []
         except OSError as error:
             left.append(f"{error.filename or 'files'} ({error.strerror})")
-        self.purged[session.id] = gone, [f"{one}, which could not be removed" for one in left]
-        while len(self.purged) > REMEMBERED:
-            del self.purged[next(iter(self.purged))]
+        outcome = self._outcome(session.id)
+        if not outcome.done():
+            outcome.set_result((gone, [f"{one}, which could not be removed" for one in left]))
 
 
 def _was_parked(session: Session) -> bool:

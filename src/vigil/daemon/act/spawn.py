@@ -13,17 +13,16 @@ from pathlib import Path
 from vigil.agents.accounts import account_of
 from vigil.agents.contract import Beginning, Place, Start
 from vigil.core.effects import Spawn
-from vigil.core.events import Event, Launched, LaunchFailed
+from vigil.core.events import Launched, LaunchFailed
 from vigil.core.model.launch import Launch, Mode, RuntimeKind
 from vigil.core.model.session import Session
 from vigil.daemon.act.birth import read_birth, with_processes
 from vigil.daemon.act.launches import Custody
 from vigil.daemon.base.agents import Kinds
-from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.environments import Environments
+from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.base.secrets import Secrets
-from vigil.home import Home
 from vigil.keeper.protocol import SpawnRequest
 from vigil.kernel.processes import read_command
 from vigil.runtimes import Order, Runtime
@@ -67,8 +66,7 @@ class Spawning:
 
     def __init__(
         self,
-        home: Home,
-        clock: Clock,
+        ground: Ground,
         runtimes: dict[RuntimeKind, Runtime],
         keeper: KeeperLink,
         custody: Custody,
@@ -76,11 +74,9 @@ class Spawning:
         claims: Claims,
         secrets: Secrets,
         environments: Environments,
-        boot: str,
-        feed: Callable[[Event], None],
     ) -> None:
-        self._home = home
-        self._clock = clock
+        self._home = ground.home
+        self._clock = ground.clock
         self._runtimes = runtimes
         self._keeper = keeper
         self._custody = custody
@@ -88,8 +84,8 @@ class Spawning:
         self._claims = claims
         self._secrets = secrets
         self._environments = environments
-        self._boot = boot
-        self._feed = feed
+        self._boot = ground.boot
+        self._feed = ground.feed
 
     async def spawn(self, effect: Spawn) -> None:
         """Bring a launch to life, and watch it from then on."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, overload
 
 from vigil.daemon.base.keeper_start import start_keeper
@@ -19,6 +19,7 @@ from vigil.keeper import protocol, wire
 START_S = 10.0
 PING_EVERY_S = 5.0
 PING_S = 3.0
+WATCH_S = 10.0
 
 
 class KeeperSilent(Exception):
@@ -37,26 +38,23 @@ class KeeperLink:
         home: Home,
         on_word: Callable[[protocol.Word], None],
         on_change: Callable[[str, dict[str, Any]], None],
-        on_connected: Callable[[], Awaitable[None]],
+        watches: Callable[[], tuple[protocol.Watch, ...]],
         nofile: int,
+        process: subprocess.Popen[bytes] | None = None,
     ) -> None:
         self._home = home
         self._on_word = on_word
         self._on_change = on_change
-        self._on_connected = on_connected
+        self._watches = watches  # what a keeper that is new watches, although it did not spawn it
         self._nofile = nofile
         self._writer: asyncio.StreamWriter | None = None
         self._waiting: dict[int, asyncio.Future[wire.Message]] = {}
         self._next_id = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = process  # a keeper that was started for us and may still be on its way
         self._lost = asyncio.Event()
         self.pid: int | None = None
         self.wedged = False
         self._asked_anew: int | None = None
-
-    def expect(self, process: subprocess.Popen[bytes] | None) -> None:
-        """Take note of a keeper that was started for us and may still be on its way."""
-        self._process = process
 
     async def connect(self) -> None:
         """Reach the keeper, starting it if there is none; one that hangs up on us was dying, and is not the one."""
@@ -88,7 +86,7 @@ class KeeperLink:
             self._asked_anew = self.pid  # once: installed elsewhere, it becomes what it was
             await self._upgrade()
             return
-        await self._on_connected()
+        await self.rewatch()
 
     async def run(self) -> None:
         """Keep the line: ping, notice silence, reconnect."""
@@ -150,6 +148,16 @@ class KeeperLink:
         """Write down a refusal whose reason its asker has no other use for."""
         self._on_change("keeper.refused", {"pid": self.pid, "why": why})
 
+    async def rewatch(self) -> None:
+        """Tell the keeper what lives here: one that is new watches what it did not spawn."""
+        if watches := self._watches():
+            try:
+                await self.ask(protocol.WatchRequest(watches), timeout_s=WATCH_S)
+            except KeeperSilent as error:
+                log.error("keeper not told", why=str(error))
+            except KeeperRefused as error:
+                self.note_refusal(str(error))
+
     async def close(self) -> None:
         """Hang up; the keeper stays for as long as it has something to watch."""
         if self._writer is not None:
@@ -182,7 +190,7 @@ class KeeperLink:
             if answer.version < protocol.VERSION:
                 await self._upgrade()
             else:
-                await self._on_connected()
+                await self.rewatch()
 
     def _note_wedged(self, why: str) -> None:
         self.wedged = True

@@ -12,15 +12,18 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from vigil import __version__
-from vigil.core.effects import Effect
+from vigil.core.effects import Effect, Persist
 from vigil.core.events import Event
+from vigil.core.machine import Machine
 from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
+from vigil.daemon.base.clock import Clock
 from vigil.errors import VigilError
-from vigil.recording import STOPPED, begin_line, end_line, entry_line
+from vigil.recording import STOPPED, begin_line, end_line, entry_line, fault
 from vigil.text import decode
 
 WAITING = 10_000  # events that may wait for the disk: some 30 MB
@@ -29,6 +32,7 @@ CLOSE_S = 2.0
 MOST_BYTES = 1 << 30  # about two days of 200 sessions
 RESERVE_BYTES = 64 << 20  # the disk's last space belongs to the store
 Line = Callable[[], str]
+Handled = Callable[[float, Event, list[Effect] | str], None]  # when, what, and what the machine answered or raised
 
 
 class RecordingRefused(VigilError):
@@ -54,17 +58,17 @@ def shown(path: Path) -> str:
 
 
 class Recorder:
-    """One recording under way; `on_ended` is told once, from any thread, if it ends before the daemon does."""
+    """One recording under way; `on_ended` hears once, from any thread, that it is over and the daemon is not."""
 
     def __init__(
         self,
         path: Path,
         fd: int,
-        on_ended: Callable[[str], None] = lambda _why: None,
+        on_ended: Callable[[dict[str, Any]], None] = lambda _ended: None,
         most_bytes: int = MOST_BYTES,
     ) -> None:
         self.path = path
-        self.on_ended = on_ended
+        self._on_ended = on_ended
         self.lines = 0  # written so far, the first one included
         self.bytes = 0
         self.ended: str | None = None
@@ -80,6 +84,10 @@ class Recorder:
     def events(self) -> int:
         """How many events are written."""
         return max(0, self.lines - 1)
+
+    def status(self) -> dict[str, str | int | None]:
+        """Return where events are recorded, how much so far, and why it ended if it did."""
+        return {"file": shown(self.path), "events": self.events, "bytes": self.bytes, "ended": self.ended}
 
     def begin(self, at: float, sessions: Iterable[Session], incidents: Iterable[Incident], roles: Iterable[Role] = ()) -> None:
         """Start, with what the machine was given."""
@@ -151,7 +159,46 @@ class Recorder:
             while True:
                 self._lines.get_nowait()  # nobody writes it any more, and it holds whole sessions
         self._lines.put(None)
-        self.on_ended(why)
+        self._on_ended({"file": shown(self.path), "events": self.events, "why": why})
+
+
+class RecordedMachine:
+    """The machine as the daemon asks it: every question passes here, so a recording misses none."""
+
+    def __init__(self, machine: Machine, clock: Clock, on_handled: Handled | None = None) -> None:
+        self.machine = machine
+        self._clock = clock
+        self._on_handled = on_handled
+
+    def now(self) -> float:
+        """Return the time, as the machine is told it."""
+        return self._clock.now()
+
+    def ask(self, event: Event) -> tuple[list[Effect], dict[str, Session | None]]:
+        """Return what the machine asks for, and the sessions that it changed."""
+        now = self._clock.now()
+        try:
+            effects = self.machine.handle(event, now)
+        except Exception as error:
+            self._note(now, event, fault(error))  # what broke us is what a recording is wanted for most
+            raise
+        self._note(now, event, effects)
+        return effects, dict(self.machine.changed)
+
+    def _note(self, now: float, event: Event, answer: list[Effect] | str) -> None:
+        if self._on_handled is not None:
+            self._on_handled(now, event, answer)
+
+    def incidents(self) -> dict[str, Incident]:
+        """Return the incidents that are open now."""
+        return dict(self.machine.incidents)
+
+    def whole(self) -> Persist:
+        """Return all there is, for a database that was put in the place of ours."""
+        machine = self.machine
+        sessions = tuple(machine.sessions.values())
+        launches = tuple(session.launch for session in sessions if session.launch is not None)
+        return Persist(sessions, launches, incidents=tuple(machine.incidents.values()), roles=tuple(machine.roles.values()))
 
 
 def _is_nearly_full(fd: int) -> bool:

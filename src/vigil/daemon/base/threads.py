@@ -1,60 +1,50 @@
-"""Hands: a thread that does one thing after the other for the loop, which waits for it as long as it likes and no longer."""
+"""Threads: what the loop has done by hands, and waits for as long as it likes and no longer."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
-from functools import partial
-from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from vigil.hands import Hands, Hangs, Job
+
+T = TypeVar("T")
 
 
-class Hands:
-    """One thread; left alone with something that hangs, it keeps nobody from ending."""
-
-    def __init__(self, name: str) -> None:
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._thread.start()
-
-    def begin(self, job: Callable[[], None]) -> None:
-        """Have a job done that sees to its own faults, and tells by itself what came of it."""
-        self._jobs.put(job)
-
-    def do(self, job: Callable[[], None]) -> asyncio.Future[None]:
-        """Return what is done when the job is."""
-        done = asyncio.get_running_loop().create_future()
-        self.begin(partial(_do, job, done))
-        return done
-
-    def end(self, wait: bool = False) -> None:
-        """End after what was begun, and wait for that or not."""
-        self._jobs.put(None)
-        if wait:
-            self._thread.join()
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            job()
+def begin(hands: Hands, work: Callable[[], T]) -> tuple[Job, asyncio.Future[T]]:
+    """Have something done; return it, and a future that is done when it is."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+    return hands.begin(work, lambda result, error: tell(loop, _settle, done, result, error)), done
 
 
-def _do(job: Callable[[], None], done: asyncio.Future[None]) -> None:
-    error: Exception | None = None
+async def ask(hands: Hands, work: Callable[[], T], within_s: float) -> T:
+    """Return what a call returns; raise what it raises, or Hangs after its deadline."""
+    hands.check(within_s)
+    job, done = begin(hands, work)
     try:
-        job()
-    except Exception as raised:
-        error = raised
-    tell(done.get_loop(), _settle, done, error)
+        await asyncio.wait([done], timeout=within_s)
+    finally:
+        given_up = not done.done() and hands.give_up(job)
+    if given_up:
+        done.add_done_callback(_ignore)
+        raise Hangs(within_s)
+    return await done
 
 
 def tell(loop: asyncio.AbstractEventLoop, hear: Callable[..., object], *what: object) -> None:
-    """Tell the loop something; one that is closed has nobody left who waits for it."""
+    """Tell the loop something from a thread; one that is closed has no use for it."""
     try:
         loop.call_soon_threadsafe(hear, *what)
     except RuntimeError:
         pass
 
 
-def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
+def _settle(done: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
     if not done.done():
-        done.set_result(None) if error is None else done.set_exception(error)
+        done.set_result(result) if error is None else done.set_exception(error)
+
+
+def _ignore(done: asyncio.Future[Any]) -> None:
+    if not done.cancelled():
+        done.exception()  # or asyncio would say that it was never asked for

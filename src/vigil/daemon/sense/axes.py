@@ -7,7 +7,8 @@ from vigil.core.model.launch import Launch, ProcessId, RuntimeKind
 from vigil.core.model.reading import Axis, Fact
 from vigil.core.model.session import Session
 from vigil.daemon.base.clock import Clock
-from vigil.daemon.sense.death import DeathWatch, agent_role
+from vigil.daemon.sense.death import DeathWatch
+from vigil.daemon.sense.process_ends import agent_role
 from vigil.home import Home
 from vigil.kernel.clients import read_clients
 from vigil.kernel.process import read_boot

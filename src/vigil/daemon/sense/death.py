@@ -8,7 +8,6 @@ could not see ourselves.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 from collections.abc import Callable
@@ -18,35 +17,27 @@ from typing import Any
 
 from vigil.core.events import Event, Exited, Orphaned, RuntimeEnded
 from vigil.core.model.death import Exit, Oom
-from vigil.core.model.launch import Launch, ProcessId
+from vigil.core.model.launch import Launch
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.sense.death_facts import Witness
 from vigil.daemon.sense.pidfds import Pidfds
+from vigil.daemon.sense.process_ends import (
+    ProcessEnd,
+    agent_role,
+    end_of,
+    ends_from_records,
+    roles_of,
+    runtime_role,
+)
 from vigil.home import Home
-from vigil.keeper import records, wire
-from vigil.keeper.protocol import ExitWord, KillFacts
+from vigil.keeper import records
+from vigil.keeper.protocol import ExitWord
 from vigil.kernel import process as kernel
 
-REST_S = 0.005  # the end of the pane, which follows its agent's at once, is read when that has been told
 SETTLE_S = 0.3  # a server that closes its panes is gone a few milliseconds after them
 KEEPER_S = 1.0  # how long the keeper's word is waited for where the kernel told us nothing
 ORPHAN_S = 1.0  # a hangup ends an agent at once or not at all
 AMBIGUOUS_OVER = 128
-
-
-@dataclass(frozen=True)
-class ProcessEnd:
-    """How one process ended, and who said so."""
-
-    status: int | None
-    source: str
-    at: float
-    oom: Oom | None = None
-
-    @property
-    def killed(self) -> bool:
-        """A SIGKILL ended it: somebody's, or the kernel's own."""
-        return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL
 
 
 @dataclass(slots=True)
@@ -243,8 +234,6 @@ class DeathWatch:
 
     def _report(self, watched: Watched) -> None:
         watched.reported = True
-        if (root := watched.fds.get("root")) is not None:
-            self._pidfds.put_off(root, REST_S)
         watched.tell()
         self._feed(Exited(self.describe(watched.launch, watched.ends, "daemon", watched.exec_seen)))
         if "inner" in watched.ends and runtime_role(watched.launch) in watched.ends:
@@ -315,47 +304,6 @@ class DeathWatch:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def roles_of(launch: Launch) -> dict[str, ProcessId]:
-    """Return the processes of a launch that are known, by role."""
-    inner = launch.found if launch.found != launch.process else None
-    known = {"inner": inner, "agent": launch.process, "root": launch.root, "server": launch.server}
-    return {role: process for role, process in known.items() if process is not None}
-
-
-def agent_role(launch: Launch) -> str:
-    """Return the role whose end is the launch's: the agent found below its command, else the command itself."""
-    return "inner" if launch.found is not None and launch.found != launch.process else "agent"
-
-
-def runtime_role(launch: Launch) -> str:
-    """Return the role whose end closes the launch's runtime: the pane's root, or the headless command."""
-    return "agent" if launch.root is None else "root"
-
-
-def ends_from_records(folder: str, clock: Clock) -> dict[str, ProcessEnd]:
-    """Return what the keeper recorded of a launch while nobody listened."""
-    ends = {}
-    for role, record in records.read_exits(folder).items():
-        with contextlib.suppress(wire.Malformed):  # it says as little as one that is not there
-            ends[role] = end_of(wire.read(ExitWord, record), clock)
-    return ends
-
-
-def end_of(word: ExitWord, clock: Clock) -> ProcessEnd:
-    """Return an end as the keeper tells or recorded it."""
-    return ProcessEnd(word.status, f"keeper ({word.source or 'unknown'})", moment_of(word, clock), oom_of(word.oom))
-
-
-def oom_of(facts: KillFacts | None) -> Oom | None:
-    """Return what the keeper found out about want of memory; nothing where it did not ask."""
-    return None if facts is None else Oom(facts.named, facts.cgroup or "", facts.cgroup_kills, facts.host_kills)
-
-
-def moment_of(word: ExitWord, clock: Clock) -> float:
-    """Return when something ended that the keeper recorded, on our clock: the wall's may have been set meanwhile."""
-    return word.at if word.boot_s is None else clock.at(word.boot_s)
 
 
 def _told(end: ProcessEnd) -> bool:

@@ -7,14 +7,17 @@ comes while the store hangs or refuses is taken in all the same: whoever asks fo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from vigil.core.events import Event, Hooked, Noted
-from vigil.core.model.speech import Hook
+from vigil.core.machine import Machine
+from vigil.core.model.speech import Hook, Said
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.log import log
+from vigil.daemon.sense.agent_files import Listening
 from vigil.observe.folder import FolderWatch
 from vigil.observe.spool import ReadSaid, Spool
 
@@ -23,6 +26,30 @@ PAUSE_S = 0.05  # after each slice, however many wait: the loop belongs to other
 HELD = 1000  # files that may wait for the store; beyond them the next stay where they are
 RETRY_S = 1.0
 LOOK_S = 60.0  # without being told: a watch ends with its folder
+
+
+class HookReader:
+    """Says what a hook means, by the adapter of its agent; a thread reads, the loop follows what it names."""
+
+    def __init__(self, machine: Machine, listening: Listening) -> None:
+        self._machine = machine
+        self._listening = listening
+        self._loop = asyncio.get_running_loop()
+
+    def is_current(self, launch_id: str) -> bool:
+        """Say whether a session has this launch."""
+        return self._machine.of_launch(launch_id) is not None
+
+    def read(self, launch_id: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
+        """Return what a hook says; the conversation it names is followed from now on."""
+        session = self._machine.of_launch(launch_id)
+        if session is None or session.launch is None:
+            return ()
+        said = self._listening.read_hook(session.spec.agent, payload)
+        named = next((one.conversation for one in reversed(said) if one.conversation and not one.subagent), "")
+        if named:
+            self._loop.call_soon_threadsafe(self._listening.converses, session, session.launch, named)
+        return said
 
 
 class Hooks:

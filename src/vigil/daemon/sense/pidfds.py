@@ -19,7 +19,6 @@ class Pidfds:
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._told: dict[int, Callable[[], None]] = {}
-        self._resting: dict[int, asyncio.TimerHandle] = {}
         self._is_heard = False
 
     def add(self, pidfd: int, ended: Callable[[], None]) -> None:
@@ -28,20 +27,12 @@ class Pidfds:
             asyncio.get_running_loop().add_reader(self._epoll.fileno(), self._readable)
             self._is_heard = True
         self._told[pidfd] = ended
-        self._hear(pidfd)
-
-    def put_off(self, pidfd: int, by_s: float) -> None:
-        """Say nothing of a pidfd for a moment, nor wake for it: if its process ends meanwhile, that is told then."""
-        self._epoll.unregister(pidfd)
-        self._resting[pidfd] = asyncio.get_running_loop().call_later(by_s, self._rested, pidfd)
+        self._epoll.register(pidfd, select.EPOLLIN | select.EPOLLONESHOT)
 
     def drop(self, pidfd: int) -> None:
         """Close a pidfd: nothing more is said of it."""
         del self._told[pidfd]
-        if (resting := self._resting.pop(pidfd, None)) is None:
-            self._epoll.unregister(pidfd)
-        else:
-            resting.cancel()
+        self._epoll.unregister(pidfd)
         os.close(pidfd)
 
     def close(self) -> None:
@@ -52,17 +43,8 @@ class Pidfds:
             asyncio.get_running_loop().remove_reader(self._epoll.fileno())
         self._epoll.close()
 
-    def _hear(self, pidfd: int) -> None:
-        self._epoll.register(pidfd, select.EPOLLIN | select.EPOLLONESHOT)
-
-    def _rested(self, pidfd: int) -> None:
-        del self._resting[pidfd]
-        self._hear(pidfd)
-
     def _readable(self) -> None:
         ended = [(pidfd, self._told[pidfd]) for pidfd, _ in self._epoll.poll(0, TAKEN_AT_ONCE)]
         for pidfd, tell in ended:
-            if self._told.get(pidfd) is not tell:
-                continue  # it was dropped because of one before it, and its number may be another's
-            if pidfd not in self._resting:
+            if self._told.get(pidfd) is tell:  # else an earlier one dropped it, and another may have its number now
                 tell()

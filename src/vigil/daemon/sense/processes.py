@@ -7,17 +7,18 @@ never gives it. Such a look is given up after its deadline, and said to be.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from vigil.core.events import Event, Weighed
 from vigil.core.machine import Machine
 from vigil.core.model.launch import Launch
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.log import log
+from vigil.daemon.base.threads import ask
 from vigil.daemon.sense.sweep import is_looked_at
+from vigil.hands import Hands, Hangs
 from vigil.kernel.proc import PROC
 from vigil.kernel.stats import read_scan
 from vigil.observe.diagnosis import Diagnosis, Sample, diagnose, take_sample
@@ -29,7 +30,7 @@ QUIET_PASS_S = 120.0  # of a fleet in which nothing happened for so long
 BETWEEN_S = 0.5  # two looks, where there is none to compare with: a rate over less is of a few ticks
 LEAST_S, MOST_S = 0.2, 120.0  # how old a look is that another one is compared with
 DEADLINE_S = 5.0
-HUNG = 4  # looks that may wait for what does not come
+HUNG = 4  # looks at a time; all of them may wait for what does not come
 GREW = 1.05  # a peak of memory that is not much higher is not worth telling
 
 
@@ -41,7 +42,7 @@ class Cheap:
     cpu: Cpu = UNMEASURED
 
 
-class Hangs(Exception):
+class ProcHangs(Exception):
     """A look did not come back; the message says so."""
 
 
@@ -64,10 +65,15 @@ class Diagnoser:
         self._proc = proc
         self._deadline_s = deadline_s
         self._tokens = Tokens(proc)
-        self.hung = 0  # looks that have not come back
+        self._hands = Hands("diagnosis", HUNG)
         self._samples: dict[str, Sample] = {}  # the last close look at each launch
         self._peaks: dict[str, int] = {}
         self.latest: Mapping[str, Cheap] = {}  # what the last pass read, by launch
+
+    @property
+    def hung(self) -> int:
+        """How many looks have not come back."""
+        return self._hands.hung
 
     async def run(self) -> None:
         """Pass for ever."""
@@ -79,7 +85,7 @@ class Diagnoser:
     async def _pass(self) -> None:
         try:
             await self.sweep()
-        except Hangs as error:
+        except ProcHangs as error:
             log.warning("processes not read", why=str(error), next_pass_s=PASS_S)
         except Exception:  # a sensor that fails is no reason to stop watching
             log.exception("a pass over processes failed", next_pass_s=PASS_S)
@@ -93,7 +99,7 @@ class Diagnoser:
         return not living or (not busy and now - read_at < QUIET_PASS_S)
 
     async def sweep(self) -> Mapping[str, Cheap]:
-        """Read the processes of all living launches, cheaply; raises Hangs."""
+        """Read the processes of all living launches, cheaply; raises ProcHangs."""
         self._note_reaper()
         launches = [session.launch for session in self._machine.sessions.values() if is_looked_at(session) and session.launch]
         before = self.latest
@@ -118,7 +124,7 @@ class Diagnoser:
                 before = await self._in_thread(lambda: take_sample(launch, self._tokens, thorough=False, proc=self._proc))
                 await asyncio.sleep(BETWEEN_S if window_s is None else window_s)
             after = await self._in_thread(lambda: take_sample(launch, self._tokens, proc=self._proc))
-        except Hangs as error:
+        except ProcHangs as error:
             return Diagnosis(launch.id, self._boot_s(), (), (), UNMEASURED, (f"processes: {error}",))
         if self._machine.of_launch(launch.id) is not None:
             self._samples[launch.id] = after
@@ -145,38 +151,13 @@ class Diagnoser:
             self._feed(Weighed(launch_id, tree.rss_bytes))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Do something in a thread of its own, which nobody waits for after its deadline; raises Hangs."""
-        if self.hung >= HUNG:
-            raise Hangs(f"{self.hung} earlier looks have not come back: a process is stuck in the kernel")
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        threading.Thread(target=_work, args=(work, done), name="diagnosis", daemon=True).start()
-        await asyncio.wait([done], timeout=self._deadline_s)
-        if not done.done():
-            self.hung += 1
-            done.add_done_callback(self._came_back)
-            raise Hangs(f"/proc gave no answer in {self._deadline_s:g} s: a process is stuck in the kernel")
-        return done.result()
-
-    def _came_back(self, done: asyncio.Future[Any]) -> None:
-        self.hung -= 1
-        done.exception()  # nobody else asks for it
+        """Do something in a thread; raises ProcHangs after its deadline."""
+        try:
+            return await ask(self._hands, work, self._deadline_s)
+        except Hangs as error:
+            late = f"{error.earlier} earlier looks have not come back" if error.earlier else f"/proc gave {error}"
+            raise ProcHangs(f"{late}: a process is stuck in the kernel") from None
 
 
 def _since(before: Cheap | None, tree: ProcessTree) -> Cpu:
     return UNMEASURED if before is None else cpu_between(before.tree, tree)
-
-
-def _work(work: Callable[[], T], done: asyncio.Future[T]) -> None:
-    try:
-        result, error = work(), None
-    except Exception as raised:
-        result, error = None, raised
-    try:
-        done.get_loop().call_soon_threadsafe(_settle, done, result, error)
-    except RuntimeError:
-        pass  # the loop has ended
-
-
-def _settle(done: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-    if not done.done():
-        done.set_result(result) if error is None else done.set_exception(error)

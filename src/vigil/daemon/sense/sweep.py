@@ -43,15 +43,35 @@ class Passes:
 class Sweep:
     """Reads all axes of all launches, a slice at a time."""
 
-    def __init__(self, machine: Machine, looker: Looker, screens: Screens, feed: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        looker: Looker,
+        screens: Screens,
+        feed: Callable[[Event], None],
+        noticed: asyncio.Queue[str],
+    ) -> None:
         self._machine = machine
         self._looker = looker
         self._screens = screens
         self._feed = feed
+        self._noticed = noticed  # launches of whose server something changed: they are looked at now
         self.passes = Passes()
 
     async def run(self) -> None:
-        """Sweep for ever."""
+        """Sweep for ever, and look meanwhile at what was noticed."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._sweep_for_ever())
+            while True:
+                group.create_task(self._look_again(await self._noticed.get()))
+
+    async def _look_again(self, launch_id: str) -> None:
+        try:
+            await self.look_at(launch_id)
+        except Exception:  # a sensor that fails is no reason to stop watching
+            log.exception("a look failed", launch=launch_id)
+
+    async def _sweep_for_ever(self) -> None:
         while True:
             every_s = pause_s(sum(map(is_looked_at, self._machine.sessions.values())))
             await asyncio.sleep(every_s)
@@ -94,6 +114,12 @@ class Sweep:
             else:
                 doubtful.append(seen)
         return silent
+
+    async def look_at(self, launch_id: str) -> None:
+        """Look at a launch now, if a session has it."""
+        session = self._machine.of_launch(launch_id)
+        if session is not None:
+            await self.look(session)
 
     async def look(self, session: Session) -> None:
         """Look at one session now."""

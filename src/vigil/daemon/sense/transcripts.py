@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import stat
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from vigil.agents.contract import Adapter, Beginning, Place
 from vigil.core.model.conversation import Kept, Transcript
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.session import Session, Spec
 from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.threads import ask
+from vigil.hands import Hands, Hangs
 from vigil.observe.transcripts import read_transcript
 
-T = TypeVar("T")
 MOST_HUNG = 8
 READ_S = 2.0  # a folder on a network that hangs delays nobody longer
 MOST_KNOWN = 10_000
@@ -66,7 +63,7 @@ class Conversations:
         self._adapter_of = adapter_of
         self._is_set_up = is_set_up
         self._environment_of = environment_of
-        self._hung = 0  # jobs that have not ended yet
+        self._hands = Hands("conversations", MOST_HUNG)
         self._known: dict[str, _Known] = {}  # of each session, what was found when a list was asked for
 
     async def peek(self, sessions: Iterable[Session]) -> dict[str, Transcript]:
@@ -75,8 +72,8 @@ class Conversations:
         if not wanted:
             return {}
         try:
-            found = await self._apart(lambda: [self._peek(one) for one in wanted])
-        except TimeoutError:
+            found = await ask(self._hands, lambda: [self._peek(one) for one in wanted], READ_S)
+        except Hangs:
             return {one.id: one.transcript for one in wanted if one.transcript is not None}
         now = self._clock.now()
         if len(self._known) > MOST_KNOWN:
@@ -99,36 +96,10 @@ class Conversations:
         if not session.conversation:
             return None
         try:
-            kept, why = await self._apart(lambda: self._read(session))
-        except TimeoutError:
+            kept, why = await ask(self._hands, lambda: self._read(session), READ_S)
+        except Hangs:
             kept, why = Kept.UNKNOWN, f"its transcript could not be read within {READ_S:g} s"
         return Transcript(session.conversation, kept, self._clock.now(), "" if kept is Kept.THERE else why)
-
-    async def _apart(self, job: Callable[[], T]) -> T:
-        """Do a job in a thread of its own, in time or TimeoutError: one that hangs is left alone, and keeps nobody waiting."""
-        if self._hung >= MOST_HUNG:
-            raise TimeoutError
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
-
-        def work() -> None:
-            try:
-                found: Any = job()
-                error: Exception | None = None
-            except Exception as raised:
-                found, error = None, raised
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._settle, done, found, error)
-
-        self._hung += 1
-        threading.Thread(target=work, name="conversations", daemon=True).start()
-        async with asyncio.timeout(READ_S):
-            return await done
-
-    def _settle(self, done: asyncio.Future[T], found: T, error: Exception | None) -> None:
-        self._hung -= 1
-        if not done.done():
-            done.set_result(found) if error is None else done.set_exception(error)
 
     def _read(self, session: Session) -> tuple[Kept, str]:
         spec, conversation = session.spec, session.conversation

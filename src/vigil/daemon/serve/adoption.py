@@ -19,6 +19,7 @@ from vigil.core.model.launch import ForeignSession, Launch, ProcessId
 from vigil.core.model.reading import Axis
 from vigil.core.model.session import ALIVE, Session, Spec, State
 from vigil.daemon.act import born_of
+from vigil.daemon.act.adopted import AdoptedLaunches
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.serve.sessions import Operations, new_session_id
 from vigil.daemon.supervisor import Supervisor
@@ -91,6 +92,7 @@ class Adopting:
         clock: Clock,
         supervisor: Supervisor,
         operations: Operations,
+        adopted: AdoptedLaunches,
         tmux: Tmux,
         configured: Callable[[], Mapping[str, tuple[str, ...]]],
     ) -> None:
@@ -98,6 +100,7 @@ class Adopting:
         self._clock = clock
         self._supervisor = supervisor
         self._operations = operations
+        self._adopted = adopted
         self._tmux = tmux
         self._configured = configured
         self._boot = read_boot()
@@ -212,7 +215,7 @@ class Adopting:
         if not await self._tmux.mark(session.launch):
             await self._give_back(session, actor, "its server did not take our mark")
             raise VigilError(f"{wanted} was not adopted: its tmux server did not take our mark")
-        self._supervisor.carrier.adopted.follow(session)
+        self._adopted.follow(session)
         return session
 
     def _choose(self, target: str, found: list[Candidate], silent: list[str]) -> Candidate:

@@ -15,12 +15,15 @@ from weakref import WeakValueDictionary
 
 from vigil.agents.contract import Adapter
 from vigil.core.events import Observed
+from vigil.core.machine import Machine
 from vigil.core.model.launch import Launch, RuntimeKind
 from vigil.core.model.reading import Axis
 from vigil.core.model.session import Session
 from vigil.core.rules.prompt import ComposerSight, PromptRefusal, why_not
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.inbox import Inbox
+from vigil.daemon.base.shown import Shown
 from vigil.daemon.sense.dialogs import find_dialog
-from vigil.daemon.supervisor import Supervisor
 from vigil.errors import UsageError
 from vigil.kernel.process import read_stat
 from vigil.observe.process import read_process
@@ -47,8 +50,19 @@ class Sent:
 class Sending:
     """Types prompts, one at a time for each session."""
 
-    def __init__(self, supervisor: Supervisor, runtime: Runtime, adapter_of: Callable[[str], Adapter]) -> None:
-        self._supervisor = supervisor
+    def __init__(
+        self,
+        inbox: Inbox,
+        shown: Shown,
+        machine: Machine,
+        clock: Clock,
+        runtime: Runtime,
+        adapter_of: Callable[[str], Adapter],
+    ) -> None:
+        self._inbox = inbox
+        self._shown = shown
+        self._machine = machine
+        self._clock = clock
         self._runtime = runtime
         self._adapter_of = adapter_of
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -58,9 +72,9 @@ class Sending:
         prompt = checked(text)
         async with self.lock(session_id):
             sent = await self.type(session_id, prompt, wait_s)
-        session = self._supervisor.shown.get(session_id)
+        session = self._shown.sessions.get(session_id)
         words = {"session": session.name if session else session_id, "characters": len(prompt), "actor": actor}
-        self._supervisor.note("session.sent", words | {"outcome": sent.outcome, "why": sent.why}, session)
+        self._inbox.note("session.sent", words | {"outcome": sent.outcome, "why": sent.why}, session)
         return sent
 
     def lock(self, session_id: str) -> asyncio.Lock:
@@ -70,16 +84,16 @@ class Sending:
     async def type(self, session_id: str, prompt: str, wait_s: float) -> Sent:
         """Type a prompt when it can be taken; whoever calls has the lock. `refused` means that nothing was typed."""
         refusal = await self.wait_until_fit(session_id, wait_s)
-        session = self._supervisor.shown.get(session_id)
+        session = self._shown.sessions.get(session_id)
         if refusal is not None or session is None or session.launch is None or session.launch.pane is None:
             return Sent("refused", refusal or "it is gone")
-        launch, typed_at = session.launch, self._supervisor.now()
+        launch, typed_at = session.launch, self._clock.now()
         call = self._runtime.commands_to(launch)
         assert launch.pane is not None and call is not None
         pasted = await keyboard.paste(call, launch.pane, f"vigil-{secrets.token_hex(4)}", prompt)
         if pasted == keyboard.REFUSED:
             return Sent("refused", "its pane died, or somebody began to read there")
-        self._supervisor.feed(Observed(launch.id, (), delivered_at=typed_at))
+        self._inbox.feed(Observed(launch.id, (), delivered_at=typed_at))
         if pasted is None:
             return Sent("unknown", "its tmux server gave no answer: the prompt may stand in its composer")
         await asyncio.sleep(PAUSE_S)
@@ -96,7 +110,7 @@ class Sending:
 
     async def finish(self, session_id: str, launch_id: str, typed_at: float, wait_s: float, prompt: str) -> Sent:
         """Send what may stand in a composer since then, and not twice: Enter alone, and only where it is seen to stand."""
-        session = self._supervisor.shown.get(session_id)
+        session = self._shown.sessions.get(session_id)
         launch = session.launch if session is not None else None
         if session is None or launch is None or launch.id != launch_id or launch.ended_at is not None:
             return Sent("unknown", "it was typed, and its agent ended before it said that it took it")
@@ -117,7 +131,7 @@ class Sending:
 
     async def _stands_there(self, session_id: str, launch: Launch, prompt: str) -> bool:
         """Say whether a composer still holds what was pasted, and nobody else is at it: its last line can be seen there."""
-        session, sight = self._supervisor.shown.get(session_id), await self._look(session_id)
+        session, sight = self._shown.sessions.get(session_id), await self._look(session_id)
         if session is None or sight is None or session.attached or session.launch is None or session.launch.id != launch.id:
             return False
         adapter, call = self._adapter_of(session.spec.agent), self._runtime.commands_to(launch)
@@ -165,7 +179,7 @@ class Sending:
             await asyncio.sleep(LOOK_S)
 
     async def _look(self, session_id: str) -> ComposerSight | None:
-        session = self._supervisor.shown.get(session_id)
+        session = self._shown.sessions.get(session_id)
         if session is None:
             return None
         server = session.axes.get(Axis.SERVER)
@@ -206,7 +220,7 @@ class Sending:
 
     async def _confirm(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
         """Wait for the agent's own word that it took a prompt; who never says so leaves it unknown."""
-        session = self._supervisor.shown.get(session_id)
+        session = self._shown.sessions.get(session_id)
         if session is None or not self._adapter_of(session.spec.agent).submits:
             return Sent("unknown", "it was typed; this kind of agent does not say whether it took it")
         if await self._was_taken(session_id, launch, typed_at):
@@ -217,11 +231,11 @@ class Sending:
         """Wait for the agent to say that it took a prompt; say whether it did."""
 
         def taken() -> bool:
-            found = self._supervisor.machine.sessions.get(session_id)
+            found = self._machine.sessions.get(session_id)
             same = found is not None and found.launch is not None and found.launch.id == launch.id
             return same and found is not None and (found.prompted_at or 0.0) >= typed_at
 
-        return await self._supervisor.until(taken, CONFIRM_S)
+        return await self._shown.until(taken, CONFIRM_S)
 
 
 def checked(text: str) -> str:

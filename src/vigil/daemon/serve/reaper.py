@@ -23,14 +23,12 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.sighting import Glimpse, Guard, ReapAction, ReapClass, ReapPolicy, Stray
 from vigil.core.rules.reap import ReapVerdict, judge
 from vigil.core.rules.sighting import says_idle
-from vigil.daemon.act import Carrier, launch_of
-from vigil.daemon.base.clock import Clock
+from vigil.daemon.act import Actors, launch_of
+from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.log import log
 from vigil.daemon.sense.census import Census
 from vigil.daemon.sense.screens import Screens
 from vigil.daemon.supervisor import Supervisor
-from vigil.home import Home
-from vigil.kernel.process import read_boot
 from vigil.kernel.processes import read_tree
 from vigil.observe import cpu, strays
 from vigil.observe.survivors import SeenProcess
@@ -71,9 +69,10 @@ class Reaper:
 
     def __init__(
         self,
-        home: Home,
-        clock: Clock,
+        ground: Ground,
         supervisor: Supervisor,
+        actors: Actors,
+        census: Census,
         runtimes: dict[RuntimeKind, Runtime],
         screens: Screens,
         config: ConfigFile,
@@ -81,25 +80,22 @@ class Reaper:
         recover: Callable[[], Awaitable[None]],
         pressure: Callable[[], str],
     ) -> None:
-        self._home = home
-        self._clock = clock
+        self._home = ground.home
+        self._clock = ground.clock
+        self._boot = ground.boot
         self._supervisor = supervisor
+        self._carrier = actors
+        self._census = census
         self._runtimes = runtimes
         self._screens = screens
         self._config = config
         self._store_created_at = store_created_at
         self._recover = recover
         self._pressure = pressure
-        self._boot = read_boot()
-        self._census = Census(self._boot, str(home.spool))
         self._sweeping = asyncio.Lock()
         self._folders_gone: dict[str, float] = {}  # since when a session's folder is seen to be gone
         self._again_at: float | None = None  # what waits for its grace is looked at then
         self.sweeps = 0
-
-    @property
-    def _carrier(self) -> Carrier:
-        return self._supervisor.carrier
 
     async def run(self) -> None:
         """Sweep soon after the start, then as often as the configuration says; switched off, wait until it is not."""

@@ -24,6 +24,7 @@ from vigil.core.model.incident import Incident
 from vigil.core.model.launch import Mode, RuntimeKind
 from vigil.core.model.restart import RestartPolicy
 from vigil.core.model.session import ALIVE, Session, Spec, State
+from vigil.daemon.act import Actors
 from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.secrets import Secrets
 from vigil.daemon.sense.transcripts import Conversations
@@ -34,7 +35,10 @@ from vigil.runtimes import Runtime
 
 LAUNCH_S = 30.0
 END_S = 4 * GRACE_S
-PURGE_STEPS = 3000  # of 10 ms: a keeper that hangs is waited for, for each launch
+RELEASE_S = 10.0
+PURGE_S = 30.0  # a keeper that hangs is waited for, for each launch
+OVER = frozenset({State.STOPPED, State.SUCCEEDED})
+OLD_S = 86400.0
 OURS = ("TMUX", "VIGIL_")
 UNWANTED = (*OURS, "CLAUDE_CODE_")  # of a multiplexer, of us, of another agent around this one
 UNWANTED_NAMES = frozenset({"CLAUDECODE"})
@@ -65,8 +69,10 @@ class Operations:
         config: ConfigFile,
         secrets: Secrets,
         conversations: Conversations,
+        actors: Actors,
     ) -> None:
         self._conversations = conversations
+        self._actors = actors
         self._config = config
         self._secrets = secrets
         self._environments = environments
@@ -78,6 +84,12 @@ class Operations:
     def sessions(self) -> list[Session]:
         """Return every session, as far as it is durable."""
         return list(self._supervisor.shown.values())
+
+    def is_old(self, session: Session) -> bool:
+        """Say whether a session has been over for so long that a list without `--all` leaves it out."""
+        if session.archived_at is not None and session.state in OVER:
+            return True
+        return session.state in OVER and self._supervisor.now() - session.state_since > OLD_S
 
     def incidents_of(self, session: Session) -> list[Incident]:
         """Return the open incidents of a session, as far as they are durable."""
@@ -197,23 +209,15 @@ class Operations:
     async def give_back(self, session: Session, actor: str, reason: str) -> None:
         """Let go of a session that was adopted, and wait until nothing of ours is left on it."""
         assert session.launch is not None
+        released = self._actors.adopted.release_of(session.launch.id)
         await self._supervisor.done(Asked("release", session.id, actor, reason))
-        released = self._supervisor.carrier.adopted.released
-        for _ in range(1000):
-            if session.launch.id in released:
-                break
-            await asyncio.sleep(0.01)
-        released.discard(session.launch.id)
+        await asyncio.wait((released,), timeout=RELEASE_S)
         await self.purged(session.id)
 
     async def purged(self, session_id: str) -> tuple[list[str], list[str]]:
         """Return what went with a session that was removed, and what could not be removed."""
-        purged = self._supervisor.carrier.purging.purged
-        for _ in range(PURGE_STEPS):
-            if session_id in purged:
-                return purged[session_id]
-            await asyncio.sleep(0.01)
-        return [], ["its files: to remove them takes long; vigil doctor says what is left"]
+        purged = await self._actors.purging.purged(session_id, PURGE_S)
+        return purged or ([], ["its files: to remove them takes long; vigil doctor says what is left"])
 
     async def kill_all(self, actor: str) -> list[str]:
         """Stop every session, also what dead ones left; return the names that could not be ended."""

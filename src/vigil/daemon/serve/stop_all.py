@@ -35,9 +35,9 @@ class Unknown:
         return f"{self.session or self.launch_id} (pid {pids})"
 
 
-async def end_unknown(home: Home, supervisor: Supervisor, actor: str) -> tuple[list[Unknown], list[Unknown]]:
+async def end_unknown(home: Home, supervisor: Supervisor, census: Census, actor: str) -> tuple[list[Unknown], list[Unknown]]:
     """End what is nobody's, verified, and say so in the event log; return what was found, and what lives on."""
-    found = left = await find_unknown(home, supervisor)
+    found = left = await find_unknown(home, supervisor, census)
     for one in found:
         pids = " ".join(str(process.pid) for process in one.processes)
         told = (("actor", actor), ("pids", pids), ("why", "daemon stop --kill-sessions"))
@@ -45,15 +45,15 @@ async def end_unknown(home: Home, supervisor: Supervisor, actor: str) -> tuple[l
     for grace_s in GRACES_S:
         if left:
             await end_processes([process for one in left for process in one.processes], grace_s)
-            left = await find_unknown(home, supervisor)
+            left = await find_unknown(home, supervisor, census)
     return found, left
 
 
-async def find_unknown(home: Home, supervisor: Supervisor) -> list[Unknown]:
+async def find_unknown(home: Home, supervisor: Supervisor, census: Census) -> list[Unknown]:
     """Find what carries our mark, and tmux servers on our sockets, of no launch that a session has."""
     boot = read_boot()
     known = {session.launch.id for session in supervisor.machine.sessions.values() if session.launch is not None}
-    seen = [(one.process, one.launch_id) for one in await Census(boot, str(home.spool)).take()]
+    seen = [(one.process, one.launch_id) for one in await census.take()]
     marked = await asyncio.to_thread(read_marked, seen, known, str(home.spool))
     servers = await asyncio.to_thread(read_servers, home.run, known, boot)
     found: dict[str, dict[ProcessId, None]] = {launch_id: {server: None} for launch_id, server in servers.items()}

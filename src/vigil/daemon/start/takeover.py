@@ -19,7 +19,7 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.daemon.act import Custody, born_of, read_birth, with_processes
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.clock import Clock
-from vigil.daemon.sense.death import ProcessEnd, agent_role, ends_from_records
+from vigil.daemon.sense.process_ends import ProcessEnd, agent_role, ends_from_records
 from vigil.home import Home
 from vigil.keeper import wire
 from vigil.keeper.protocol import Born

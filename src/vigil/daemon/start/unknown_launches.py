@@ -7,19 +7,66 @@ so they are taken over under their own names, and nothing of theirs is an orphan
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from vigil.core.events import Event, Recovered
 from vigil.core.handlers.spawn import unheard
+from vigil.core.machine import Machine
 from vigil.core.model.identity import why_not_an_identity
 from vigil.core.model.launch import ForeignSession, Launch, ProcessId, RuntimeKind
 from vigil.core.model.session import Session, Spec, State
+from vigil.daemon.base.agents import Kinds
+from vigil.daemon.base.clock import Clock
 from vigil.home import Home
 from vigil.keeper import wire
 from vigil.keeper.protocol import Born
 from vigil.kernel import durable, process
 from vigil.recording.codec import NotUnderstood, read
+
+ROLES = ("agent", "root", "server")
+UNKNOWN = "the store did not know what lives"
+
+
+class UnknownLaunches:
+    """Finds and takes over what lives here and has no record."""
+
+    def __init__(
+        self,
+        home: Home,
+        clock: Clock,
+        machine: Machine,
+        kinds: Kinds,
+        done: Callable[[Event], Awaitable[None]],
+        feed: Callable[[Event], None],
+        adopt: Callable[[Session], Awaitable[Event | None]],
+        rewatch: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._home = home
+        self._clock = clock
+        self._machine = machine
+        self._kinds = kinds
+        self._done = done
+        self._feed = feed
+        self._adopt = adopt
+        self._rewatch = rewatch
+
+    def find(self) -> dict[str, Session]:
+        """Return sessions that live and that the store does not know, by their ids; a name is one session's."""
+        names = self._machine.by_name
+        found = find_unknown(self._home, self._machine.sessions, self._kinds.names_of, self._clock.now())
+        return {session.id: session for session in found if names.get(session.name, session.id) == session.id}
+
+    async def recover(self) -> None:
+        """Take over what lives and is not known, in case its record went missing under us."""
+        unknown = self.find()
+        if unknown:
+            await self._done(Recovered(tuple(unknown.values()), UNKNOWN))
+            for session in unknown.values():
+                if (event := await self._adopt(replace(session, state=State.RUNNING))) is not None:
+                    self._feed(event)
+            await self._rewatch()
 
 
 def find_unknown(

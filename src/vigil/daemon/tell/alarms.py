@@ -8,55 +8,41 @@ does not answer.
 from __future__ import annotations
 
 import asyncio
-import random
-import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vigil.command import end_running
 from vigil.config.values import Config, RouteConfig
-from vigil.core.events import Condition, Configured, Event, Notified, Reached
-from vigil.core.model.incident import Incident, IncidentKind, Notice, Telling
-from vigil.core.rules.escalation import Due, is_wanted
-from vigil.core.rules.incident import host_incident, opened
-from vigil.core.rules.notice import CANCELLED, SENDING, RoutePatience, begun, fate_of
+from vigil.core.effects import Tell
+from vigil.core.events import Configured, Reached
+from vigil.core.model.incident import Incident, Telling
 from vigil.daemon.base.clock import Clock
-from vigil.daemon.base.log import log
+from vigil.daemon.base.inbox import Inbox
 from vigil.daemon.tell.clock import Heartbeat
+from vigil.daemon.tell.courier import Courier
 from vigil.daemon.tell.escalator import Escalator
-from vigil.errors import UsageError, VigilError
-from vigil.notify import AppriseRoute, Delivery, ExecRoute, Route, WebhookRoute, Workers, message_of, summary_of, trial_of
+from vigil.daemon.tell.host_incidents import HostIncidents
+from vigil.daemon.tell.known import KnownIncidents
+from vigil.errors import UsageError
+from vigil.notify import AppriseRoute, Delivery, ExecRoute, Route, WebhookRoute, Workers, trial_of
 
 CLOSE_S = 2.0
-STEADY_S = 2.0  # so long a host's trouble is over before that is believed: one that mends itself at once is told all the same
-RECORD_S = 0.25  # with what its worker gathers half a second: if the store takes longer it is sent first, then recorded (P6)
 
 
 class Alarms:
-    """Everything that tells humans."""
+    """Everything that tells humans: it owns those parts, and the routes that are configured."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        feed: Callable[[Event], None],
-        done: Callable[[Event], Coroutine[Any, Any, None]],
-        details: Callable[[Incident], Mapping[str, Any]] = lambda _incident: {},
-    ) -> None:
+    def __init__(self, clock: Clock, inbox: Inbox, details: Callable[[Incident], Mapping[str, Any]]) -> None:
         self._clock = clock
-        self._feed = feed
-        self._done = done
-        self._details = details  # of an incident, for routes that may tell them; called in a route's thread
-        self._loop = asyncio.get_running_loop()
-        self._causes: dict[IncidentKind, set[str]] = {}
-        self._last: dict[str, Incident] = {}  # of each key, the newest incident
+        self._inbox = inbox
         self._routes: Mapping[str, RouteConfig] = {}
         self._configured: Configured | None = None
-        self.heartbeat = Heartbeat()
-        self.heartbeat.on_blocked = self._blocked
-        self.heartbeat.on_unblocked = self._unblocked
-        self._workers = Workers(self._told, self._begin, self._compose)
-        self._escalator = Escalator(self.heartbeat, clock.now, self._workers.hand)
+        known = KnownIncidents()
+        courier = Courier(clock, inbox, known, details, lambda name: self._routes.get(name))
+        self._workers = Workers(courier.told, courier.prepare)
+        self.heartbeat = Heartbeat(lambda *blocked: self.host.blocked(*blocked), lambda lasted_s: self.host.unblocked(lasted_s))
+        self._escalator = Escalator(known, self.heartbeat, clock.now, self._workers.hand)
+        self.host = HostIncidents(clock, inbox, self.heartbeat, self._escalator.tell)
 
     def start(self) -> None:
         """Start the clock apart."""
@@ -70,43 +56,12 @@ class Alarms:
         configured = Configured(tuple(config.routes), config.reactions)
         if configured != self._configured:
             self._configured = configured
-            self._feed(configured)
+            self._inbox.feed(configured)
 
-    def tell(self, incident: Incident) -> None:
+    def tell(self, effect: Tell) -> None:
         """Take an incident in its newest version."""
-        last = self._last.get(incident.key)
-        if last is None or last.id == incident.id or incident.opened_at >= last.opened_at:
-            self._last[incident.key] = incident
-        if incident.session_id is not None and incident.resolved_at is not None:
-            self._last.pop(incident.key, None)  # only the host's own are asked for again
-        self._escalator.tell(incident)
-
-    def report(self, kind: IncidentKind, why: str, cause: str = "") -> None:
-        """Open an incident of the host at once, recorded after: whoever says so may not be able to wait for the store."""
-        self._causes.setdefault(kind, set()).add(cause)
-        self.heartbeat.cancel(_over_key(kind, cause))
-        fresh = host_incident(kind, why, self._clock.now())
-        last = self._last.get(fresh.key)
-        if last is None or last.resolved_at is not None:  # else the one that is open takes it in
-            self.tell(opened(fresh, last))
-        self._later(Condition(kind, True, why, fresh.opened_at))
-
-    def over(self, kind: IncidentKind, why: str, cause: str = "") -> None:
-        """Resolve an incident of the host, unless it has another cause that lasts."""
-        self._causes.setdefault(kind, set()).discard(cause)
-        if not self._causes[kind]:
-            self._later(Condition(kind, False, why, self._clock.now()))
-
-    def over_soon(self, kind: IncidentKind, why: str, cause: str = "") -> None:
-        """Resolve an incident of the host once its cause has been gone for a while."""
-        over_at = self.heartbeat.monotonic() + STEADY_S
-        self.heartbeat.at(_over_key(kind, cause), over_at, lambda: self.over(kind, why, cause))
-
-    def stood_still(self, late_s: float) -> None:
-        """Nothing of us ran for a while, not even the clock apart: we were stopped, or the machine is too busy for us."""
-        if "loop" not in self._causes.get(IncidentKind.LATE_DAEMON, ()):  # else the clock apart ran, and has said so
-            self.report(IncidentKind.LATE_DAEMON, f"the daemon stood still for {late_s:.1f} s", "still")
-            self.over_soon(IncidentKind.LATE_DAEMON, f"the daemon runs again; it stood still for {late_s:.1f} s", "still")
+        self.host.take(effect.incident)
+        self._escalator.tell(effect.incident)
 
     async def try_route(self, name: str) -> Delivery:
         """Send a test by a route, now, and say what became of it; one that arrives ends what is open of that route."""
@@ -117,7 +72,7 @@ class Alarms:
         route = route_of(found)
         delivery = await asyncio.to_thread(_deliver, route, trial_of(name, self._clock.now()))
         if delivery.ok:
-            self._feed(Reached(name))
+            self._inbox.feed(Reached(name))
         return delivery
 
     def routes(self) -> list[dict[str, Any]]:
@@ -131,70 +86,6 @@ class Alarms:
         self._workers.close(CLOSE_S)
         end_running()  # a notifier that hangs does not outlive us
         self._workers.close(CLOSE_S)
-
-    def _blocked(self, so_far_s: float, where: str) -> None:
-        self.report(IncidentKind.LATE_DAEMON, f"the event loop has stood still for {so_far_s:.1f} s", "loop")
-        words = {"so_far_s": round(so_far_s, 1), "where": where.replace("\n", " < ")}
-        # Not here: the log is a file on a disk that may be what hangs, and this is the clock's own thread.
-        threading.Thread(target=log.error, args=("the event loop is blocked",), kwargs=words, daemon=True).start()
-
-    def _unblocked(self, lasted_s: float) -> None:
-        self.over_soon(IncidentKind.LATE_DAEMON, f"the event loop runs again; it stood still for {lasted_s:.1f} s", "loop")
-
-    def _begin(self, dues: list[Due]) -> list[Due]:
-        """Write down what is about to be sent, and return what still is to be; called in a route's thread."""
-        wanted, events = [], []
-        for due in dues:
-            newest = self._escalator.newest(due.incident.id)
-            notice = self._begun(due)
-            if newest is not None and not is_wanted(due, newest):
-                why = "it is over" if newest.resolved_at is not None else "it was acknowledged"
-                notice = Notice(notice.id, notice.route, CANCELLED, notice.at, why, notice.event, notice.attempts)
-            else:
-                wanted.append(due)
-            events.append(Notified(due.incident.id, notice))
-        self._record(events)
-        return wanted
-
-    def _record(self, events: Sequence[Event]) -> None:
-        """Have events recorded in order, and wait until they are; not for long."""
-        for event in events[:-1]:
-            self._later(event)
-        recording = self._done(events[-1])
-        try:
-            asyncio.run_coroutine_threadsafe(recording, self._loop).result(RECORD_S)
-        except (TimeoutError, CancelledError, VigilError):
-            pass  # it is sent first, and recorded after (P6)
-        except RuntimeError:
-            recording.close()  # the loop is closed, and so are we
-
-    def _begun(self, due: Due) -> Notice:
-        before = due.before or Notice(due.notice_id, due.route, SENDING, 0.0, event=due.event, attempts=0)
-        return begun(before, self._clock.now())
-
-    def _compose(self, dues: Sequence[Due]) -> bytes:
-        route = self._routes.get(dues[0].route)
-        detailed = route is not None and route.details
-        if len(dues) > 1:
-            return summary_of(dues, detailed)
-        return message_of(dues[0], self._details(dues[0].incident) if detailed else None)
-
-    def _told(self, due: Due, delivery: Delivery) -> None:
-        """Write down what became of a notice; called from a worker's thread."""
-        route = self._routes.get(due.route)
-        patience = RoutePatience() if route is None else route.patience
-        notice = fate_of(self._begun(due), delivery, patience, self._clock.now(), random.uniform(-1.0, 1.0))
-        self._later(Notified(due.incident.id, notice))
-
-    def _later(self, event: Event) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._feed, event)
-        except RuntimeError:
-            pass  # the loop is closed: nothing can be recorded any more, and the notice is due again at the next start
-
-
-def _over_key(kind: IncidentKind, cause: str) -> str:
-    return f"over {kind} {cause}"
 
 
 def route_of(route: RouteConfig) -> Route:

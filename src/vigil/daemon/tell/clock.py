@@ -36,10 +36,15 @@ class Planned:
 class Heartbeat:
     """Calls at their moments, whatever the loop does; and a word when the loop stands still."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        on_blocked: Callable[[float, str], None] = lambda _so_far_s, _where: None,
+        on_unblocked: Callable[[float], None] = lambda _lasted_s: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.monotonic = monotonic
-        self.on_blocked: Callable[[float, str], None] = lambda _so_far_s, _where: None
-        self.on_unblocked: Callable[[float], None] = lambda _lasted_s: None
+        self._on_blocked = on_blocked
+        self._on_unblocked = on_unblocked
         self._changed = threading.Condition()
         self._planned: dict[str, Planned] = {}
         self._closed = False
@@ -128,11 +133,11 @@ class Heartbeat:
         if self._blocked_since is not None and beat_at > self._blocked_since:
             lasted_s = beat_at - self._blocked_since
             self._blocked_since = None
-            self._carry_out("unblocked", lambda: self.on_unblocked(lasted_s))
+            self._carry_out("unblocked", lambda: self._on_unblocked(lasted_s))
         so_far_s = now - beat_at
         if self._blocked_since is None and so_far_s > BLOCKED_S:
             self._blocked_since = beat_at
-            self._carry_out("blocked", lambda: self.on_blocked(so_far_s, where_is(thread_id)))
+            self._carry_out("blocked", lambda: self._on_blocked(so_far_s, where_is(thread_id)))
 
 
 def where_is(thread_id: int) -> str:

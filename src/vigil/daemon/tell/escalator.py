@@ -6,94 +6,58 @@ this life it remembers itself, so an incident whose records are behind is not to
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from heapq import heappop, heappush
 
 from vigil.core.model.incident import Incident, Notice, Telling
 from vigil.core.rules.escalation import Due, due_notices, next_at
 from vigil.core.rules.notice import FAILED, SENT
 from vigil.daemon.tell.clock import Heartbeat
+from vigil.daemon.tell.known import Known, KnownIncidents
 
 KEY = "escalator"
 # The monotonic clock stands still while the host is suspended, incidents grow older: so no alarm is set further ahead.
 RECHECK_S = 0.5
 RETRY_S = 10.0
-OVER = 10_000
-
-
-@dataclass(slots=True)
-class Known:
-    """One incident in its newest version, what became of its notices in this life, and when the next one is due."""
-
-    incident: Incident
-    handed: dict[str, Notice] = field(default_factory=dict)  # sent; or failed, `at` being when it is tried again
-    next_at: float | None = None
-
-    def seen(self) -> Incident:
-        """Return the incident as if the records of this life had come back; those that have come back prevail."""
-        recorded = {notice.id: notice.attempts for notice in self.incident.notices}
-        missing = {id_: notice for id_, notice in self.handed.items() if notice.attempts > recorded.get(id_, 0)}
-        kept = tuple(notice for notice in self.incident.notices if notice.id not in missing)
-        return replace(self.incident, notices=(*kept, *missing.values()))
-
-    def is_overtaken_by(self, incident: Incident) -> bool:
-        """Say whether an incident is this one, or what became of it: it resolves, and may come back."""
-        return _age(incident) >= _age(self.incident)
-
-
-def _age(incident: Incident) -> tuple[int, bool]:
-    return incident.reopened, incident.resolved_at is not None
 
 
 class Escalator:
     """All incidents that somebody may still have to be told of."""
 
-    def __init__(self, heartbeat: Heartbeat, now: Callable[[], float], hand: Callable[[Due], None]) -> None:
+    def __init__(
+        self, known: KnownIncidents, heartbeat: Heartbeat, now: Callable[[], float], hand: Callable[[Due], None]
+    ) -> None:
+        self._known = known
+        self._lock = known.lock
         self._heartbeat = heartbeat
         self._now = now
         self._hand = hand  # called in the heartbeat's thread, and never under the lock
-        self._lock = threading.Lock()
         self._telling = Telling()
-        self._known: dict[str, Known] = {}
-        # What was handed out of incidents that are over, oldest first: their last records may still come back, one by one.
-        self._over: dict[str, Known] = {}
         self._coming: list[tuple[float, str]] = []  # a heap of moments and incidents; one whose moment changed is in it twice
 
     def use(self, telling: Telling) -> None:
         """Escalate by these ladders, and not in these hours, from now on."""
         with self._lock:
             self._telling = telling
-            for known in list(self._known.values()):
+            for known in self._known.all():
                 self._plan(known)
             self._arm()
 
     def tell(self, incident: Incident) -> None:
         """Take the newest version of an incident: opened, changed, acknowledged or resolved. Returns at once."""
         with self._lock:
-            known = self._known.get(incident.id) or self._over.get(incident.id)
-            if known is not None and not known.is_overtaken_by(incident):
+            known = self._known.take(incident)
+            if known is None:
                 return
-            known = known or Known(incident)
-            self._over.pop(incident.id, None)
-            self._known[incident.id] = known
-            known.incident = incident
             self._plan(known)
             if known.next_at is not None and known.next_at == self._earliest():
                 self._arm()  # else the alarm that is set comes first, or comes for nothing
 
-    def newest(self, incident_id: str) -> Incident | None:
-        """Return an incident in the newest version that was told."""
-        with self._lock:
-            known = self._known.get(incident_id) or self._over.get(incident_id)
-            return None if known is None else known.incident
-
     def forget(self, incident_id: str) -> None:
         """Hand out nothing more of an incident."""
         with self._lock:
-            self._known.pop(incident_id, None)
-            self._over.pop(incident_id, None)
+            self._known.forget(incident_id)
 
     def _fire(self) -> None:
         """Hand out what is due. One that is refused costs the others nothing, and is tried again."""
@@ -116,7 +80,8 @@ class Escalator:
     def _pop_due(self, now: float) -> list[Known]:
         woken = []
         while (at := self._earliest()) is not None and at <= now:
-            known = self._known[heappop(self._coming)[1]]
+            known = self._known.get(heappop(self._coming)[1])
+            assert known is not None  # or its moment would not hold
             known.next_at = None
             woken.append(known)
         return woken
@@ -160,10 +125,7 @@ class Escalator:
             heappush(self._coming, (moment, known.incident.id))
         known.next_at = moment
         if moment is None and known.incident.resolved_at is not None:
-            del self._known[known.incident.id]
-            self._over[known.incident.id] = known
-            if len(self._over) > OVER:
-                del self._over[next(iter(self._over))]
+            self._known.is_over(known)
 
     def _arm(self) -> None:
         at = self._earliest()

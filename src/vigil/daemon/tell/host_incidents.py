@@ -1,25 +1,94 @@
-"""Troubles: what is wrong with Vigil's own parts, told as incidents of the host."""
+"""Host incidents: what is wrong with Vigil's own parts, told at once and recorded after."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
-from vigil.core.model.incident import IncidentKind
-from vigil.daemon.tell.alarms import Alarms
+from vigil.core.events import Condition
+from vigil.core.model.incident import Incident, IncidentKind
+from vigil.core.rules.incident import host_incident, opened
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.inbox import Inbox
+from vigil.daemon.base.log import log
+from vigil.daemon.tell.clock import Heartbeat
 from vigil.home import Home
 from vigil.store.store import Store
 
 OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # seen by whoever has them
+STEADY_S = 2.0  # so long a host's trouble is over before that is believed: one that mends itself at once is told all the same
+
+
+class HostIncidents:
+    """The incidents of no session; any thread opens and resolves them."""
+
+    def __init__(self, clock: Clock, inbox: Inbox, heartbeat: Heartbeat, tell: Callable[[Incident], None]) -> None:
+        self._clock = clock
+        self._inbox = inbox
+        self._heartbeat = heartbeat
+        self._tell = tell
+        self._causes: dict[IncidentKind, set[str]] = {}
+        self._last: dict[str, Incident] = {}  # of each key, the newest incident
+
+    def take(self, incident: Incident) -> None:
+        """Remember the newest incident of each kind; those of sessions are not ours."""
+        last = self._last.get(incident.key)
+        if incident.session_id is None and (last is None or last.id == incident.id or incident.opened_at >= last.opened_at):
+            self._last[incident.key] = incident
+
+    def report(self, kind: IncidentKind, why: str, cause: str = "") -> None:
+        """Open an incident at once, recorded after: whoever says so may not be able to wait for the store."""
+        self._causes.setdefault(kind, set()).add(cause)
+        self._heartbeat.cancel(_over_key(kind, cause))
+        fresh = host_incident(kind, why, self._clock.now())
+        last = self._last.get(fresh.key)
+        if last is None or last.resolved_at is not None:  # else the one that is open takes it in
+            incident = opened(fresh, last)
+            self.take(incident)
+            self._tell(incident)
+        self._inbox.feed_from_thread(Condition(kind, True, why, fresh.opened_at))
+
+    def over(self, kind: IncidentKind, why: str, cause: str = "") -> None:
+        """Resolve an incident, unless it has another cause that lasts."""
+        self._causes.setdefault(kind, set()).discard(cause)
+        if not self._causes[kind]:
+            self._inbox.feed_from_thread(Condition(kind, False, why, self._clock.now()))
+
+    def over_soon(self, kind: IncidentKind, why: str, cause: str = "") -> None:
+        """Resolve an incident once its cause has been gone for a while."""
+        over_at = self._heartbeat.monotonic() + STEADY_S
+        self._heartbeat.at(_over_key(kind, cause), over_at, lambda: self.over(kind, why, cause))
+
+    def stood_still(self, late_s: float) -> None:
+        """Nothing of us ran for a while, not even the clock apart: we were stopped, or the machine is too busy for us."""
+        if "loop" not in self._causes.get(IncidentKind.LATE_DAEMON, ()):  # else the clock apart ran, and has said so
+            self.report(IncidentKind.LATE_DAEMON, f"the daemon stood still for {late_s:.1f} s", "still")
+            self.over_soon(IncidentKind.LATE_DAEMON, f"the daemon runs again; it stood still for {late_s:.1f} s", "still")
+
+    def blocked(self, so_far_s: float, where: str) -> None:
+        """The event loop no longer beats; the heartbeat's thread says so."""
+        self.report(IncidentKind.LATE_DAEMON, f"the event loop has stood still for {so_far_s:.1f} s", "loop")
+        words = {"so_far_s": round(so_far_s, 1), "where": where.replace("\n", " < ")}
+        # Not here: the log is a file on a disk that may be what hangs, and this is the clock's own thread.
+        threading.Thread(target=log.error, args=("the event loop is blocked",), kwargs=words, daemon=True).start()
+
+    def unblocked(self, lasted_s: float) -> None:
+        """The event loop beats again."""
+        self.over_soon(IncidentKind.LATE_DAEMON, f"the event loop runs again; it stood still for {lasted_s:.1f} s", "loop")
+
+
+def _over_key(kind: IncidentKind, cause: str) -> str:
+    return f"over {kind} {cause}"
 
 
 class Troubles:
     """Opens and resolves what a daemon sees of its own keeper, prober and store."""
 
-    def __init__(self, home: Home, store: Store, alarms: Alarms, note: Callable[[str, dict[str, Any]], None]) -> None:
+    def __init__(self, home: Home, store: Store, host: HostIncidents, note: Callable[[str, dict[str, Any]], None]) -> None:
         self._home = home
         self._store = store
-        self._alarms = alarms
+        self._host = host
         self._note = note
         self._begun_anew = 0
         self._store_lost = False
@@ -28,28 +97,28 @@ class Troubles:
         """Resolve what only the daemon before us had."""
         for kind in OF_ONE_LIFE:
             if kind is not IncidentKind.KEEPER_LOST or not keeper_hangs:
-                self._alarms.over(kind, "a new daemon has started, and all is well")
+                self._host.over(kind, "a new daemon has started, and all is well")
 
     def keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
         """The keeper is gone, hangs, answers, or refused something."""
         self._note(kind, data)
         if kind in ("keeper.wedged", "keeper.lost"):
             words = "does not answer" if kind == "keeper.wedged" else "is gone"
-            self._alarms.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
+            self._host.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
         elif kind in ("keeper.answers", "keeper.started"):
-            self._alarms.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
+            self._host.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
 
     def prober_changed(self, well: bool, why: str) -> None:
         """Probing itself goes wrong, or works again."""
-        (self._alarms.over if well else self._alarms.report)(IncidentKind.UNHEALTHY_PROBER, why)
+        (self._host.over if well else self._host.report)(IncidentKind.UNHEALTHY_PROBER, why)
 
     def store_changed(self, slow: bool) -> None:
         """The store takes long, or writes again."""
         if slow:
             words = "the store takes long to write; what happens is not recorded yet"
-            self._alarms.report(IncidentKind.LATE_DAEMON, words, "store")
+            self._host.report(IncidentKind.LATE_DAEMON, words, "store")
         else:
-            self._alarms.over(IncidentKind.LATE_DAEMON, "the store writes again", "store")
+            self._host.over(IncidentKind.LATE_DAEMON, "the store writes again", "store")
 
     def check_store(self) -> None:
         """A database that was removed or replaced under us is put back by the next write, and a human is told once."""
@@ -62,4 +131,4 @@ class Troubles:
             aside = self._store.aside
             kept = "" if aside is None else f", and what lay in its place is {aside} now"
             words = f"{self._home.database} was removed or replaced while the daemon ran: it was put back{kept}"
-            self._alarms.report(IncidentKind.STORE_LOST, words)
+            self._host.report(IncidentKind.STORE_LOST, words)

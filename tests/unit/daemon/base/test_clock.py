@@ -8,7 +8,7 @@ import pytest
 
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.lateness import ALLOWED_S, BEAT_S, Gaps
-from vigil.daemon.sense.death import moment_of
+from vigil.daemon.sense.process_ends import moment_of
 from vigil.keeper.protocol import ExitWord
 
 

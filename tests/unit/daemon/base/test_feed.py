@@ -15,7 +15,7 @@ def make_feed() -> Feed:
 
 
 def stored(seq: int) -> StoredEvent:
-    return StoredEvent(seq, LogEntry(float(seq), "a"), "{}")
+    return StoredEvent(seq, LogEntry(float(seq), "a"))
 
 
 async def test_everybody_who_waits_is_told_of_all_that_came_since() -> None:

@@ -68,11 +68,8 @@ async def scene(short: Path) -> AsyncIterator[Scene]:
     words: list[Word] = []
     events: list[tuple[str, Json]] = []
 
-    async def connected() -> None:
-        pass
-
     server = await asyncio.start_unix_server(keeper.serve, str(home.keeper_socket))
-    link = KeeperLink(home, words.append, lambda kind, data: events.append((kind, data)), connected, 1024)
+    link = KeeperLink(home, words.append, lambda kind, data: events.append((kind, data)), lambda: (), 1024)
     await link.connect()
     yield Scene(keeper, link, words, events)
     await link.close()

@@ -27,7 +27,7 @@ class Said:
         self.ends: list[str] = []
 
     def recorder(self, fd: int, **options: Any) -> Recorder:
-        recorder = Recorder(Path("/tmp/it"), fd, self.ends.append, **options)
+        recorder = Recorder(Path("/tmp/it"), fd, lambda ended: self.ends.append(ended["why"]), **options)
         recorder.begin(1.0, [make_session()], [])
         return recorder
 

@@ -15,7 +15,6 @@ from vigil.daemon.sense import pidfds
 from vigil.daemon.sense.pidfds import Pidfds
 
 MANY = pidfds.TAKEN_AT_ONCE + 10
-PUT_OFF_S = 0.2
 
 
 @pytest.fixture
@@ -86,60 +85,11 @@ async def test_nothing_is_told_of_what_was_dropped_nor_of_whoever_has_its_number
     watched.close()
 
 
-async def test_what_was_put_off_is_told_once_and_only_after_that_while_the_others_are_told_at_once(
-    sleepers: list[subprocess.Popen[bytes]],
-) -> None:
-    """As with an agent and its pane: all three are gone before the first is heard of, which puts one of the others off."""
-    watched = Pidfds()
-    first, rest, other = start(sleepers, 3)
-    loop = asyncio.get_running_loop()
-    told: dict[str, float] = {}
-
-    def hear(name: str) -> None:
-        assert name not in told
-        told[name] = loop.time()
-
-    def hear_first() -> None:
-        watched.put_off(rest, PUT_OFF_S)
-        hear("first")
-
-    watched.add(first, hear_first)
-    for process in sleepers:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    watched.add(rest, partial(hear, "rest"))
-    watched.add(other, partial(hear, "other"))
-    await until_told(told, 3)
-
-    assert list(told) == ["first", "other", "rest"]
-    assert told["rest"] - told["first"] >= PUT_OFF_S
-    watched.close()
-
-
-async def test_nothing_is_told_of_what_was_dropped_while_it_was_put_off(sleepers: list[subprocess.Popen[bytes]]) -> None:
-    watched = Pidfds()
-    told: list[str] = []
-    gone, living = start(sleepers, 2)
-    watched.add(gone, partial(told.append, "gone"))
-    watched.add(living, partial(told.append, "living"))
-
-    watched.put_off(gone, 0.01)
-    watched.put_off(living, 0.01)
-    watched.drop(gone)
-    for process in sleepers:
-        process.send_signal(signal.SIGKILL)
-    await until_told(told, 1)
-
-    assert told == ["living"]
-    watched.close()
-
-
 async def test_closing_lets_go_of_every_pidfd(sleepers: list[subprocess.Popen[bytes]]) -> None:
     watched = Pidfds()
     before = len(os.listdir("/proc/self/fd"))
     for pidfd in start(sleepers, 3):
         watched.add(pidfd, lambda: None)
-    watched.put_off(pidfd, PUT_OFF_S)
 
     watched.close()
 

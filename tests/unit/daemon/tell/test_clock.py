@@ -210,13 +210,22 @@ def test_calls_come_in_time_while_the_loop_is_blocked(heartbeat: Heartbeat) -> N
 class Turned:
     """A heartbeat whose clock the test turns, and what it said of the loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, refuses: bool = False) -> None:
         self.now = 1000.0
         self.said: list[str] = []
-        self.heartbeat = Heartbeat(lambda: self.now)
-        self.heartbeat.on_blocked = lambda so_far_s, _where: self.said.append(f"blocked {so_far_s:g}")
-        self.heartbeat.on_unblocked = lambda lasted_s: self.said.append(f"unblocked {lasted_s:g}")
+        self._refuses = refuses
+        self.heartbeat = Heartbeat(
+            self._blocked, lambda lasted_s: self.said.append(f"unblocked {lasted_s:g}"), lambda: self.now
+        )
         self.heartbeat.start()
+
+    def _blocked(self, so_far_s: float, _where: str) -> None:
+        if self._refuses:
+            raise ValueError("no")
+        self.said.append(f"blocked {so_far_s:g}")
+
+    def _unblocked(self, lasted_s: float) -> None:
+        self.said.append(f"unblocked {lasted_s:g}")
 
     def turn(self, by_s: float) -> None:
         """Let time pass, and wait until the heartbeat has looked at the loop."""
@@ -271,15 +280,17 @@ def test_a_loop_that_recovered_and_stands_still_again_between_two_looks_is_told_
     assert turned.said == ["blocked 5", "unblocked 6", "blocked 6"]
 
 
-def test_a_loop_that_stands_still_is_told_with_its_place(heartbeat: Heartbeat) -> None:
+def test_a_loop_that_stands_still_is_told_with_its_place() -> None:
     places: list[tuple[float, str]] = []
-    heartbeat.on_blocked = lambda so_far_s, where: places.append((so_far_s, where))
+    heartbeat = Heartbeat(lambda so_far_s, where: places.append((so_far_s, where)))
+    heartbeat.start()
 
     async def stand_still() -> None:
         heartbeat.beat()
         wait_until(lambda: len(places) > 0)
 
     asyncio.run(stand_still())
+    heartbeat.close()
 
     so_far_s, where = places[0]
     assert so_far_s > BLOCKED_S
@@ -288,17 +299,15 @@ def test_a_loop_that_stands_still_is_told_with_its_place(heartbeat: Heartbeat) -
     assert len(where.splitlines()) <= STACK_LINES
 
 
-def test_a_report_that_raises_ends_nothing(turned: Turned) -> None:
-    def refuse(_so_far_s: float, _where: str) -> None:
-        raise ValueError("no")
-
-    turned.heartbeat.on_blocked = refuse
+def test_a_report_that_raises_ends_nothing() -> None:
+    turned = Turned(refuses=True)
     with capture_logs() as lines:
         turned.heartbeat.beat()
         turned.turn(5.0)
         turned.heartbeat.beat()
         turned.turn(0.0)
         wait_until(lambda: [line["key"] for line in lines] == ["blocked"])
+    turned.heartbeat.close()
 
     assert turned.said == ["unblocked 5"]
 

@@ -16,7 +16,8 @@ from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep
 from vigil.core.rules.escalation import Due, usual_ladders
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.tell.clock import Heartbeat
-from vigil.daemon.tell.escalator import OVER, RETRY_S, Escalator
+from vigil.daemon.tell.escalator import RETRY_S, Escalator
+from vigil.daemon.tell.known import OVER, KnownIncidents
 
 WAIT_S = 20.0
 AT_ONCE = Telling((Ladder((LadderStep("ops"),)),))
@@ -37,7 +38,8 @@ class Stage:
 
     def begin(self) -> Escalator:
         """Return an escalator that knows nothing yet; it takes the place of one before."""
-        escalator = Escalator(self.heartbeat, self.now, self._hand)
+        self.known = KnownIncidents()
+        escalator = Escalator(self.known, self.heartbeat, self.now, self._hand)
         escalator.use(self._telling)
         return escalator
 
@@ -289,9 +291,9 @@ def test_what_is_remembered_of_incidents_that_are_over_is_bounded(make_stage: Ma
     for number in range(OVER + 10):
         stage.escalator.tell(stage.open(id=f"i{number}", resolved_at=stage.now()))
 
-    assert len(stage.escalator._over) == OVER
-    assert "i9" not in stage.escalator._over
-    assert stage.escalator._known == {}
+    assert len(stage.known._over) == OVER
+    assert "i9" not in stage.known._over
+    assert stage.known.all() == []
 
 
 # A new life
@@ -407,7 +409,7 @@ def test_an_incident_that_resolves_before_its_refused_notice_is_tried_again_ends
         stage.wait_until(lambda: len(lines) == 1)
         stage.escalator.tell(replace(incident, resolved_at=stage.now()))
         stage.skipped_s = RETRY_S
-        stage.wait_until(lambda: not stage.escalator._known)
+        stage.wait_until(lambda: not stage.known._open)
 
     assert tried == ["i1/0/0"]
 

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from vigil.daemon.base.log import log
-from vigil.daemon.base.threads import Hands
+from vigil.daemon.base.threads import begin
 from vigil.daemon.sense.tail.files import Followed, FollowedFile, OnLines, Turn
+from vigil.hands import Hands
 from vigil.observe.inotify import Watches
 from vigil.observe.lines import Position
 
@@ -32,7 +33,7 @@ class Following:
         self._followed: dict[str, Followed] = {}
         self._ready: asyncio.Queue[Followed] = asyncio.Queue()
         self._watches: Watches[Turn] = Watches(self._wake)
-        self._hung = 0
+        self._hands = Hands("following", LOOKERS + MOST_HUNG)
 
     def follow(
         self,
@@ -87,6 +88,7 @@ class Following:
         for key in list(self._followed):
             self.forget(key)
         self._watches.close()
+        self._hands.close()
 
     async def run(self) -> None:
         """Look at files for ever."""
@@ -137,21 +139,16 @@ class Following:
             self._ready.put_nowait(followed)
 
     async def _take_turns(self) -> None:
-        hands = Hands("following")
-        try:
-            while True:
-                turn = await self._next_turn()
-                turn.begin(asyncio.get_running_loop().time())
-                done = hands.do(partial(turn.look, self._watches))
-                await asyncio.wait([done], timeout=DEADLINE_S if self._hung < MOST_HUNG else None)
-                if done.done():
-                    await asyncio.sleep(self._finish(turn, done))
-                else:
-                    self._leave_alone(turn, done)
-                    hands.end()
-                    hands = Hands("following")
-        finally:
-            hands.end()
+        while True:
+            turn = await self._next_turn()
+            turn.begin(asyncio.get_running_loop().time())
+            job, done = begin(self._hands, partial(turn.look, self._watches))
+            await asyncio.wait([done], timeout=DEADLINE_S if self._hands.hung < MOST_HUNG else None)
+            if done.done() or not self._hands.give_up(job):
+                await asyncio.wait([done])
+                await asyncio.sleep(self._finish(turn, done))
+            else:
+                self._leave_alone(turn, done)
 
     async def _next_turn(self) -> Turn:
         while True:
@@ -169,12 +166,10 @@ class Following:
         """Let a look that hangs end when it can; until then nothing else of its key is looked at."""
         log.warning("file hangs", key=turn.followed.key, file=turn.name, waited_s=DEADLINE_S)
         turn.followed.hung += 1
-        self._hung += 1
         done.add_done_callback(partial(self._come_back, turn))
 
     def _come_back(self, turn: Turn, done: asyncio.Future[None]) -> None:
         turn.followed.hung -= 1
-        self._hung -= 1
         self._finish(turn, done)
 
     def _finish(self, turn: Turn, done: asyncio.Future[None]) -> float:

@@ -1,0 +1,36 @@
+"""Timers: the machine's moments; each comes back as an event when it has come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from vigil.core.effects import SetTimer
+from vigil.core.events import Event, TimerFired
+from vigil.daemon.base.clock import Clock
+
+
+class Timers:
+    """One timer for each session and kind; a new one replaces the one before."""
+
+    def __init__(self, clock: Clock, feed: Callable[[Event], None]) -> None:
+        self._clock = clock
+        self._feed = feed
+        self._waiting: dict[tuple[str, str], asyncio.TimerHandle] = {}
+
+    def set(self, effect: SetTimer) -> None:
+        """Come back at a moment."""
+        key = (effect.session_id, effect.kind)
+        if (before := self._waiting.pop(key, None)) is not None:
+            before.cancel()
+        delay_s = max(0.0, effect.at - self._clock.now())
+        self._waiting[key] = asyncio.get_running_loop().call_later(delay_s, self._fire, key)
+
+    def close(self) -> None:
+        """Come back no more."""
+        for handle in self._waiting.values():
+            handle.cancel()
+
+    def _fire(self, key: tuple[str, str]) -> None:
+        self._waiting.pop(key, None)
+        self._feed(TimerFired(*key))

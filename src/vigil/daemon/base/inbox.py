@@ -1,0 +1,91 @@
+"""The inbox: what happened and waits for the machine, in order. It is made first; all who sense and act feed it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+from vigil.core.events import Declared, Event, Noted
+from vigil.core.model.session import Session
+from vigil.daemon.base.log import log
+from vigil.errors import VigilError
+
+BATCH = 200
+Queued = tuple[Event, asyncio.Future[None] | None]  # an event, and who waits until it is durable
+
+
+class Inbox:
+    """One queue of events."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Queued] = deque()
+        self._arrived = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def feed(self, event: Event) -> None:
+        """Queue an event; returns at once."""
+        self._queue.append((event, None))
+        self._arrived.set()
+
+    def put(self, event: Event) -> asyncio.Future[None]:
+        """Queue an event, and return what is done once all that it changed is durable."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._queue.append((event, future))
+        self._arrived.set()
+        return future
+
+    async def recorded(self, event: Event) -> None:
+        """Queue an event and return when what it changed is durable, however long that takes."""
+        await self.put(event)
+
+    def note(self, kind: str, data: dict[str, Any], session: Session | None = None) -> None:
+        """Queue a line for the event log, of a session or of none."""
+        log.warning(kind, **data)
+        whose = (None, None) if session is None else (session.id, session.name)
+        self.feed(Noted(kind, tuple(data.items()), *whose))
+
+    def feed_from_thread(self, event: Event) -> None:
+        """Queue an event from any thread; once the loop is closed nothing is recorded any more."""
+        try:
+            self._loop.call_soon_threadsafe(self.feed, event)
+        except RuntimeError:
+            pass
+
+    def note_from_thread(self, kind: str, data: dict[str, Any]) -> None:
+        """Queue a line for the event log from any thread."""
+        try:
+            self._loop.call_soon_threadsafe(self.note, kind, data)
+        except RuntimeError:
+            pass
+
+    def record_from_thread(self, events: Sequence[Event], within_s: float) -> None:
+        """Queue events from another thread, in order, and wait until they are durable; not for long."""
+        for event in events[:-1]:
+            self.feed_from_thread(event)
+        recording = self.recorded(events[-1])
+        try:
+            asyncio.run_coroutine_threadsafe(recording, self._loop).result(within_s)
+        except (TimeoutError, CancelledError, VigilError):
+            pass
+        except RuntimeError:
+            recording.close()  # the loop is closed
+
+    async def arrival(self) -> None:
+        """Wait until something was fed since the last time."""
+        await self._arrived.wait()
+        self._arrived.clear()
+
+    def take(self) -> list[Queued]:
+        """Take what came together; a declaration goes alone, because it is taken back if it cannot become durable."""
+        batch = [self._queue.popleft()]
+        while self._queue and len(batch) < BATCH and not isinstance(batch[0][0], Declared):
+            if isinstance(self._queue[0][0], Declared):
+                break
+            batch.append(self._queue.popleft())
+        return batch

@@ -1,0 +1,193 @@
+"""The commit: what the machine decided is written, then shown, then told to subscribers, and only then done (DESIGN 3).
+
+What is decided while the store writes is written next, all of it in one transaction: five hundred deaths cost a few commits and
+not five hundred, and a disk that hangs delays what is shown and done, not what is seen (P6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from vigil.core.effects import Effect, Persist, Tell
+from vigil.core.events import Declared, Withdrawn
+from vigil.core.model.incident import Incident
+from vigil.core.model.session import Session
+from vigil.daemon.base.feed import Feed
+from vigil.daemon.base.inbox import Queued
+from vigil.daemon.base.log import log
+from vigil.daemon.base.recorder import RecordedMachine
+from vigil.daemon.base.shown import Shown
+from vigil.daemon.base.threads import tell
+from vigil.errors import VigilError
+from vigil.hands import Hands
+from vigil.store.store import Store, StoredEvent
+
+RETRY_S = 0.5
+TELL_S = 0.25  # an incident is told without its record when the store takes longer: with what its route takes, 1 s (P6)
+CLOSE_S = 5.0
+SLOW_S = 5.0  # a store that takes longer is a human's business
+
+
+@dataclass
+class Batch:
+    """Events that came together: what the machine answered, and what was another then."""
+
+    queued: list[Queued]
+    effects: list[Effect]
+    changed: dict[str, Session | None]
+    incidents: dict[str, Incident]
+    waiting: list[asyncio.TimerHandle] = field(default_factory=list)
+
+    @property
+    def declares(self) -> bool:
+        """It is a declaration, which is taken back if it cannot become durable."""
+        return isinstance(self.queued[0][0], Declared)
+
+    def cancel(self) -> None:
+        """Tell nobody late any more."""
+        for handle in self.waiting:
+            handle.cancel()
+
+    def answer(self, error: VigilError | None = None) -> None:
+        """Tell those who wait for their event what became of it."""
+        for _, future in self.queued:
+            if future is not None and not future.done():
+                future.set_result(None) if error is None else future.set_exception(error)
+
+
+class Commit:
+    """Makes decisions durable, in order, and has them carried out."""
+
+    def __init__(
+        self,
+        machine: RecordedMachine,
+        store: Store,
+        feed: Feed,
+        shown: Shown,
+        begin: Callable[[Effect], None],
+        on_slow: Callable[[bool], None],
+    ) -> None:
+        self._machine = machine
+        self._store = store
+        self._feed = feed
+        self._shown = shown
+        self._begin = begin
+        self._on_slow = on_slow
+        self._unwritten: deque[Batch] = deque()
+        self._writing: list[Batch] | None = None
+        self._idle = asyncio.Event()  # set and made anew whenever all is written
+        self._writer = Hands("store")
+        self._slow = False
+
+    @property
+    def is_idle(self) -> bool:
+        """All that was decided is written."""
+        return self._writing is None
+
+    async def idle(self) -> None:
+        """Wait until all is written the next time."""
+        await self._idle.wait()
+
+    def put(self, batch: Batch) -> None:
+        """Have a batch written, and what it asks for done after that."""
+        loop = asyncio.get_running_loop()
+        for effect in batch.effects:
+            if isinstance(effect, Tell):
+                batch.waiting.append(loop.call_later(TELL_S, self._begin, effect))  # telling twice does no harm
+        self._unwritten.append(batch)
+        if self._writing is None:
+            self._write_next()  # the last thing: the store's thread finds nobody before it
+
+    async def close(self) -> None:
+        """Wait for what is being written, for a bounded time; what is durable stays so."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                while not self.is_idle:
+                    await self.idle()
+        self._writer.close()
+
+    def _write_next(self) -> None:
+        """Begin to write what was decided since the last time, in one transaction; a declaration goes alone."""
+        if not self._unwritten:
+            self._writing = None
+            self._idle.set()
+            self._idle = asyncio.Event()
+            return
+        batches = [self._unwritten.popleft()]
+        while self._unwritten and not batches[0].declares and not self._unwritten[0].declares:
+            batches.append(self._unwritten.popleft())
+        self._writing = batches
+        self._write(batches)
+
+    def _write(self, batches: list[Batch]) -> None:
+        changes = [effect for batch in batches for effect in batch.effects if isinstance(effect, Persist)]
+        if not changes:
+            self._written(batches, [])
+            return
+        loop = asyncio.get_running_loop()
+
+        def done(stored: list[StoredEvent], error: Exception | None) -> None:
+            slow.cancel()
+            if error is None:
+                self._shown.store_is(None)
+                self._written(batches, stored)
+            else:
+                self._not_written(batches, error)
+
+        slow = loop.call_later(SLOW_S, self._note_slow)
+        # The store's own thread says straight to the loop what came of it: a death waits for every step less.
+        self._writer.begin(partial(self._store.write, changes, self._machine.whole), partial(tell, loop, done))
+
+    def _written(self, batches: list[Batch], stored: list[StoredEvent]) -> None:
+        """It is durable: show it and tell it, and only then act."""
+        if self._slow:
+            self._slow = False
+            self._on_slow(False)
+        self._feed.publish(stored)
+        for batch in batches:
+            self._shown.change(batch.changed, batch.incidents)
+        asyncio.get_running_loop().call_soon(self._act, batches)  # the loop runs first the subscribers that `publish` woke
+        self._write_next()
+
+    def _act(self, batches: list[Batch]) -> None:
+        for batch in batches:
+            batch.cancel()
+            for effect in batch.effects:
+                if not isinstance(effect, Persist):
+                    self._begin(effect)
+        for batch in batches:
+            batch.answer()
+        self._shown.tell()
+
+    def _not_written(self, batches: list[Batch], error: BaseException) -> None:
+        """A full or broken disk: what was seen is kept in memory until it can be written, a declaration is taken back."""
+        why = str(getattr(error, "orig", None) or error).splitlines()[0]
+        first = batches[0].queued[0][0]
+        if isinstance(first, Declared):
+            self._take_back(batches[0], first.session_id)
+            batches[0].answer(VigilError(f"the store cannot be written ({why}): free some space, then try again"))
+            self._write_next()
+            return
+        if self._shown.store_trouble is None:
+            log.error("the store cannot be written", why=why, next_try_s=RETRY_S)
+            self._note_slow()
+        self._shown.store_is(why)
+        asyncio.get_running_loop().call_later(RETRY_S, self._write, batches)
+
+    def _take_back(self, batch: Batch, session_id: str) -> None:
+        """Have the machine forget a declaration, before anything else is written."""
+        batch.cancel()
+        withdrawn = Withdrawn(session_id)
+        effects, changed = self._machine.ask(withdrawn)
+        self._unwritten.appendleft(Batch([(withdrawn, None)], effects, batch.changed | changed, self._machine.incidents()))
+        for later in self._unwritten:
+            later.changed.pop(session_id, None)
+
+    def _note_slow(self) -> None:
+        self._slow = True
+        self._on_slow(True)

@@ -1,0 +1,70 @@
+"""Ends of processes: which of a launch are known, by role, and how each ended as the keeper recorded it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass
+
+from vigil.core.model.death import Oom
+from vigil.core.model.launch import Launch, ProcessId
+from vigil.daemon.base.clock import Clock
+from vigil.keeper import records, wire
+from vigil.keeper.protocol import ExitWord, KillFacts
+
+
+@dataclass(frozen=True)
+class ProcessEnd:
+    """How one process ended, and who said so."""
+
+    status: int | None
+    source: str
+    at: float
+    oom: Oom | None = None
+
+    @property
+    def killed(self) -> bool:
+        """A SIGKILL ended it: somebody's, or the kernel's own."""
+        return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL
+
+
+def roles_of(launch: Launch) -> dict[str, ProcessId]:
+    """Return the processes of a launch that are known, by role."""
+    inner = launch.found if launch.found != launch.process else None
+    known = {"inner": inner, "agent": launch.process, "root": launch.root, "server": launch.server}
+    return {role: process for role, process in known.items() if process is not None}
+
+
+def agent_role(launch: Launch) -> str:
+    """Return the role whose end is the launch's: the agent found below its command, else the command itself."""
+    return "inner" if launch.found is not None and launch.found != launch.process else "agent"
+
+
+def runtime_role(launch: Launch) -> str:
+    """Return the role whose end closes the launch's runtime: the pane's root, or the headless command."""
+    return "agent" if launch.root is None else "root"
+
+
+def ends_from_records(folder: str, clock: Clock) -> dict[str, ProcessEnd]:
+    """Return what the keeper recorded of a launch while no daemon listened."""
+    ends = {}
+    for role, record in records.read_exits(folder).items():
+        with contextlib.suppress(wire.Malformed):  # it says as little as one that is not there
+            ends[role] = end_of(wire.read(ExitWord, record), clock)
+    return ends
+
+
+def end_of(word: ExitWord, clock: Clock) -> ProcessEnd:
+    """Return an end as the keeper tells or recorded it."""
+    return ProcessEnd(word.status, f"keeper ({word.source or 'unknown'})", moment_of(word, clock), oom_of(word.oom))
+
+
+def oom_of(facts: KillFacts | None) -> Oom | None:
+    """Return what the keeper found out about want of memory; nothing where it did not ask."""
+    return None if facts is None else Oom(facts.named, facts.cgroup or "", facts.cgroup_kills, facts.host_kills)
+
+
+def moment_of(word: ExitWord, clock: Clock) -> float:
+    """Return when something ended that the keeper recorded, on our clock: the wall's may have been set meanwhile."""
+    return word.at if word.boot_s is None else clock.at(word.boot_s)

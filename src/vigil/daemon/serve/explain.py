@@ -1,0 +1,42 @@
+"""Explanations: what is found of one session now, for a person who asks; nothing is kept of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vigil.core.model.session import ALIVE, Session
+from vigil.core.rules.stall.case import is_watched
+from vigil.core.rules.stall.course import with_finding
+from vigil.daemon.sense.evidence import Silences
+from vigil.daemon.sense.sweep import Sweep
+from vigil.daemon.supervisor import Supervisor
+
+READ_S = 1.5
+JUDGE_S = 0.5  # whoever asks why waits so long
+
+
+class Explainer:
+    """Looks at a session because somebody asks."""
+
+    def __init__(self, supervisor: Supervisor, sweep: Sweep, silences: Silences) -> None:
+        self._supervisor = supervisor
+        self._sweep = sweep
+        self._silences = silences
+
+    async def look(self, session: Session) -> None:
+        """Read one session's axes now; a server that does not answer costs its deadline and nothing else."""
+        if session.state in ALIVE and session.launch is not None:
+            await self._sweep.look(session)
+            shown = self._supervisor.shown
+            await self._supervisor.until(lambda: shown.get(session.id) is not session, READ_S)
+
+    async def judged(self, session: Session) -> Session:
+        """Return a session with what is found of its silence now."""
+        launch = session.launch
+        if launch is None or not is_watched(session):
+            return session
+        evidence = await self._silences.read(session, launch, JUDGE_S)
+        machine = self._supervisor.machine
+        found = machine.judge(launch.id, evidence, self._supervisor.now())
+        now = machine.of_launch(launch.id) or session
+        return now if found is None else replace(now, stall=with_finding(now.stall, found, evidence.at))

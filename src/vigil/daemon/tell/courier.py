@@ -1,0 +1,71 @@
+"""The courier: what a route's thread does with its notices: it records them, composes their words, and says how they fared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from vigil.config.values import RouteConfig
+from vigil.core.events import Notified
+from vigil.core.model.incident import Incident, Notice
+from vigil.core.rules.escalation import Due, is_wanted
+from vigil.core.rules.notice import CANCELLED, SENDING, RoutePatience, begun, fate_of
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.inbox import Inbox
+from vigil.daemon.tell.known import KnownIncidents
+from vigil.notify import Delivery, message_of, summary_of
+
+RECORD_S = 0.25  # with what its worker gathers half a second: if the store takes longer it is sent first, then recorded (P6)
+
+
+class Courier:
+    """Answers the workers of all routes, each in its own thread."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        inbox: Inbox,
+        known: KnownIncidents,
+        details: Callable[[Incident], Mapping[str, Any]],
+        route_of: Callable[[str], RouteConfig | None],
+    ) -> None:
+        self._clock = clock
+        self._inbox = inbox
+        self._known = known
+        self._details = details  # of an incident, for routes that may tell them
+        self._route_of = route_of
+
+    def prepare(self, dues: list[Due]) -> tuple[list[Due], bytes]:
+        """Write down what is about to be sent; return what still is to be, and what is said of it."""
+        wanted, events = [], []
+        for due in dues:
+            newest = self._known.newest(due.incident.id)
+            notice = self._begun(due)
+            if newest is not None and not is_wanted(due, newest):
+                why = "it is over" if newest.resolved_at is not None else "it was acknowledged"
+                notice = Notice(notice.id, notice.route, CANCELLED, notice.at, why, notice.event, notice.attempts)
+            else:
+                wanted.append(due)
+            events.append(Notified(due.incident.id, notice))
+        body = self._compose(wanted) if wanted else b""
+        self._inbox.record_from_thread(events, RECORD_S)
+        return wanted, body
+
+    def told(self, due: Due, delivery: Delivery) -> None:
+        """Write down what became of a notice."""
+        route = self._route_of(due.route)
+        patience = RoutePatience() if route is None else route.patience
+        notice = fate_of(self._begun(due), delivery, patience, self._clock.now(), random.uniform(-1.0, 1.0))
+        self._inbox.feed_from_thread(Notified(due.incident.id, notice))
+
+    def _begun(self, due: Due) -> Notice:
+        before = due.before or Notice(due.notice_id, due.route, SENDING, 0.0, event=due.event, attempts=0)
+        return begun(before, self._clock.now())
+
+    def _compose(self, dues: Sequence[Due]) -> bytes:
+        route = self._route_of(dues[0].route)
+        detailed = route is not None and route.details
+        if len(dues) > 1:
+            return summary_of(dues, detailed)
+        return message_of(dues[0], self._details(dues[0].incident) if detailed else None)

@@ -1,0 +1,81 @@
+"""Known incidents: the newest version of each, and what became of its notices in this life; for several threads."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+
+from vigil.core.model.incident import Incident, Notice
+
+OVER = 10_000
+
+
+@dataclass(slots=True)
+class Known:
+    """One incident in its newest version, what became of its notices in this life, and when the next one is due."""
+
+    incident: Incident
+    handed: dict[str, Notice] = field(default_factory=dict)  # sent; or failed, `at` being when it is tried again
+    next_at: float | None = None
+
+    def seen(self) -> Incident:
+        """Return the incident as if the records of this life had come back; those that have come back prevail."""
+        recorded = {notice.id: notice.attempts for notice in self.incident.notices}
+        missing = {id_: notice for id_, notice in self.handed.items() if notice.attempts > recorded.get(id_, 0)}
+        kept = tuple(notice for notice in self.incident.notices if notice.id not in missing)
+        return replace(self.incident, notices=(*kept, *missing.values()))
+
+    def is_overtaken_by(self, incident: Incident) -> bool:
+        """Say whether an incident is this one, or what became of it: it resolves, and may come back."""
+        return _age(incident) >= _age(self.incident)
+
+
+def _age(incident: Incident) -> tuple[int, bool]:
+    return incident.reopened, incident.resolved_at is not None
+
+
+class KnownIncidents:
+    """All incidents that somebody may still have to be told of; who calls holds the lock, but for `newest`."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._open: dict[str, Known] = {}
+        # What was handed out of incidents that are over, oldest first: their last records may still come back, one by one.
+        self._over: dict[str, Known] = {}
+
+    def newest(self, incident_id: str) -> Incident | None:
+        """Return an incident in the newest version that was told; from any thread."""
+        with self.lock:
+            known = self._open.get(incident_id) or self._over.get(incident_id)
+            return None if known is None else known.incident
+
+    def get(self, incident_id: str) -> Known | None:
+        """Return what is known of an incident of which more may be due."""
+        return self._open.get(incident_id)
+
+    def all(self) -> list[Known]:
+        """Return all of which more may be due."""
+        return list(self._open.values())
+
+    def take(self, incident: Incident) -> Known | None:
+        """Keep the newest version of an incident, and return what is known of it; None if a newer one was told."""
+        known = self._open.get(incident.id) or self._over.get(incident.id)
+        if known is not None and not known.is_overtaken_by(incident):
+            return None
+        known = known or Known(incident)
+        self._over.pop(incident.id, None)
+        self._open[incident.id] = known
+        known.incident = incident
+        return known
+
+    def is_over(self, known: Known) -> None:
+        """Nothing more is due of an incident."""
+        del self._open[known.incident.id]
+        self._over[known.incident.id] = known
+        if len(self._over) > OVER:
+            del self._over[next(iter(self._over))]
+
+    def forget(self, incident_id: str) -> None:
+        """Know nothing more of an incident."""
+        self._open.pop(incident_id, None)
+        self._over.pop(incident_id, None)

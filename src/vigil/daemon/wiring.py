@@ -1,0 +1,278 @@
+"""Wiring: makes the parts of a daemon, each after those it needs, and connects them. It does nothing with them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from vigil.config.loading import ConfigFile
+from vigil.core.effects import Amend, Answer, Conclude, Diagnose, Examine, Look, React, SetTimer, Tell
+from vigil.core.events import Observed
+from vigil.core.machine import Machine
+from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.daemon.act import Actors, Carrier, Custody, watches_of
+from vigil.daemon.act.adopted import AdoptedLaunches
+from vigil.daemon.act.dispatch import Calls, Tasks
+from vigil.daemon.act.end import Ending
+from vigil.daemon.act.nudge import Remedies
+from vigil.daemon.act.postmortem import Coroner
+from vigil.daemon.act.purge import Purging
+from vigil.daemon.act.spawn import Claims, Spawning
+from vigil.daemon.act.strays import Strays
+from vigil.daemon.act.timers import Timers
+from vigil.daemon.base.agents import Kinds
+from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.environments import Environments
+from vigil.daemon.base.feed import Feed
+from vigil.daemon.base.ground import Ground
+from vigil.daemon.base.inbox import Inbox
+from vigil.daemon.base.keeper_link import KeeperLink
+from vigil.daemon.base.lateness import Gaps
+from vigil.daemon.base.recorder import RecordedMachine, Recorder
+from vigil.daemon.base.secrets import Secrets
+from vigil.daemon.base.shown import Shown
+from vigil.daemon.commit import Commit
+from vigil.daemon.sense.agent_files import Listening
+from vigil.daemon.sense.agent_process import Finder
+from vigil.daemon.sense.axes import Looker
+from vigil.daemon.sense.census import Census
+from vigil.daemon.sense.death import DeathWatch
+from vigil.daemon.sense.death_facts import Witness
+from vigil.daemon.sense.dialogs import Dialogs
+from vigil.daemon.sense.evidence import Silences
+from vigil.daemon.sense.hooks import HookReader, Hooks
+from vigil.daemon.sense.memory import Admission
+from vigil.daemon.sense.outputs import Outputs
+from vigil.daemon.sense.processes import Diagnoser
+from vigil.daemon.sense.screens import Screens
+from vigil.daemon.sense.sweep import Sweep
+from vigil.daemon.sense.transcripts import Conversations
+from vigil.daemon.serve.adoption import Adopting
+from vigil.daemon.serve.explain import Explainer
+from vigil.daemon.serve.mailbox import Delivery, Texts
+from vigil.daemon.serve.prompts import Sending
+from vigil.daemon.serve.reactions import Reactor
+from vigil.daemon.serve.reaper import Reaper
+from vigil.daemon.serve.sessions import Operations
+from vigil.daemon.serve.teams import Teams
+from vigil.daemon.start.stored import Past, estranged, is_copy, read_past
+from vigil.daemon.start.takeover import Adopter
+from vigil.daemon.start.unknown_launches import UnknownLaunches, roles_in
+from vigil.daemon.supervisor import Supervisor
+from vigil.daemon.tell.alarms import Alarms
+from vigil.daemon.tell.details import Details
+from vigil.daemon.tell.host_incidents import Troubles
+from vigil.home import Home
+from vigil.keeper.protocol import SnapshotWord, Watch, Word
+from vigil.kernel import process
+from vigil.kernel.durable import read_json
+from vigil.observe.folder import WENT, FolderWatch
+from vigil.runtimes import Tmux, make_runtimes
+from vigil.store.store import Store
+
+BOOT = "boot.json"
+CLOCK = "clock.json"
+SOCKET = ".tmux"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the daemon's process has made before its parts: files that are open, and a keeper that may be on its way."""
+
+    home: Home
+    store: Store
+    config: ConfigFile
+    nofile: int
+    keeper: subprocess.Popen[bytes] | None = None
+    recording: tuple[Path, int] | None = None
+
+
+class DaemonParts:
+    """The parts of one daemon: each is given all it needs when it is made."""
+
+    def __init__(self, given: Given) -> None:
+        self.home = given.home
+        self.store = given.store
+        self.config = given.config
+        self.pid = os.getpid()
+        self._make_base(given)
+        self._make_tellers()
+        self._make_senses(given)
+        self._make_actors()
+        self._make_loops()
+        self._make_supervisor()
+        self._make_services()
+
+    def _make_base(self, given: Given) -> None:
+        """Make what all others stand on: the clock of the daemon before us, what it left, and the inbox."""
+        home = self.home
+        self.clock, self.boot, self.inbox = Clock(), process.read_boot(), Inbox()
+        known = read_json(str(home.path / BOOT)) or read_json(str(home.path / CLOCK)) or {}
+        self.is_copied = is_copy(known, home.path)
+        self.has_booted = self.is_copied or known.get("boot") != self.boot
+        self.clock.anchor(home.path / CLOCK, self.boot)
+        self.started_at = self.clock.now()
+        past = read_past(self.store, self.started_at)
+        past = estranged(past) if self.is_copied else past
+        self.machine = Machine(past.sessions, past.incidents, past.roles)
+        self.recorder = None if given.recording is None else self._make_recorder(*given.recording, past)
+        self.shown = Shown(self.machine.sessions, self.machine.incidents)
+        self.feed = Feed(self.store)
+        self.ground = Ground(home, self.clock, self.boot, self.inbox.feed)
+        self.census = Census(self.boot, str(home.spool))
+        self.gaps = Gaps(self.clock.now)
+        self.kinds = Kinds(self.config)
+        self.environments = Environments(home)
+        self.secrets = Secrets(self.environments, self.machine.sessions.get)
+
+    def _make_recorder(self, path: Path, fd: int, past: Past) -> Recorder:
+        recorder = Recorder(path, fd, lambda ended: self.inbox.note_from_thread("recording.ended", ended))
+        recorder.begin(self.started_at, past.sessions, past.incidents, past.roles)
+        return recorder
+
+    def _make_tellers(self) -> None:
+        """Make what tells humans."""
+        details = Details(self.home, self.secrets, self.machine.sessions.get)
+        self.alarms = Alarms(self.clock, self.inbox, details.of)
+        self.troubles = Troubles(self.home, self.store, self.alarms.host, self.inbox.note)
+
+    def _make_senses(self, given: Given) -> None:
+        """Make what says how launches are: where they live, who keeps them, what they print and how they end."""
+        home, clock, kinds, feed, machine = self.home, self.clock, self.kinds, self.inbox.feed, self.machine
+        read_env = self.environments.read
+        self.noticed: asyncio.Queue[str] = asyncio.Queue()  # launches of whose server something changed
+        self.sockets = FolderWatch(home.run, self._names_went, WENT)
+        self.runtimes = make_runtimes(home, self.noticed.put_nowait, self.troubles.prober_changed)
+        tmux = self.runtimes[RuntimeKind.TMUX]
+        assert isinstance(tmux, Tmux)
+        self.tmux = tmux
+        self.witness = Witness(home, self.secrets, self._agent_of_launch, kinds.adapter_of)
+        self.watch = DeathWatch(home, clock, feed, self.witness)
+        self.coroner = Coroner(home, self.store, clock, self.secrets, machine.sessions.get)
+        self.outputs = Outputs(home, clock, feed)
+        heard = hear(self.watch, self.coroner)
+        self.keeper = KeeperLink(home, heard, self.troubles.keeper_changed, self._watches, given.nofile, given.keeper)
+        self.listening = Listening(home, kinds.adapter_of, read_env, feed, clock.off_s)
+        self.conversations = Conversations(clock, kinds.adapter_of, kinds.is_set_up, read_env)
+        self.finder = Finder(clock, machine, feed)
+        reader = HookReader(machine, self.listening)
+        self.hooks = Hooks(home.spool, clock, feed, reader.is_current, self.inbox.recorded, reader.read)
+        self.screens = Screens(home, tmux, self._printed)
+        self.sweep = Sweep(machine, Looker(home, clock, self.runtimes, self.watch), self.screens, feed, self.noticed)
+
+    def _make_actors(self) -> None:
+        """Make what acts on launches."""
+        home, keeper, tmux, feed = self.home, self.keeper, self.tmux, self.inbox.feed
+        self.texts = Texts(home.messages)
+        custody = Custody(home, self.runtimes, keeper, self.watch, self.outputs, self.finder, self.listening, feed)
+        adopted = AdoptedLaunches(custody, tmux, self.census, self.boot)
+        claims = Claims(self.machine.of_launch, self.machine.owner_of)
+        self.actors = Actors(
+            custody,
+            Spawning(self.ground, self.runtimes, keeper, custody, self.kinds, claims, self.secrets, self.environments),
+            Ending(self.ground, custody, adopted, self.conversations, self.machine.of_launch, self.census),
+            adopted,
+            Strays(tmux, feed),
+            Remedies(self.ground, custody, keeper, self.sweep.look_at),
+            Purging(home, custody, self.environments, self.coroner.purge, self.texts.purge),
+        )
+
+    def _make_loops(self) -> None:
+        """Make what looks again and again."""
+        home, clock, machine, feed = self.home, self.clock, self.machine, self.inbox.feed
+        self.dialogs = Dialogs(machine.sessions.values, self.tmux, self.kinds.adapter_of, self.secrets, clock.now, feed)
+        self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, self._read_keeper)
+        self.diagnoser = Diagnoser(machine, clock, feed, self._read_keeper)
+        self.silences = Silences(machine, self.diagnoser, self.listening, home, clock, feed)
+
+    def _make_supervisor(self) -> None:
+        """Make what asks the machine, and who does what it asks for."""
+        clock, feed = self.clock, self.inbox.feed
+        self.sending = Sending(self.inbox, self.shown, self.machine, clock, self.tmux, self.kinds.adapter_of)
+        self.timers = Timers(clock, feed)
+        tasks: Tasks = {
+            **self.actors.tasks(),
+            Look: lambda effect: self.sweep.look_at(effect.launch.id),
+            Diagnose: self.silences.diagnose,
+            Examine: self.coroner.examine,
+            React: Reactor(self.sending, feed).react,
+        }
+        calls: Calls = {
+            SetTimer: self.timers.set,
+            Conclude: lambda effect: self.watch.conclude(effect.launch),
+            Amend: self.coroner.amend,
+            Tell: self.alarms.tell,
+            Answer: self.shown.answer,
+        }
+        self.carrier = Carrier(tasks, calls, clock, feed)
+        asked = RecordedMachine(self.machine, clock, None if self.recorder is None else self.recorder.handled)
+        on_slow = self.troubles.store_changed
+        self.commit = Commit(asked, self.store, self.feed, self.shown, self.carrier.begin, on_slow)
+        self.supervisor = Supervisor(self.inbox, asked, self.commit, self.shown, self.gaps.missed_s)
+
+    def _make_services(self) -> None:
+        """Make what answers operators, and what a start takes over."""
+        home, clock, supervisor, environments = self.home, self.clock, self.supervisor, self.environments
+        adopted, names = self.actors.adopted, self.kinds.configured_names
+        self.operations = Operations(
+            environments, supervisor, self.runtimes, self.config, self.secrets, self.conversations, self.actors
+        )
+        self.teams = Teams(environments, supervisor, self.runtimes, self.config)
+        self.delivery = Delivery(self.texts, supervisor, self.sending, self.conversations)
+        self.adopting = Adopting(home, clock, supervisor, self.operations, adopted, self.tmux, names)
+        self.explainer = Explainer(supervisor, self.sweep, self.silences)
+        self.adopter = Adopter(home, clock, self.actors.custody, self.kinds, self.is_copied, adopted.mark_again)
+        self.unknown = UnknownLaunches(
+            home, clock, self.machine, self.kinds, supervisor.done, self.inbox.feed, self.adopter.adopt, self.keeper.rewatch
+        )
+        self.reaper = Reaper(
+            self.ground,
+            supervisor,
+            self.actors,
+            self.census,
+            self.runtimes,
+            self.screens,
+            self.config,
+            lambda: self.store.created_at,
+            self.unknown.recover,
+            lambda: self.admission.shortage,
+        )
+        # Of a manifest that never became durable; where the store was lost its launches still know their roles.
+        environments.forget_roles_but({*self.machine.roles, *roles_in(home, self.machine.sessions)})
+
+    def _agent_of_launch(self, launch_id: str) -> str:
+        session = self.machine.of_launch(launch_id)
+        return "" if session is None else session.spec.agent
+
+    def _read_keeper(self) -> int | None:
+        return self.keeper.pid
+
+    def _watches(self) -> tuple[Watch, ...]:
+        """Return what a keeper is to watch of all that lives."""
+        return tuple(watch for launch in self.watch.watching() for watch in watches_of(launch, self.home))
+
+    def _printed(self, launch: Launch, ago_s: float) -> None:
+        """What a terminal shows changed, at least so long ago."""
+        self.inbox.feed(Observed(launch.id, (), printed_at=self.clock.now() - ago_s))
+
+    def _names_went(self, names: list[str]) -> None:
+        """A socket was removed: its session is looked at now."""
+        for name in names:
+            if name.endswith(SOCKET):
+                self.noticed.put_nowait(name.removesuffix(SOCKET))
+
+
+def hear(watch: DeathWatch, coroner: Coroner) -> Callable[[Word], None]:
+    """Return who hears what the keeper says unasked: who ended, or that it has written down what it saw then."""
+
+    def heard(word: Word) -> None:
+        if isinstance(word, SnapshotWord):
+            coroner.snapshot_taken(word.launch)
+        else:
+            watch.heard(word)
+
+    return heard

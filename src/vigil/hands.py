@@ -1,0 +1,132 @@
+"""Hands: threads for what may hang. A call that hangs is left alone after its deadline and said; no end waits for it.
+
+There are at most so many threads at once, those that hang among them; what comes when all are busy waits in line.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+KEPT = 2  # threads that wait for the next call; more than these end
+Settle = Callable[[Any, Exception | None], None]
+
+
+class Hangs(Exception):
+    """A call did not come back in time; or `earlier` ones have not, and no thread is spent on another."""
+
+    def __init__(self, within_s: float, earlier: int = 0) -> None:
+        super().__init__(f"{earlier} earlier calls have not come back" if earlier else f"no answer in {within_s:g} s")
+        self.earlier = earlier
+
+
+class Job:
+    """One call: in line, under way, given up or done."""
+
+    __slots__ = ("is_done", "is_given_up", "settle", "work")
+
+    def __init__(self, work: Callable[[], Any], settle: Settle) -> None:
+        self.work = work
+        self.settle = settle
+        self.is_given_up = False
+        self.is_done = False
+
+
+class Hands:
+    """At most `most` threads; left alone with something that hangs, they keep no process from ending."""
+
+    def __init__(self, name: str, most: int = 1) -> None:
+        self.hung = 0  # calls that were given up and have not come back
+        self._name = name
+        self._most = most
+        self._changed = threading.Condition()
+        self._line: deque[Job] = deque()
+        self._threads = 0
+        self._idle = 0
+        self._closed = False
+
+    def begin(self, work: Callable[[], T], settle: Settle) -> Job:
+        """Have something done; `settle` hears in that thread what it returned or raised, however late."""
+        job = Job(work, settle)
+        with self._changed:
+            if len(self._line) < self._idle:
+                self._changed.notify()
+            elif self._threads < self._most:
+                threading.Thread(target=self._run, name=self._name, daemon=True).start()  # it waits for the lock
+                self._threads += 1
+            self._line.append(job)
+        return job
+
+    def give_up(self, job: Job) -> bool:
+        """Wait for a call no longer; say whether it was still to come. One that waits in line is not begun any more."""
+        with self._changed:
+            if job.is_done:
+                return False
+            if job in self._line:
+                self._line.remove(job)
+            elif not job.is_given_up:
+                job.is_given_up = True
+                self.hung += 1
+            return True
+
+    def check(self, within_s: float) -> None:
+        """Raise Hangs where every thread hangs."""
+        if self.hung >= self._most:
+            raise Hangs(within_s, self.hung)
+
+    def call(self, work: Callable[[], T], within_s: float) -> T:
+        """Return what a call returns; raise what it raises, or Hangs after its deadline. For threads, not for the loop."""
+        self.check(within_s)
+        settled = threading.Event()
+        came: list[tuple[Any, Exception | None]] = []
+
+        def settle(result: Any, error: Exception | None) -> None:
+            came.append((result, error))
+            settled.set()
+
+        job = self.begin(work, settle)
+        if not settled.wait(within_s) and self.give_up(job):
+            raise Hangs(within_s)
+        settled.wait()
+        result, error = came[0]
+        if error is not None:
+            raise error
+        found: T = result
+        return found
+
+    def close(self) -> None:
+        """Do what waits in line, and end; nothing waits for that."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        with self._changed:
+            self._idle += 1  # until it takes what it was begun for
+        while (job := self._next()) is not None:
+            result, error = None, None
+            try:
+                result = job.work()
+            except Exception as raised:
+                error = raised
+            with self._changed:
+                job.is_done = True
+                self.hung -= job.is_given_up
+                self._idle += 1  # before it is told: who hears it may come with the next call
+            job.settle(result, error)
+            del job, result, error  # a thread that waits keeps nothing alive
+
+    def _next(self) -> Job | None:
+        """Return the next call once there is one; None if this thread is to end."""
+        with self._changed:
+            while not self._line:
+                if self._closed or self._idle > KEPT:
+                    self._threads -= 1
+                    self._idle -= 1
+                    return None
+                self._changed.wait()
+            self._idle -= 1
+            return self._line.popleft()
