@@ -14,7 +14,7 @@ import vigil
 
 SOURCE = Path(vigil.__file__).parent
 # Single files that anybody above the keeper may use.
-SMALL = {"vigil", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
+SMALL = {"vigil", "vigil.codec", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
 # What the keeper shares, with the kernel; the rest is its own.
 KEEPER = {"vigil.kernel", "vigil.keeper.protocol", "vigil.keeper.records"}
 PARTS = {f"vigil.{name}" for name in ("observe", "runtimes", "store", "agents", "forensics", "notify", "config", "manifest")}
@@ -23,6 +23,7 @@ STDLIB = set(sys.stdlib_module_names)
 # Part: what of Vigil it may import besides itself. A name stands for a module and all below it.
 MAY_IMPORT: dict[str, set[str]] = {
     "vigil": set(),
+    "vigil.codec": set(),
     "vigil.errors": set(),
     "vigil.text": set(),
     "vigil.moments": set(),
@@ -85,7 +86,7 @@ ROOMS: dict[str, set[str]] = {
 }
 # Part: what of others it may import besides the standard library.
 MAY_USE: dict[str, set[str]] = {
-    "vigil.store": {"sqlalchemy", "alembic", "pydantic"},
+    "vigil.store": {"sqlalchemy", "alembic"},
     "vigil.config": {"pydantic"},
     "vigil.manifest": {"pydantic", "pydantic_core"},
     "vigil.daemon": {"structlog"},

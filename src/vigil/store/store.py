@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Column, Delete, Engine, Insert, Table, bindparam, delete, func, insert, select
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from vigil.codec import NotUnderstood, dump, load
 from vigil.core.effects import LogEntry, Persist
 from vigil.core.model.death import Death, Intent
 from vigil.core.model.incident import Incident
@@ -30,13 +30,6 @@ from vigil.store.placing import copy_beside, file_of, files_of, is_whole, mark, 
 from vigil.store.schema import deaths, events, incidents, intents, launches, roles, sessions
 
 T = TypeVar("T")
-SESSION = TypeAdapter(Session)
-LAUNCH = TypeAdapter(Launch)
-DEATH = TypeAdapter(Death)
-INTENT = TypeAdapter(Intent)
-INCIDENT = TypeAdapter(Incident)
-ROLE = TypeAdapter(Role)
-DATA = TypeAdapter(dict[str, Any])
 INCIDENTS_KEPT = 5_000
 DEATHS_KEPT = 50_000
 EVENTS_KEPT = 200_000  # the log is bounded: the oldest go first
@@ -130,12 +123,12 @@ class Store:
     def read_sessions(self) -> list[Session]:
         """Read every session."""
         with self._engine.connect() as connection:
-            return [_read(SESSION, body) for (body,) in connection.execute(select(sessions.c.body))]
+            return [_read(Session, body) for (body,) in connection.execute(select(sessions.c.body))]
 
     def read_roles(self) -> list[Role]:
         """Read every role."""
         with self._engine.connect() as connection:
-            return [_read(ROLE, body) for (body,) in connection.execute(select(roles.c.body))]
+            return [_read(Role, body) for (body,) in connection.execute(select(roles.c.body))]
 
     def read_incidents(self, everything: bool = False, limit: int = 1000) -> list[Incident]:
         """Read incidents, newest first: those that are open, or also those that are over."""
@@ -143,7 +136,7 @@ class Store:
         if not everything:
             query = query.where(incidents.c.resolved_at.is_(None))
         with self._readers.connect() as connection:
-            return [_read(INCIDENT, body) for (body,) in connection.execute(query)]
+            return [_read(Incident, body) for (body,) in connection.execute(query)]
 
     def read_untold(self, since: float, limit: int = 1000) -> list[Incident]:
         """Read incidents that are over while somebody may not have been told that; and those that are only since then."""
@@ -154,7 +147,7 @@ class Store:
         """Read one incident."""
         with self._readers.connect() as connection:
             body = connection.execute(select(incidents.c.body).where(incidents.c.id == incident_id)).scalar()
-        return None if body is None else _read(INCIDENT, body)
+        return None if body is None else _read(Incident, body)
 
     def read_incident_events(self, incident: Incident, limit: int = 1000) -> list[StoredEvent]:
         """Read what the event log says of an incident, in order."""
@@ -169,14 +162,14 @@ class Store:
         if session_id is not None:
             query = query.where(deaths.c.session_id == session_id)
         with self._readers.connect() as connection:
-            return [_read(DEATH, body) for (body,) in connection.execute(query)]
+            return [_read(Death, body) for (body,) in connection.execute(query)]
 
     def read_deaths_of_removed(self, name: str, limit: int = 1000) -> list[Death]:
         """Read the death records of sessions of a name that are no more, newest first."""
         gone = deaths.c.session_id.not_in(select(sessions.c.id))
         query = select(deaths.c.body).where(deaths.c.session == name, gone).order_by(deaths.c.at.desc()).limit(limit)
         with self._readers.connect() as connection:
-            return [_read(DEATH, body) for (body,) in connection.execute(query)]
+            return [_read(Death, body) for (body,) in connection.execute(query)]
 
     def read_died_with(self, death: Death, within_s: float) -> list[str]:
         """Read the names of the other sessions that died at about the same moment."""
@@ -189,7 +182,7 @@ class Store:
         """Read one death record."""
         with self._readers.connect() as connection:
             body = connection.execute(select(deaths.c.body).where(deaths.c.id == death_id)).scalar()
-        return None if body is None else _read(DEATH, body)
+        return None if body is None else _read(Death, body)
 
     def read_events(
         self,
@@ -229,7 +222,7 @@ def _write_one(cursor: sqlite3.Cursor, change: Persist, stored: list[StoredEvent
     for key in change.removed_roles:
         REMOVE_ROLE.run(cursor, {"gone": key})
     for role in change.roles:
-        SAVE_ROLE.run(cursor, {"key": role.key, "body": _json(ROLE, role)})
+        SAVE_ROLE.run(cursor, {"key": role.key, "body": dump(role)})
     for session in change.sessions:
         SAVE_SESSION.run(cursor, _session_row(session))
     for launch in change.launches:
@@ -245,14 +238,12 @@ def _write_one(cursor: sqlite3.Cursor, change: Persist, stored: list[StoredEvent
         stored.append(StoredEvent(ADD_EVENT.run(cursor, row), entry, row["data"]))
 
 
-def _read(adapter: TypeAdapter[T], body: str) -> T:
+def _read(kind: type[T], body: str) -> T:
     """Return a stored value; an error names the field and not what is in it, which may be a secret."""
     try:
-        return adapter.validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise VigilError(f"a stored record cannot be read: {where}: {first['msg']}; vigil doctor says more") from None
+        return load(kind, body)
+    except NotUnderstood as problem:
+        raise VigilError(f"a stored record cannot be read: {problem.hidden}; vigil doctor says more") from None
 
 
 def _event(row: Any) -> StoredEvent:
@@ -316,7 +307,7 @@ ADD_EVENT = _Statement(insert(events).values({c.name: None for c in events.c if 
 
 
 def _session_row(session: Session) -> dict[str, Any]:
-    return {"id": session.id, "name": session.name, "state": session.state.value, "body": _json(SESSION, session)}
+    return {"id": session.id, "name": session.name, "state": session.state.value, "body": dump(session)}
 
 
 def _launch_row(launch: Launch) -> dict[str, Any]:
@@ -325,7 +316,7 @@ def _launch_row(launch: Launch) -> dict[str, Any]:
         "session_id": launch.session_id,
         "created_at": launch.created_at,
         "ended_at": launch.ended_at,
-        "body": _json(LAUNCH, launch),
+        "body": dump(launch),
     }
 
 
@@ -337,7 +328,7 @@ def _death_row(death: Death) -> dict[str, Any]:
         "session": death.session,
         "at": death.at,
         "cause": death.cause.value,
-        "body": _json(DEATH, death),
+        "body": dump(death),
     }
 
 
@@ -347,7 +338,7 @@ def _intent_row(intent: Intent) -> dict[str, Any]:
         "launch_id": intent.launch_id,
         "session_id": intent.session_id,
         "at": intent.at,
-        "body": _json(INTENT, intent),
+        "body": dump(intent),
     }
 
 
@@ -358,7 +349,7 @@ def _incident_row(incident: Incident) -> dict[str, Any]:
         "session_id": incident.session_id,
         "opened_at": incident.opened_at,
         "resolved_at": incident.resolved_at,
-        "body": _json(INCIDENT, incident),
+        "body": dump(incident),
     }
 
 
@@ -369,17 +360,5 @@ def _event_row(entry: LogEntry) -> dict[str, Any]:
         "session_id": entry.session_id,
         "session": entry.session,
         "launch_id": entry.launch_id,
-        "data": _data_json(entry.data),
+        "data": dump(entry.data),
     }
-
-
-def _data_json(data: Mapping[str, Any]) -> str:
-    """Return what an event says; names of files may hold what is no character, and only the slower way can write that."""
-    try:
-        return _json(DATA, data)
-    except ValueError:
-        return json.dumps(data)
-
-
-def _json(adapter: TypeAdapter[Any], value: object) -> str:
-    return adapter.dump_json(value).decode()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from vigil.codec import NotUnderstood, read
 from vigil.core.handlers.spawn import unheard
 from vigil.core.model.identity import why_not_an_identity
 from vigil.core.model.launch import ForeignSession, Launch, ProcessId, RuntimeKind
@@ -18,7 +19,6 @@ from vigil.core.model.session import Session, Spec, State
 from vigil.home import Home
 from vigil.kernel import durable
 from vigil.kernel.process import is_alive, is_other_boot, read_boot
-from vigil.recording.codec import NotUnderstood, read
 
 ROLES = ("agent", "root", "server")
 
