@@ -14,7 +14,7 @@ import vigil
 
 SOURCE = Path(vigil.__file__).parent
 # Single files that anybody above the keeper may use.
-SMALL = {"vigil", "vigil.codec", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
+SMALL = {"vigil", "vigil.codec", "vigil.errors", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text", "vigil.words"}
 # What the keeper shares, with the kernel; the rest is its own.
 KEEPER = {"vigil.kernel", "vigil.keeper.protocol", "vigil.keeper.records"}
 PARTS = {f"vigil.{name}" for name in ("observe", "runtimes", "store", "agents", "forensics", "notify", "config", "manifest")}
@@ -29,7 +29,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.moments": set(),
     "vigil.redact": set(),
     "vigil.home": {"vigil.errors"},
-    "vigil.core": set(),
+    "vigil.words": set(),
+    "vigil.core": {"vigil.words"},  # pure: how a person reads numbers and spans of time
     "vigil.kernel": set(),
     "vigil.keeper": {"vigil.kernel"},
     "vigil.fake_agent": set(),

@@ -17,7 +17,7 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.rules.escalation import SEVERITY
 from vigil.core.rules.notice import uncancelled
 from vigil.core.rules.restart import HELD
-from vigil.core.rules.words import some
+from vigil.words import some
 
 # What comes back so soon after it ended is the same incident, and whoever was told of it has not been told yet that it is over.
 # The time doubles with every one that opens within an hour of the last: what flaps slowly is told a few times and not for ever.

@@ -22,7 +22,7 @@ from vigil.core.rules.stall.case import (
     tools_wait_until,
     waits_until,
 )
-from vigil.core.rules.words import some
+from vigil.words import few, minutes, some
 
 ASSUMED_IDLE = 0.05  # cores that an agent uses while it waits, before that was learned: 3 to 5 % is usual
 ABOVE_IDLE = 0.05  # and so much more is work
@@ -332,7 +332,7 @@ def left_running(case: Silence) -> tuple[Child, ...]:
 
 
 def age(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
+    return minutes(seconds, from_s=600.0)
 
 
 def rate(value: float | None) -> str:
@@ -345,8 +345,7 @@ def tools(case: Silence) -> str:
 
 
 def told(children: Iterable[Child]) -> str:
-    found = [f"{child.name} (pid {child.process.pid}{_halted(child)})" for child in children]
-    return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "") or "none"
+    return few([f"{child.name} (pid {child.process.pid}{_halted(child)})" for child in children], 3) or "none"
 
 
 def _halted(child: Child) -> str:
