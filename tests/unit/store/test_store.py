@@ -37,7 +37,7 @@ from vigil.core.model.reading import Axis
 from vigil.core.model.restart import After, Hold
 from vigil.core.model.session import Session, State
 from vigil.errors import VigilError
-from vigil.store import store as stores
+from vigil.store import statements
 from vigil.store.opening import DatabaseRefused, make_engine, migrate, open_database, read_revision
 from vigil.store.revision import HEAD
 from vigil.store.schema import metadata
@@ -301,7 +301,7 @@ def test_the_log_is_bounded_and_the_oldest_go_first(path: Path, store: Store) ->
     store.close()
     connection = sqlite3.connect(path)
     with connection:
-        connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'", (stores.EVENTS_KEPT + 999,))
+        connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'", (statements.EVENTS_KEPT + 999,))
     connection.close()
     reopened = Store(path)
 
@@ -309,7 +309,7 @@ def test_the_log_is_bounded_and_the_oldest_go_first(path: Path, store: Store) ->
     reopened.write([Persist(log=(log("newer"),))])
 
     assert [event.entry.kind for event in reopened.read_events()] == ["new", "newer"]
-    assert reopened.read_events()[0].seq == stores.EVENTS_KEPT + 1000
+    assert reopened.read_events()[0].seq == statements.EVENTS_KEPT + 1000
     reopened.close()
 
 
