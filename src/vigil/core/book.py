@@ -108,11 +108,6 @@ class Book:
         found = [self.sessions[session_id] for session_id in self.by_role.get(key, ())]
         return sorted(found, key=lambda session: (session.index, session.id))
 
-    def charges_of(self, session: Session) -> int:
-        """Return how many charges stand against a session: its own, or those of its role."""
-        role = self.role_of(session)
-        return session.charges if role is None else role.charges
-
     def keep_role(self, role: Role) -> Role:
         """Remember a role."""
         self.roles[role.key] = self.change.roles[role.key] = role
