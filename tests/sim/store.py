@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vigil.codec import dump, load
 from vigil.core.effects import Persist
 from vigil.core.model.death import Death, Intent
 from vigil.core.model.incident import Incident
@@ -9,7 +10,6 @@ from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 from vigil.core.rules.escalation import is_settled
 from vigil.core.rules.incident import REMEMBERED_S
-from vigil.store.store import INCIDENT, ROLE, SESSION
 
 UNTOLD_KEPT = 200
 
@@ -52,11 +52,11 @@ class Store:
 
     def read_sessions(self) -> list[Session]:
         """Read every session as a new daemon does."""
-        return [SESSION.validate_json(SESSION.dump_json(session)) for session in self.sessions.values()]
+        return [load(Session, dump(session)) for session in self.sessions.values()]
 
     def read_roles(self) -> list[Role]:
         """Read every role as a new daemon does."""
-        return [ROLE.validate_json(ROLE.dump_json(role)) for role in self.roles.values()]
+        return [load(Role, dump(role)) for role in self.roles.values()]
 
     def read_incidents(self, now: float) -> list[Incident]:
         """Read the incidents that are open, or over and perhaps not told so, or over only since a moment ago."""
@@ -64,4 +64,4 @@ class Store:
         over = [i for i in newest if i.resolved_at is not None][-UNTOLD_KEPT:]
         wanted = [i for i in newest if i.resolved_at is None]
         wanted += [i for i in over if not is_settled(i) or now - (i.resolved_at or 0.0) <= REMEMBERED_S]
-        return [INCIDENT.validate_json(INCIDENT.dump_json(incident)) for incident in wanted]
+        return [load(Incident, dump(incident)) for incident in wanted]

@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 
+from vigil.codec import load, plain
 from vigil.core.effects import Persist
+from vigil.core.model.death import Intent
+from vigil.core.model.launch import Launch
 from vigil.recording import Replay, open_recording
-from vigil.recording.codec import plain
 from vigil.store.opening import read_revision
-from vigil.store.store import INTENT, LAUNCH, Store
+from vigil.store.store import Store
 
 FOLDER = Path(__file__).parent.parent / "samples" / "before"
 DUMP = FOLDER / "database.sql"
@@ -38,7 +40,7 @@ HOLDS = {"backoff", "saturated", "limit", "memory"}
 COUNTS = {"sessions": 21, "roles": 3, "incidents": 15, "deaths": 20, "launches": 33, "intents": 9, "events": 12}
 
 
-def load(path: Path) -> Store:
+def open_before(path: Path) -> Store:
     """Make the database of before, and open it."""
     connection = sqlite3.connect(path)
     connection.executescript(DUMP.read_text("utf-8"))
@@ -50,8 +52,8 @@ def load(path: Path) -> Store:
 def loaded(path: Path, store: Store) -> dict[str, dict[str, Any]]:
     """Return all that a database holds, by table and key."""
     with sqlite3.connect(path) as connection:
-        launches = [LAUNCH.validate_json(body) for (body,) in connection.execute("SELECT body FROM launches")]
-        intents = [INTENT.validate_json(body) for (body,) in connection.execute("SELECT body FROM intents")]
+        launches = [load(Launch, body) for (body,) in connection.execute("SELECT body FROM launches")]
+        intents = [load(Intent, body) for (body,) in connection.execute("SELECT body FROM intents")]
     connection.close()
     return {
         "sessions": {session.id: plain(session) for session in store.read_sessions()},
@@ -94,7 +96,7 @@ def at(value: Any, place: list[str]) -> Any:
 
 
 def test_every_value_of_before_is_read_as_it_was(tmp_path: Path) -> None:
-    store = load(tmp_path / "vigil.db")
+    store = open_before(tmp_path / "vigil.db")
     today = loaded(tmp_path / "vigil.db", store)
     store.close()
 
@@ -108,7 +110,7 @@ def test_every_value_of_before_is_read_as_it_was(tmp_path: Path) -> None:
 
 
 def test_what_is_read_is_written_and_read_again_as_it_is(tmp_path: Path) -> None:
-    store, fresh = load(tmp_path / "vigil.db"), Store(tmp_path / "fresh.db")
+    store, fresh = open_before(tmp_path / "vigil.db"), Store(tmp_path / "fresh.db")
     sessions, roles, incidents = store.read_sessions(), store.read_roles(), store.read_incidents(everything=True)
 
     fresh.write([Persist(sessions=tuple(sessions), roles=tuple(roles), incidents=tuple(incidents))])

@@ -1,4 +1,4 @@
-"""The house: what a stranger finds by its name, what calls what, and who alone reads /proc (HOUSE, rules 1, 2, 6 and 8)."""
+"""The house: what a stranger finds by its name and reads in one go, what calls what, who alone reads /proc (HOUSE)."""
 
 from __future__ import annotations
 
@@ -134,3 +134,19 @@ def test_every_way_to_name_a_path_under_proc_is_seen(source: str) -> None:
 )
 def test_words_about_proc_are_none_of_its_paths(source: str) -> None:
     assert paths_under_proc(source) == []
+
+
+def test_no_file_is_longer_than_a_reader_keeps_in_mind() -> None:
+    lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in MODULES}
+
+    assert {name: lines for name, lines in lengths.items() if lines > LINES} == {}
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    found: dict[str, int] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+                found[f"{path.relative_to(SOURCE)}:{node.name}:{node.lineno}"] = node.end_lineno - node.lineno + 1
+
+    assert {name: lines for name, lines in found.items() if lines > FUNCTION_LINES} == {}

@@ -14,7 +14,10 @@ import vigil
 
 SOURCE = Path(vigil.__file__).parent
 # Single files that anybody above the keeper may use.
-SMALL = {"vigil", "vigil.errors", "vigil.hands", "vigil.home", "vigil.moments", "vigil.redact", "vigil.text"}
+SMALL = {
+    "vigil",
+    *(f"vigil.{name}" for name in ("codec", "errors", "hands", "home", "moments", "redact", "text", "words")),
+}
 # What the keeper shares, with the kernel; the rest is its own.
 KEEPER = {"vigil.kernel", "vigil.keeper.protocol", "vigil.keeper.records", "vigil.keeper.wire"}
 PARTS = {f"vigil.{name}" for name in ("observe", "runtimes", "store", "agents", "forensics", "notify", "config", "manifest")}
@@ -23,13 +26,15 @@ STDLIB = set(sys.stdlib_module_names)
 # Part: what of Vigil it may import besides itself. A name stands for a module and all below it.
 MAY_IMPORT: dict[str, set[str]] = {
     "vigil": set(),
+    "vigil.codec": set(),
     "vigil.errors": set(),
     "vigil.text": set(),
     "vigil.hands": set(),
     "vigil.moments": set(),
     "vigil.redact": set(),
     "vigil.home": {"vigil.errors"},
-    "vigil.core": set(),
+    "vigil.words": set(),
+    "vigil.core": {"vigil.words"},  # pure: how a person reads numbers and spans of time
     "vigil.kernel": set(),
     "vigil.keeper": {"vigil.kernel"},
     "vigil.fake_agent": set(),
@@ -88,7 +93,7 @@ ROOMS: dict[str, set[str]] = {
 }
 # Part: what of others it may import besides the standard library.
 MAY_USE: dict[str, set[str]] = {
-    "vigil.store": {"sqlalchemy", "alembic", "pydantic"},
+    "vigil.store": {"sqlalchemy", "alembic"},
     "vigil.config": {"pydantic"},
     "vigil.manifest": {"pydantic", "pydantic_core"},
     "vigil.daemon": {"structlog"},

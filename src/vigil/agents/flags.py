@@ -55,6 +55,20 @@ def is_id(conversation: str) -> bool:
     return ID.fullmatch(conversation) is not None
 
 
+def resumed_by(flag: str, beginning: Beginning, taken: Command) -> tuple[Command, Command]:
+    """Return the flag that resumes the conversation, or what is missing; a fresh one has no flag."""
+    return named_by(flag, beginning, taken) if beginning.resume else ((), ())
+
+
+def named_by(flag: str, beginning: Beginning, taken: Command, form: re.Pattern[str] = ID) -> tuple[Command, Command]:
+    """Return the flag that names the conversation, or what is missing; the user may have `taken` it."""
+    if given(beginning.command, *taken):
+        return (), (NOT_RESUMED,) if beginning.resume else ()
+    if not form.fullmatch(beginning.conversation):
+        return (), (BAD_ID,) if beginning.resume else ()
+    return (flag, beginning.conversation), ()
+
+
 def folder(place: Place, variable: str, below_home: str) -> str:
     """Return an agent's own folder, as its environment names it; empty if it does not, or not from the root."""
     home = place.env.get("HOME", "")

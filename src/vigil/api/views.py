@@ -12,10 +12,11 @@ from vigil.core.model.conversation import NOTHING_SPENT, Spent
 from vigil.core.model.death import Death
 from vigil.core.model.incident import Incident
 from vigil.core.model.progress import Doing, Recent
-from vigil.core.model.reading import Axis, Reading
+from vigil.core.model.reading import Axis, Doubt, Reading
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, Session
 from vigil.core.model.speech import What
+from vigil.core.model.stall import Stall
 from vigil.core.model.team import Role
 from vigil.core.rules.explain import Explanation, why_of
 from vigil.core.rules.health import health_of
@@ -123,7 +124,7 @@ def _spent(spent: Spent) -> dict[str, Any]:
 
 def session_detail(session: Session, incidents: Iterable[Incident] = (), role: Role | None = None) -> dict[str, Any]:
     """Return all there is about one session."""
-    launch, doubt = session.launch, session.doubt
+    launch = session.launch
     return session_view(session, incidents, role) | {
         "role": session.role,
         "adopted": None if launch is None or launch.host is None else asdict(launch.host),
@@ -136,15 +137,7 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
         "heartbeat": None
         if session.pulse is None
         else {"state": session.pulse.state.value, "since": rfc3339(session.pulse.due_from)},
-        "open": {
-            "turn": session.doing.turn,
-            "tools": [
-                {"id": one.id, "name": one.name, "since": rfc3339(one.since), "until": rfc3339(one.until)}
-                for one in session.doing.tools
-            ],
-            "asked": [{"id": one.id, "name": one.name, "since": rfc3339(one.since)} for one in session.doing.asked],
-            "waits": wait_view(session.doing),
-        },
+        "open": open_view(session.doing),
         "account": session.account or None,
         "wall": wall_view(session),
         "recent": [recent_view(one) for one in session.recent],
@@ -157,28 +150,46 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
         ],
         "started_at": rfc3339(launch.started_at) if launch else None,
         "pane": launch.pane if launch else None,
-        "doubt": None
-        if doubt is None
-        else {
-            "kind": doubt.kind.value,
-            "axis": doubt.axis.value,
-            "since": rfc3339(doubt.since),
-            "attempts": doubt.attempts,
-            "evidence": doubt.evidence,
-        },
-        "stall": None
-        if session.stall is None
-        else {
-            "verdict": session.stall.verdict,
-            "confidence": session.stall.confidence.value,
-            "since": rfc3339(session.stall.since),
-            "warnings": session.stall.warnings,
-            "warned_at": rfc3339(session.stall.warned_at),
-            "remedy": session.stall.step or None,
-        },
+        "doubt": None if session.doubt is None else doubt_view(session.doubt),
+        "stall": None if session.stall is None else stall_view(session.stall),
         "intent": None
         if session.intent is None
         else {"verb": session.intent.verb, "actor": session.intent.actor, "at": rfc3339(session.intent.at)},
+    }
+
+
+def open_view(doing: Doing) -> dict[str, Any]:
+    """Return what is open of an agent's work."""
+    return {
+        "turn": doing.turn,
+        "tools": [
+            {"id": one.id, "name": one.name, "since": rfc3339(one.since), "until": rfc3339(one.until)} for one in doing.tools
+        ],
+        "asked": [{"id": one.id, "name": one.name, "since": rfc3339(one.since)} for one in doing.asked],
+        "waits": wait_view(doing),
+    }
+
+
+def doubt_view(doubt: Doubt) -> dict[str, Any]:
+    """Return a doubt about a session, with its evidence."""
+    return {
+        "kind": doubt.kind.value,
+        "axis": doubt.axis.value,
+        "since": rfc3339(doubt.since),
+        "attempts": doubt.attempts,
+        "evidence": doubt.evidence,
+    }
+
+
+def stall_view(stall: Stall) -> dict[str, Any]:
+    """Return what the watchdog found of a silent session, and what it did."""
+    return {
+        "verdict": stall.verdict,
+        "confidence": stall.confidence.value,
+        "since": rfc3339(stall.since),
+        "warnings": stall.warnings,
+        "warned_at": rfc3339(stall.warned_at),
+        "remedy": stall.step or None,
     }
 
 

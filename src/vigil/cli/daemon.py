@@ -12,6 +12,7 @@ from vigil.cli.options import output_option
 from vigil.client import connect
 from vigil.errors import Unreachable
 from vigil.home import find_home
+from vigil.words import some
 
 
 @click.group(no_args_is_help=True)
@@ -94,7 +95,7 @@ def status(output: str) -> None:
     print(f"daemon    pid {found['pid']}, version {found['version']}, since {found['started_at']}")
     print(f"keeper    pid {found['keeper_pid']}{', does not answer' if found['keeper_wedged'] else ''}")
     print(f"home      {found['home']}")
-    print(f"sessions  {found['sessions']}; {found['incidents'] or 'no'} open incident{'' if found['incidents'] == 1 else 's'}")
+    print(f"sessions  {found['sessions']}; {some(found['incidents'], 'open incident', none='no')}")
     print(
         f"lateness  now {late['now']:.1f} ms, p99 {late['p99']:.1f} ms, max {late['max']:.1f} ms; clock {clock['max']:.1f} ms"
     )
@@ -114,7 +115,7 @@ def recording_words(recording: dict[str, Any]) -> str:
     """Return where events are recorded, or why no more."""
     from vigil.text import one_line
 
-    events = f"{recording['events']} event{'' if recording['events'] == 1 else 's'}"
+    events = some(recording["events"], "event")
     if recording["ended"]:
         return one_line(f"into {recording['file']} has ended after {events}: {recording['ended']}")
     return one_line(f"into {recording['file']}, {events} so far")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vigil.text import one_line
+from vigil.words import few, length, some
 
 Json = Mapping[str, Any]
 
@@ -54,7 +55,7 @@ def page(death: Json) -> Iterator[str]:
     if death["activity"]:
         yield from _row("was doing", death["activity"])
     if death["beside"]:
-        yield from _row("in that second", f"others died too: {_some(death['beside'])}")
+        yield from _row("in that second", f"others died too: {few(death['beside'], BESIDE)}")
     yield from _section("what it did", _did(death.get("summary") or {}))
     shown = [line for line in death["evidence"] if line["source"] != "others"]  # above, with those that died after it
     yield from _section("evidence", ((line["source"], line["text"]) for line in shown))
@@ -75,7 +76,7 @@ def page(death: Json) -> Iterator[str]:
 def _did(summary: Json) -> Iterator[tuple[str, str]]:
     """Yield what a launch did all in all, as far as that is known."""
     counts = (("turns", "turn", "turns"), ("tools", "tool", "tools"), ("failed_tools", "that failed", "that failed"))
-    words = [f"{summary[key]} {one if summary[key] == 1 else many}" for key, one, many in counts if summary.get(key)]
+    words = [some(summary[key], one, many) for key, one, many in counts if summary.get(key)]
     if words:
         yield "work", ", ".join(words)
     if summary.get("input_tokens") is not None:
@@ -89,11 +90,6 @@ def _did(summary: Json) -> Iterator[tuple[str, str]]:
         yield "stalls", ", ".join(f"{name} ({count})" for name, count in summary["stalls"].items())
     if summary.get("ended_by"):
         yield "ended by", str(summary["ended_by"])
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - BESIDE} more" if len(names) > BESIDE else ""
-    return ", ".join(names[:BESIDE]) + more
 
 
 def _row(label: str, text: str) -> Iterator[str]:
@@ -165,11 +161,3 @@ def size(kb: float) -> str:
         if kb >= step:
             return f"{kb / step:.1f} {unit}"
     return f"{kb:.0f} KiB"
-
-
-def length(seconds: float) -> str:
-    """Return a span of time in words."""
-    for unit, step in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= step:
-            return f"{seconds / step:.1f} {unit}"
-    return f"{seconds:.1f} s"

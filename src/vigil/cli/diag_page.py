@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vigil.cli.death_page import length, size
-from vigil.cli.ls import age
+from vigil.cli.death_page import size
 from vigil.cli.table import Column, Drawn, format_table
 from vigil.text import one_line
+from vigil.words import age, length, some
 
 Json = Mapping[str, Any]
 
@@ -57,7 +57,7 @@ def page(found: Json, width: int | None, coloured: bool, wide: bool = False) -> 
         yield one_line(f"{found['name']}: nothing is known of its processes: {unread[0].removeprefix('processes: ')}")
         return
     yield one_line(f"{found['name']}: {agent}{over}")
-    yield f"  {_cpu_words(totals)}; {_memory_words(found)}; {_count(totals['processes'], 'process', 'processes')}"
+    yield f"  {_cpu_words(totals)}; {_memory_words(found)}; {some(totals['processes'], 'process', 'processes')}"
     yield f"  {_socket_words(totals)}"
     if found["processes"]:
         yield ""
@@ -90,7 +90,7 @@ def _memory_words(found: Json) -> str:
 def _socket_words(totals: Json) -> str:
     if not totals["established"]:
         return "no TCP connection is established"
-    words = _count(totals["established"], "TCP connection", "TCP connections")
+    words = some(totals["established"], "TCP connection")
     ages = [
         f"last byte {what} {_ago(totals[key])}"
         for what, key in (("received", "last_recv_ms"), ("sent", "last_send_ms"))
@@ -205,7 +205,3 @@ def _ago(ms: int | None) -> str:
 
 def _known(value: Any) -> str:
     return UNKNOWN if value is None else str(value)
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"

@@ -13,6 +13,7 @@ from vigil.doctor import Level, Result, examine_instance, examine_machine, probl
 from vigil.errors import VigilError
 from vigil.home import find_home
 from vigil.text import one_line
+from vigil.words import some
 
 LEVEL_COLOURS = {Level.OK: "green", Level.NOTE: "cyan", Level.WARNING: "yellow", Level.PROBLEM: "red"}
 INDENT = " " * 22
@@ -83,11 +84,6 @@ def summary(results: list[Result], fix: bool) -> str:
     problems, warnings = levels.count(Level.PROBLEM), levels.count(Level.WARNING)
     if not problems and not warnings:
         return "All is well."
-    words = f"{count(problems, 'problem')}, {count(warnings, 'warning')}."
+    words = f"{some(problems, 'problem', none='no')}, {some(warnings, 'warning', none='no')}."
     fixable = sum(result.finding.mend is not None and bool(result.finding.todo) for result in results)
     return f"{words} vigil doctor --fix mends {fixable} of them." if fixable and not fix else words
-
-
-def count(number: int, what: str) -> str:
-    """Return a number of things in words."""
-    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"

@@ -14,6 +14,7 @@ import click
 from vigil.cli.options import output_option
 from vigil.cli.table import Column, format_table, print_table, use_colour
 from vigil.client import connect
+from vigil.words import age
 
 STATE_COLOURS = {
     "running": "green",
@@ -137,14 +138,6 @@ def _reason(session: dict[str, Any], now: float) -> str:
         return f"{hold['reason']}: {session['why']}"
     left_s = datetime.fromisoformat(hold["until"]).timestamp() - now
     return f"{hold['reason']} {age(max(0.0, left_s))} left: {session['why']}"
-
-
-def age(seconds: float) -> str:
-    """Return a duration in at most four characters."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{int(max(0.0, seconds))}s"
 
 
 def watch_table(client: Any, everything: bool, wide: bool) -> None:

@@ -14,6 +14,7 @@ from vigil.cli.options import output_option
 from vigil.cli.replay_view import lines_of
 from vigil.recording import STOPPED, Difference, Recording, Replay, ReplayStep, open_recording
 from vigil.text import one_line
+from vigil.words import some
 
 SHOWN = 10  # events, unless all are asked for
 
@@ -55,7 +56,7 @@ def show(run: Replay, everything: bool, wide: bool) -> None:
                 print(f"    {line}")
     if run.differ > shown:
         what = "later ones of the same sessions" if shown < SHOWN else "those not shown"
-        print(f"{count(run.differ - shown, 'more event')} differ, {what}: --all shows them")
+        print(f"{some(run.differ - shown, 'more event')} differ, {what}: --all shows them")
 
 
 def heading(step: ReplayStep) -> str:
@@ -77,16 +78,16 @@ def remarks(recording: Recording, run: Replay) -> Iterable[str]:
 
 def replayed(run: Replay) -> str:
     """Return how far it was replayed."""
-    return f"All {count(run.events, 'event')} before that were replayed."
+    return f"All {some(run.events, 'event')} before that were replayed."
 
 
 def summary(run: Replay) -> str:
     """Return the last line."""
-    sessions, deaths = count(len(run.names), "session"), count(run.deaths, "death")
-    words = f"{count(run.events, 'event')}, {sessions}, {deaths}: "
+    sessions, deaths = some(len(run.names), "session"), some(run.deaths, "death")
+    words = f"{some(run.events, 'event')}, {sessions}, {deaths}: "
     if run.first is None:
         return words + "today's policy answers the same."
-    return words + f"{run.differ} differ{'s' if run.differ == 1 else ''}, the first is event {run.first}."
+    return words + f"{some(run.differ, 'differs', 'differ')}, the first is event {run.first}."
 
 
 def json_of(recording: Recording, run: Replay) -> dict[str, Any]:
@@ -142,8 +143,3 @@ def rfc3339(at: float) -> str:
         return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
     except (ValueError, OverflowError, OSError):
         return str(at)
-
-
-def count(number: int, what: str) -> str:
-    """Return a number of things in words."""
-    return f"{number} {what}{'' if number == 1 else 's'}"

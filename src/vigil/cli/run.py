@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 import click
 
@@ -48,12 +49,7 @@ def run(
 
     Example: vigil run --name fix-tests --restart on-failure -- claude -p "fix the tests"
     """
-    if runtime in LATER:
-        raise UsageError(f"--runtime {runtime} is not there yet; use tmux or headless")
-    if runtime not in ("tmux", "headless"):
-        raise UsageError(f"{runtime!r} is no runtime; use tmux or headless")
-    if attach and runtime == "headless":
-        raise UsageError("--attach needs a terminal, which --runtime headless has not; vigil logs --follow shows its output")
+    _check(runtime, attach)
     if attach:
         from vigil.cli.attach import become_client, check_terminal
 
@@ -78,13 +74,28 @@ def run(
         print(json.dumps(session))
     else:
         print(session["name"])
+    _warn(session)
+    if attach:
+        sys.stdout.flush()
+        become_client(client.attach_argv(session["name"]))
+
+
+def _check(runtime: str, attach: bool) -> None:
+    """Refuse a runtime that is not there, and a terminal where there is none."""
+    if runtime in LATER:
+        raise UsageError(f"--runtime {runtime} is not there yet; use tmux or headless")
+    if runtime not in ("tmux", "headless"):
+        raise UsageError(f"{runtime!r} is no runtime; use tmux or headless")
+    if attach and runtime == "headless":
+        raise UsageError("--attach needs a terminal, which --runtime headless has not; vigil logs --follow shows its output")
+
+
+def _warn(session: dict[str, Any]) -> None:
+    """Say so if the session does not run: its launch failed, or a limit holds it."""
     death = session["last_death"]
     at_wall = session["hold"] is not None and session["hold"]["reason"] in ("limit", "auth")
     if at_wall or (death is not None and death["cause"] == "launch-failed"):
         click.echo(f"vigil: {session['name']} is {session['state']}: {session['why']}", err=True)
-    if attach:
-        sys.stdout.flush()
-        become_client(client.attach_argv(session["name"]))
 
 
 def environment(extra: tuple[str, ...]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 
 from vigil.text import one_line
+from vigil.words import few
 
 BARE = re.compile(r"[A-Za-z0-9_-]{1,80}")
 SHOWN_CHARACTERS = 80
@@ -43,5 +44,4 @@ def shown(value: object) -> str:
 
 def listed(names: Collection[str]) -> str:
     """Return names in a row, and how many were left out."""
-    first = ", ".join(key(name) for name in list(names)[:SHOWN_NAMES])
-    return first if len(names) <= SHOWN_NAMES else f"{first} and {len(names) - SHOWN_NAMES} more"
+    return few([key(name) for name in names], SHOWN_NAMES)

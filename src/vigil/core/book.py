@@ -108,11 +108,6 @@ class Book:
         found = [self.sessions[session_id] for session_id in self.by_role.get(key, ())]
         return sorted(found, key=lambda session: (session.index, session.id))
 
-    def charges_of(self, session: Session) -> int:
-        """Return how many charges stand against a session: its own, or those of its role."""
-        role = self.role_of(session)
-        return session.charges if role is None else role.charges
-
     def keep_role(self, role: Role) -> Role:
         """Remember a role."""
         self.roles[role.key] = self.change.roles[role.key] = role
@@ -241,6 +236,7 @@ class Change:
         self.shown: dict[str, Session | None] = {}  # every session that is another one now; None if it is no more
         self.before: dict[str, Session | None] = {}  # and what each was when the event began; None: it was not there
         self.reconsidered: list[str] = []  # sessions that need not have changed, and whose incidents may
+        self.anew: dict[str, str] = {}  # what incidents say how things are now, by their keys
         self.sessions: dict[str, Session] = {}  # those that are to be durable
         self.launches: list[Launch] = []
         self.removed: dict[str, Session] = {}  # as they were last

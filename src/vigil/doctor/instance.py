@@ -17,6 +17,7 @@ from vigil.home import LONGEST_SOCKET_NAME, SOCKET_PATH_BYTES, Home, make_home
 from vigil.keeper.protocol import VERSION
 from vigil.kernel import process
 from vigil.kernel.files import read_file_system
+from vigil.words import few
 
 LITTLE_BYTES = 500 << 20
 TOO_LITTLE_BYTES = 50 << 20
@@ -181,8 +182,7 @@ def check_daemon(patient: Patient) -> list[Finding]:
         findings.append(problem(says, "free some space; it goes on by itself"))
     if status["unknown_events"]:
         kinds = [f"{one['agent']} {one['name']} ({one['count']})" for one in status["unknown_events"]]
-        more = f" and {len(kinds) - SHOWN} more" if len(kinds) > SHOWN else ""
-        findings.append(note(f"events of agents that nobody knows here: {', '.join(kinds[:SHOWN])}{more}; they count as life"))
+        findings.append(note(f"events of agents that nobody knows here: {few(kinds, SHOWN)}; they count as life"))
     return findings or [ok(f"pid {status['pid']}, version {status['version']}, sessions watched: {status['sessions']}")]
 
 

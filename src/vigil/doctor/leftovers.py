@@ -10,6 +10,7 @@ from pathlib import Path
 from vigil.doctor.finding import Finding, note, ok, warning
 from vigil.doctor.patient import Patient
 from vigil.doctor.processes import listener_of, listens
+from vigil.words import few
 
 YOUNG_S = 60.0  # what is younger may be a launch under way
 TEMPORARY = ("run/*.new", "launches/*/*.tmp", "environments/*.tmp", "spool/tmp/*")
@@ -96,5 +97,4 @@ def _is_old(path: Path) -> bool:
 
 
 def _some(paths: list[Path]) -> str:
-    names = ", ".join(path.name for path in paths[:SHOWN])
-    return f"{names} and {len(paths) - SHOWN} more" if len(paths) > SHOWN else names
+    return few([path.name for path in paths], SHOWN)

@@ -3,8 +3,10 @@
 import os
 import signal
 
-from vigil.fake_agent.player import STDERR, STDOUT, StepFailed, emit, play
-from vigil.fake_agent.script import Script, ScriptError, parse
+from vigil.fake_agent.player import StepFailed, play
+from vigil.fake_agent.script import Script, parse
+from vigil.fake_agent.stage import STDERR, STDOUT, emit
+from vigil.fake_agent.values import ScriptError
 
 USAGE = """\
 Usage: vigil fake-agent SCENARIO [--set NAME=VALUE]...

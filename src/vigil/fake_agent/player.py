@@ -9,11 +9,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vigil.fake_agent.script import (
-    FOREVER,
+from vigil.fake_agent.acts import (
     Append,
     Ask,
     Burn,
@@ -27,19 +25,29 @@ from vigil.fake_agent.script import (
     Listen,
     MemoryStep,
     Print,
-    Script,
-    ScriptStep,
     Wait,
-    fill,
 )
+from vigil.fake_agent.script import Script, ScriptStep
+from vigil.fake_agent.stage import (
+    LIVE,
+    STDERR,
+    STDIN,
+    STDOUT,
+    ScriptStage,
+    as_json,
+    emit,
+    encode,
+    own_listener,
+    own_port,
+    pause,
+)
+from vigil.fake_agent.values import FOREVER
 
 if TYPE_CHECKING:
     from socket import socket
 
-STDIN, STDOUT, STDERR = 0, 1, 2
 LOOPBACK = "127.0.0.1"
 CONNECT_TIMEOUT_S = 10.0
-LONGEST_SLEEP_S = 1e8  # three years; time.sleep refuses what does not fit the kernel's clock
 BURN_SLICE_S = 0.05
 RECV_BYTES = 65536
 IGNORING_HUP = ("/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh")  # what is ignored stays ignored across exec
@@ -47,48 +55,6 @@ IGNORING_HUP = ("/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh")  # what is igno
 
 class StepFailed(Exception):
     """The world refused what a step asked for."""
-
-
-@dataclass
-class ScriptStage:
-    """What the acts share: what is held until the end, and what `${name}` may ask for."""
-
-    round: int = 0
-    n: int = 0
-    answer: str = ""
-    children: list[int] = field(default_factory=list)
-    listeners: list["socket"] = field(default_factory=list)
-    held: list[object] = field(default_factory=list)
-
-    def fill(self, value: Any) -> Any:
-        """Fill the live names into a text, or into every text of a table."""
-        if isinstance(value, dict):
-            return {key: self.fill(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.fill(item) for item in value]
-        return fill(value, self.look_up) if isinstance(value, str) else value
-
-    def look_up(self, name: str) -> object:
-        return LIVE[name](self) if name in LIVE else f"${{{name}}}"  # what --set brought in stays as it is
-
-    def text(self, value: str) -> str:
-        return str(self.fill(value))
-
-
-LIVE: dict[str, Callable[[ScriptStage], object]] = {
-    "answer": lambda stage: stage.answer,
-    "children": lambda stage: " ".join(map(str, stage.children)),
-    "cwd": lambda _: os.getcwd(),
-    "launch": lambda _: os.environ.get("VIGIL_LAUNCH", ""),
-    "n": lambda stage: stage.n,
-    "now": lambda _: read_now(),
-    "null": lambda _: None,
-    "pid": lambda _: os.getpid(),
-    "port": lambda stage: own_port(stage),
-    "round": lambda stage: stage.round,
-    "session": lambda _: os.environ.get("VIGIL_SESSION", ""),
-    "uuid": lambda _: make_uuid(),
-}
 
 
 def play(script: Script) -> int:
@@ -119,42 +85,6 @@ def play_step(step: ScriptStep, stage: ScriptStage) -> int | None:
     return None
 
 
-def pause(seconds: float) -> None:
-    """Sleep; a handled signal runs its handler meanwhile."""
-    time.sleep(min(seconds, LONGEST_SLEEP_S))
-
-
-def read_now() -> str:
-    now = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03}Z"
-
-
-def make_uuid() -> str:
-    import uuid
-
-    return str(uuid.uuid4())
-
-
-def own_port(stage: ScriptStage) -> int:
-    return int(own_listener(stage).getsockname()[1])
-
-
-def own_listener(stage: ScriptStage) -> "socket":
-    if not stage.listeners:
-        raise OSError("nothing listens here yet; a listen step comes first")
-    return stage.listeners[-1]
-
-
-def emit(fd: int, data: bytes) -> None:
-    """Write it all; a reader that has gone is not the script's concern."""
-    rest = memoryview(data)
-    try:
-        while rest:
-            rest = rest[os.write(fd, rest) :]
-    except OSError:
-        pass
-
-
 # The acts. Each returns the exit code if it ends the script.
 
 
@@ -171,18 +101,8 @@ def line_of(act: Print, stage: ScriptStage) -> bytes:
     return encode(stage.text(act.text)) + b"\n"
 
 
-def encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")  # arguments and file names may hold any bytes
-
-
 def play_event(act: Event, stage: ScriptStage) -> None:
     emit(STDOUT, encode(as_json(stage.fill(act.payload))) + b"\n")
-
-
-def as_json(value: object) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def play_hook(act: HookStep, stage: ScriptStage) -> None:

@@ -16,6 +16,7 @@ from vigil.kernel.usage import Io, Turns
 from vigil.observe.details import READING, Detail, read_detail, read_moved, read_own_network, read_turns_of
 from vigil.observe.sockets import Socket, Sockets, read_sockets
 from vigil.observe.trees import UNMEASURED, Cpu, ProcessTree, Tokens, cpu_between, scan_launch, tree_of
+from vigil.words import few
 
 MOST = 256  # processes that are looked at closely
 NAMED = 5  # pids that a line of `unknown` names
@@ -286,5 +287,4 @@ def _unknown(sample: Sample) -> Iterable[str]:
         if detail.network not in (None, sample.network):
             troubles.setdefault(("sockets", "it is in another network namespace"), []).append(stat.pid)
     for (what, why), pids in troubles.items():
-        more = f" and {len(pids) - NAMED} more" if len(pids) > NAMED else ""
-        yield f"{what} of pid {', '.join(map(str, pids[:NAMED]))}{more}: {why}"
+        yield f"{what} of pid {few([str(pid) for pid in pids], NAMED)}: {why}"

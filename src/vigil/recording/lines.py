@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from vigil.codec import dump
 from vigil.core.effects import Effect
 from vigil.core.events import Event
 from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
-from vigil.recording.codec import dump, tagged
+from vigil.recording.kinds import tagged
 from vigil.recording.shown import shown, shown_fields_of
 
 FORMAT = 1  # raised when an older `vigil replay` would misread what is written; a new field is no such thing

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vigil.codec import NotUnderstood, read
 from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 from vigil.errors import UsageError
-from vigil.recording.codec import NotUnderstood, read
 from vigil.recording.lines import FORMAT, MARK
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from vigil.codec import NotUnderstood, plain
 from vigil.core.events import Declared, Event
 from vigil.core.machine import Machine
-from vigil.recording.codec import EVENTS, NotUnderstood, plain, read_tagged, tagged
 from vigil.recording.differences import Difference, compare, deaths_in
+from vigil.recording.kinds import EVENTS, read_tagged, tagged
 from vigil.recording.reading import Entry, Recording
 from vigil.recording.words import name_of, words_of
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from vigil.codec import fields_of
 from vigil.core.effects import LogEntry
 from vigil.core.events import Noted
 from vigil.core.model.session import Spec
-from vigil.recording.codec import fields_of
 from vigil.redact import MARK, Redactor, redact_command
 
 WORDS = ("why", "text", "reason", "resolution")  # fields for people: the machine hands them on and decides nothing by them

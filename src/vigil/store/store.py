@@ -7,39 +7,47 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Column, Delete, Engine, Insert, Table, bindparam, delete, func, insert, select
-from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
-from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy import Engine, delete, func, select
 
+from vigil.codec import NotUnderstood, dump, load
 from vigil.core.effects import LogEntry, Persist
-from vigil.core.model.death import Death, Intent
+from vigil.core.model.death import Death
 from vigil.core.model.incident import Incident
-from vigil.core.model.launch import Launch
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 from vigil.core.rules.escalation import is_settled
 from vigil.errors import VigilError
 from vigil.store.opening import lengthen_log, make_engine, open_database, read_birth
 from vigil.store.placing import copy_beside, file_of, files_of, is_whole, mark, put_aside, put_away_another, put_in_place
-from vigil.store.schema import deaths, events, incidents, intents, launches, roles, sessions
+from vigil.store.schema import deaths, events, incidents, roles, sessions
+from vigil.store.statements import (
+    ADD_DEATH,
+    ADD_EVENT,
+    ADD_INTENT,
+    EVENTS_KEPT,
+    REMOVE_ROLE,
+    REMOVE_SESSION,
+    SAVE_INCIDENT,
+    SAVE_LAUNCH,
+    SAVE_ROLE,
+    SAVE_SESSION,
+    death_row,
+    event_row,
+    incident_row,
+    intent_row,
+    launch_row,
+    old_deaths,
+    old_incidents,
+    old_launches,
+    session_row,
+)
 
 T = TypeVar("T")
-SESSION = TypeAdapter(Session)
-LAUNCH = TypeAdapter(Launch)
-DEATH = TypeAdapter(Death)
-INTENT = TypeAdapter(Intent)
-INCIDENT = TypeAdapter(Incident)
-ROLE = TypeAdapter(Role)
-DATA = TypeAdapter(dict[str, Any])
-INCIDENTS_KEPT = 5_000
-DEATHS_KEPT = 50_000
-EVENTS_KEPT = 200_000  # the log is bounded: the oldest go first
 TRIMMED_EVERY = 1000  # events
 
 
@@ -100,9 +108,9 @@ class Store:
         newest = select(func.max(events.c.seq)).scalar_subquery()
         with self._engine.begin() as connection:
             connection.execute(delete(events).where(events.c.seq <= newest - EVENTS_KEPT))
-            connection.execute(_old_incidents())
-            connection.execute(_old_deaths())
-            connection.execute(_old_launches())
+            connection.execute(old_incidents())
+            connection.execute(old_deaths())
+            connection.execute(old_launches())
         self._is_long = False
 
     def is_lost(self) -> bool:
@@ -130,12 +138,12 @@ class Store:
     def read_sessions(self) -> list[Session]:
         """Read every session."""
         with self._engine.connect() as connection:
-            return [_read(SESSION, body) for (body,) in connection.execute(select(sessions.c.body))]
+            return [_read(Session, body) for (body,) in connection.execute(select(sessions.c.body))]
 
     def read_roles(self) -> list[Role]:
         """Read every role."""
         with self._engine.connect() as connection:
-            return [_read(ROLE, body) for (body,) in connection.execute(select(roles.c.body))]
+            return [_read(Role, body) for (body,) in connection.execute(select(roles.c.body))]
 
     def read_incidents(self, everything: bool = False, limit: int = 1000) -> list[Incident]:
         """Read incidents, newest first: those that are open, or also those that are over."""
@@ -143,7 +151,7 @@ class Store:
         if not everything:
             query = query.where(incidents.c.resolved_at.is_(None))
         with self._readers.connect() as connection:
-            return [_read(INCIDENT, body) for (body,) in connection.execute(query)]
+            return [_read(Incident, body) for (body,) in connection.execute(query)]
 
     def read_untold(self, since: float, limit: int = 1000) -> list[Incident]:
         """Read incidents that are over while somebody may not have been told that; and those that are only since then."""
@@ -154,7 +162,7 @@ class Store:
         """Read one incident."""
         with self._readers.connect() as connection:
             body = connection.execute(select(incidents.c.body).where(incidents.c.id == incident_id)).scalar()
-        return None if body is None else _read(INCIDENT, body)
+        return None if body is None else _read(Incident, body)
 
     def read_incident_events(self, incident: Incident, limit: int = 1000) -> list[StoredEvent]:
         """Read what the event log says of an incident, in order."""
@@ -169,14 +177,14 @@ class Store:
         if session_id is not None:
             query = query.where(deaths.c.session_id == session_id)
         with self._readers.connect() as connection:
-            return [_read(DEATH, body) for (body,) in connection.execute(query)]
+            return [_read(Death, body) for (body,) in connection.execute(query)]
 
     def read_deaths_of_removed(self, name: str, limit: int = 1000) -> list[Death]:
         """Read the death records of sessions of a name that are no more, newest first."""
         gone = deaths.c.session_id.not_in(select(sessions.c.id))
         query = select(deaths.c.body).where(deaths.c.session == name, gone).order_by(deaths.c.at.desc()).limit(limit)
         with self._readers.connect() as connection:
-            return [_read(DEATH, body) for (body,) in connection.execute(query)]
+            return [_read(Death, body) for (body,) in connection.execute(query)]
 
     def read_died_with(self, death: Death, within_s: float) -> list[str]:
         """Read the names of the other sessions that died at about the same moment."""
@@ -189,7 +197,7 @@ class Store:
         """Read one death record."""
         with self._readers.connect() as connection:
             body = connection.execute(select(deaths.c.body).where(deaths.c.id == death_id)).scalar()
-        return None if body is None else _read(DEATH, body)
+        return None if body is None else _read(Death, body)
 
     def read_events(
         self,
@@ -229,156 +237,29 @@ def _write_one(cursor: sqlite3.Cursor, change: Persist, stored: list[StoredEvent
     for key in change.removed_roles:
         REMOVE_ROLE.run(cursor, {"gone": key})
     for role in change.roles:
-        SAVE_ROLE.run(cursor, {"key": role.key, "body": _json(ROLE, role)})
+        SAVE_ROLE.run(cursor, {"key": role.key, "body": dump(role)})
     for session in change.sessions:
-        SAVE_SESSION.run(cursor, _session_row(session))
+        SAVE_SESSION.run(cursor, session_row(session))
     for launch in change.launches:
-        SAVE_LAUNCH.run(cursor, _launch_row(launch))
+        SAVE_LAUNCH.run(cursor, launch_row(launch))
     for death in change.deaths:
-        ADD_DEATH.run(cursor, _death_row(death))
+        ADD_DEATH.run(cursor, death_row(death))
     for intent in change.intents:
-        ADD_INTENT.run(cursor, _intent_row(intent))
+        ADD_INTENT.run(cursor, intent_row(intent))
     for incident in change.incidents:
-        SAVE_INCIDENT.run(cursor, _incident_row(incident))
+        SAVE_INCIDENT.run(cursor, incident_row(incident))
     for entry in change.log:
-        stored.append(StoredEvent(ADD_EVENT.run(cursor, _event_row(entry)), entry))
+        stored.append(StoredEvent(ADD_EVENT.run(cursor, event_row(entry)), entry))
 
 
-def _read(adapter: TypeAdapter[T], body: str) -> T:
+def _read(kind: type[T], body: str) -> T:
     """Return a stored value; an error names the field and not what is in it, which may be a secret."""
     try:
-        return adapter.validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise VigilError(f"a stored record cannot be read: {where}: {first['msg']}; vigil doctor says more") from None
+        return load(kind, body)
+    except NotUnderstood as problem:
+        raise VigilError(f"a stored record cannot be read: {problem.hidden}; vigil doctor says more") from None
 
 
 def _event(row: Any) -> StoredEvent:
     entry = LogEntry(row.at, row.kind, row.session_id, row.session, row.launch_id, json.loads(row.data))
     return StoredEvent(row.seq, entry)
-
-
-def _old_incidents() -> Delete:
-    """Return what removes the incidents that have long been over."""
-    newest = select(incidents.c.id).order_by(incidents.c.opened_at.desc()).limit(INCIDENTS_KEPT)
-    return delete(incidents).where(incidents.c.resolved_at.is_not(None), incidents.c.id.not_in(newest))
-
-
-def _old_deaths() -> Delete:
-    """Return what removes the oldest death records, when there are very many."""
-    newest = select(deaths.c.id).order_by(deaths.c.at.desc()).limit(DEATHS_KEPT)
-    return delete(deaths).where(deaths.c.id.not_in(newest))
-
-
-def _old_launches() -> Delete:
-    """Return what removes the launches that ended long ago."""
-    newest = select(launches.c.id).order_by(launches.c.created_at.desc()).limit(DEATHS_KEPT)
-    return delete(launches).where(launches.c.ended_at.is_not(None), launches.c.id.not_in(newest))
-
-
-class _Statement:
-    """A statement of the hot path, compiled once and run by the driver: what lies between costs more than SQLite itself."""
-
-    def __init__(self, statement: Insert | Delete) -> None:
-        compiled = statement.compile(dialect=sqlite_dialect(paramstyle="qmark"))
-        self._sql = str(compiled)
-        self._order = compiled.positiontup or []
-
-    def run(self, cursor: sqlite3.Cursor, row: dict[str, Any]) -> int:
-        """Run it for a row and return the key that the row got."""
-        cursor.execute(self._sql, [row[key] for key in self._order])
-        return cursor.lastrowid or 0
-
-
-def _saving(table: Table, *changing: str, by: str = "id") -> _Statement:
-    """Return an insert that replaces the columns that change when the row is there already."""
-    statement = upsert(table)
-    columns = {name: statement.excluded[name] for name in changing}
-    return _Statement(statement.on_conflict_do_update(index_elements=[by], set_=columns))
-
-
-def _removing(column: Column[Any]) -> _Statement:
-    """Return what removes the rows of one value of a column."""
-    return _Statement(delete(column.table).where(column == bindparam("gone")))
-
-
-REMOVE_SESSION = tuple(map(_removing, (sessions.c.id, launches.c.session_id, intents.c.session_id)))
-REMOVE_ROLE = _removing(roles.c.key)
-SAVE_SESSION = _saving(sessions, "state", "body")
-SAVE_LAUNCH = _saving(launches, "ended_at", "body")
-SAVE_INCIDENT = _saving(incidents, "resolved_at", "body")
-SAVE_ROLE = _saving(roles, "body", by="key")
-ADD_DEATH = _Statement(insert(deaths))
-ADD_INTENT = _Statement(upsert(intents).on_conflict_do_nothing())
-ADD_EVENT = _Statement(insert(events).values({c.name: None for c in events.c if c.name != "seq"}))
-
-
-def _session_row(session: Session) -> dict[str, Any]:
-    return {"id": session.id, "name": session.name, "state": session.state.value, "body": _json(SESSION, session)}
-
-
-def _launch_row(launch: Launch) -> dict[str, Any]:
-    return {
-        "id": launch.id,
-        "session_id": launch.session_id,
-        "created_at": launch.created_at,
-        "ended_at": launch.ended_at,
-        "body": _json(LAUNCH, launch),
-    }
-
-
-def _death_row(death: Death) -> dict[str, Any]:
-    return {
-        "id": death.id,
-        "launch_id": death.launch_id,
-        "session_id": death.session_id,
-        "session": death.session,
-        "at": death.at,
-        "cause": death.cause.value,
-        "body": _json(DEATH, death),
-    }
-
-
-def _intent_row(intent: Intent) -> dict[str, Any]:
-    return {
-        "id": intent.id,
-        "launch_id": intent.launch_id,
-        "session_id": intent.session_id,
-        "at": intent.at,
-        "body": _json(INTENT, intent),
-    }
-
-
-def _incident_row(incident: Incident) -> dict[str, Any]:
-    return {
-        "id": incident.id,
-        "key": incident.key,
-        "session_id": incident.session_id,
-        "opened_at": incident.opened_at,
-        "resolved_at": incident.resolved_at,
-        "body": _json(INCIDENT, incident),
-    }
-
-
-def _event_row(entry: LogEntry) -> dict[str, Any]:
-    return {
-        "at": entry.at,
-        "kind": entry.kind,
-        "session_id": entry.session_id,
-        "session": entry.session,
-        "launch_id": entry.launch_id,
-        "data": _data_json(entry.data),
-    }
-
-
-def _data_json(data: Mapping[str, Any]) -> str:
-    """Return what an event says; names of files may hold what is no character, and only the slower way can write that."""
-    try:
-        return _json(DATA, data)
-    except ValueError:
-        return json.dumps(data)
-
-
-def _json(adapter: TypeAdapter[Any], value: object) -> str:
-    return adapter.dump_json(value).decode()

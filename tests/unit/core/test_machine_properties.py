@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.unit.builders import make_exit, make_launched, make_spec
+from vigil.codec import dump, load
 from vigil.core.book import Book
 from vigil.core.effects import (
     Amend,
@@ -49,11 +50,11 @@ from vigil.core.events import (
     TimerFired,
 )
 from vigil.core.machine import Machine
-from vigil.core.model.death import Exit
+from vigil.core.model.death import Death, Exit, Intent
+from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Axis, Fact
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, Session, State
-from vigil.store.store import DEATH, INTENT, LAUNCH, SESSION
 
 T = TypeVar("T")
 NAMES = tuple(f"n{number}" for number in range(7))
@@ -363,13 +364,13 @@ class Promises(RuleBasedStateMachine):
         for death in change.deaths:
             assert death.launch_id not in self.deaths, "P3: two deaths of one launch"
             assert death.evidence, "P3: a cause without evidence"
-            assert DEATH.validate_json(DEATH.dump_json(death)) == death
+            assert load(Death, dump(death)) == death
             self.deaths.add(death.launch_id)
         for intent in change.intents:
-            assert INTENT.validate_json(INTENT.dump_json(intent)) == intent
+            assert load(Intent, dump(intent)) == intent
             self.intended.add(intent.launch_id)
         for launch in change.launches:
-            assert LAUNCH.validate_json(LAUNCH.dump_json(launch)) == launch
+            assert load(Launch, dump(launch)) == launch
         for session_id in change.removed:  # in the store's order: what is removed and stored in one call is there again
             del self.stored[session_id]
             self.check_deaths_of(session_id)
@@ -476,7 +477,7 @@ def _copied(thing: T) -> T:
 
 
 def _stored(session: Session) -> Session:
-    return SESSION.validate_json(SESSION.dump_json(session))
+    return load(Session, dump(session))
 
 
 def _lasting(session: Session) -> Session:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from vigil.fake_agent import player, script
+from vigil.fake_agent import player, script, stage
+from vigil.fake_agent.acts import KINDS, Burn, ChildStep, Event, ExitStep, Handle, Print, Wait
 from vigil.fake_agent.main import SCENARIOS, load, shipped
-from vigil.fake_agent.script import FOREVER, Burn, ChildStep, Event, ExitStep, Handle, Print, ScriptError, Wait, parse
+from vigil.fake_agent.script import parse
+from vigil.fake_agent.values import FOREVER, LIVE_NAMES, ScriptError, show
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "fake-agent.md"
 
@@ -28,11 +30,11 @@ def step_refusal(text: str) -> str:
 
 
 def test_every_kind_of_act_is_played() -> None:
-    assert set(script.KINDS.values()) == set(player.ACTS)
+    assert set(KINDS.values()) == set(player.ACTS)
 
 
 def test_every_live_name_is_known_to_the_player() -> None:
-    assert set(player.LIVE) == script.LIVE_NAMES
+    assert set(stage.LIVE) == LIVE_NAMES
 
 
 def test_a_value_that_is_no_table_stands_for_the_first_field() -> None:
@@ -196,15 +198,15 @@ def test_the_reference_lists_every_shipped_scenario_with_its_vars() -> None:
     rows = dict(re.findall(r"^\| `([a-z-]+)` \|.*\| (.*) \|$", section("Shipped scenarios"), re.MULTILINE))
 
     assert rows == {
-        name: ", ".join(f"`{var} = {script.show(value)}`" for var, value in load(name, {}).vars.items()) for name in shipped()
+        name: ", ".join(f"`{var} = {show(value)}`" for var, value in load(name, {}).vars.items()) for name in shipped()
     }
 
 
 def test_the_reference_lists_every_act_and_every_live_name() -> None:
     acts, names = section("Acts"), section("Names")
 
-    assert set(re.findall(r"^\| `([a-z]+)` \|", acts, re.MULTILINE)) == set(script.KINDS)
-    assert set(re.findall(r"^\| `\$\{([a-z]+)\}` \|", names, re.MULTILINE)) == script.LIVE_NAMES
+    assert set(re.findall(r"^\| `([a-z]+)` \|", acts, re.MULTILINE)) == set(KINDS)
+    assert set(re.findall(r"^\| `\$\{([a-z]+)\}` \|", names, re.MULTILINE)) == LIVE_NAMES
 
 
 def test_the_reference_s_example_can_be_played() -> None:

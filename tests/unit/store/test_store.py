@@ -29,16 +29,19 @@ from tests.unit.builders import (
     make_session,
     make_spec,
 )
+from vigil.codec import dump, load
 from vigil.core.effects import LogEntry, Persist
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, Death, Intent
+from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Axis
 from vigil.core.model.restart import After, Hold
 from vigil.core.model.session import Session, State
-from vigil.store import store as stores
+from vigil.errors import VigilError
+from vigil.store import statements
 from vigil.store.opening import DatabaseRefused, make_engine, migrate, open_database, read_revision
 from vigil.store.revision import HEAD
 from vigil.store.schema import metadata
-from vigil.store.store import DEATH, INTENT, LAUNCH, SESSION, Store
+from vigil.store.store import Store
 
 MIGRATIONS = Path(vigil.store.__file__).parent / "migrations"
 
@@ -113,15 +116,33 @@ def test_every_field_of_a_session_comes_back_as_it_was(path: Path, store: Store)
 def test_a_session_in_any_situation_comes_back_as_it_was(situation: str) -> None:
     session = SITUATIONS[situation]().session()
 
-    assert SESSION.validate_json(SESSION.dump_json(session)) == session
+    assert load(Session, dump(session)) == session
 
 
 def test_a_value_of_every_kind_comes_back_as_it_was() -> None:
     session = full_session()
 
-    assert LAUNCH.validate_json(LAUNCH.dump_json(session.launch)) == session.launch  # type: ignore[arg-type]
-    assert INTENT.validate_json(INTENT.dump_json(make_intent())) == make_intent()
-    assert DEATH.validate_json(DEATH.dump_json(make_death(intent=make_intent()))) == make_death(intent=make_intent())
+    assert load(Launch, dump(session.launch)) == session.launch
+    assert load(Intent, dump(make_intent())) == make_intent()
+    assert load(Death, dump(make_death(intent=make_intent()))) == make_death(intent=make_intent())
+
+
+def test_a_record_that_cannot_be_read_is_named_without_what_is_in_it(path: Path, store: Store) -> None:
+    store.write([Persist(sessions=(make_session(),))])
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE sessions SET body = json_set(body, '$.spec.cwd', 4711)")
+
+    with pytest.raises(VigilError, match=r"cannot be read: Session\.spec\.cwd is …, not str; vigil doctor says more"):
+        store.read_sessions()
+
+
+def test_a_record_that_is_no_json_is_said_to_be_so(path: Path, store: Store) -> None:
+    store.write([Persist(sessions=(make_session(),))])
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE sessions SET body = '{'")
+
+    with pytest.raises(VigilError, match="a stored record cannot be read: Session is no JSON; vigil doctor says more"):
+        store.read_sessions()
 
 
 def test_a_later_write_replaces_a_session_and_its_launch(path: Path, store: Store) -> None:
@@ -280,7 +301,7 @@ def test_the_log_is_bounded_and_the_oldest_go_first(path: Path, store: Store) ->
     store.close()
     connection = sqlite3.connect(path)
     with connection:
-        connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'", (stores.EVENTS_KEPT + 999,))
+        connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'", (statements.EVENTS_KEPT + 999,))
     connection.close()
     reopened = Store(path)
 
@@ -288,7 +309,7 @@ def test_the_log_is_bounded_and_the_oldest_go_first(path: Path, store: Store) ->
     reopened.write([Persist(log=(log("newer"),))])
 
     assert [event.entry.kind for event in reopened.read_events()] == ["new", "newer"]
-    assert reopened.read_events()[0].seq == stores.EVENTS_KEPT + 1000
+    assert reopened.read_events()[0].seq == statements.EVENTS_KEPT + 1000
     reopened.close()
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from vigil.agents.claude.usage import result_usage
 from vigil.agents.shapes import Json, count, flag, later, moment, number, rows, table, text, texts, word, words
 from vigil.agents.walls import wall
-from vigil.core.model.speech import Said, Usage, What
+from vigil.core.model.speech import Said, What
 
 Reader = Callable[[Json], Iterable[Said]]
 ALIVE = (Said(What.ALIVE),)
@@ -128,7 +129,7 @@ def _result(event: Json) -> Iterable[Said]:
         What.RESULT,
         text=words(why),
         conversation=word(event, "session_id") if count(event, "num_turns") else "",  # else there may be none of this id
-        usage=_usage(event),
+        usage=result_usage(event),
         failed=failed,
     )
     if not failed:
@@ -141,39 +142,6 @@ def _why(event: Json) -> str:
     """Return why a run failed; only then its result is no answer."""
     errors = [error for error in texts(event, "errors") if not error.startswith(DIAGNOSTIC)]
     return next(filter(None, (text(event, "result"), *errors, text(event, "terminal_reason"), text(event, "subtype"))), "")
-
-
-def _usage(event: Json) -> Usage:
-    since = event.get("model_usage_since_last_result")
-    if isinstance(since, dict):
-        return model_usage(since, so_far=False)
-    if table(event, "modelUsage"):
-        return model_usage(table(event, "modelUsage"), so_far=True, cost=number(event, "total_cost_usd"))
-    return message_usage(table(event, "usage"), number(event, "total_cost_usd"))
-
-
-def model_usage(by_model: Json, so_far: bool, cost: float | None = None) -> Usage:
-    """Return what all models together were used for."""
-    models = [table(by_model, name) for name in by_model]
-    costs = [number(model, "costUSD") or 0.0 for model in models]
-    return Usage(
-        input_tokens=sum(_input_tokens(model) for model in models),
-        output_tokens=sum(count(model, "outputTokens") for model in models),
-        cached_tokens=sum(count(model, "cacheReadInputTokens") for model in models),
-        cost_usd=sum(costs) if cost is None else cost,
-        so_far=so_far,
-    )
-
-
-def _input_tokens(model: Json) -> int:
-    return count(model, "inputTokens") + count(model, "cacheReadInputTokens") + count(model, "cacheCreationInputTokens")
-
-
-def message_usage(usage: Json, cost: float | None = None) -> Usage:
-    """Return what one message used; tokens from a cache are counted apart from the input there, here they are of it."""
-    cached = count(usage, "cache_read_input_tokens")
-    given = count(usage, "input_tokens") + cached + count(usage, "cache_creation_input_tokens")
-    return Usage(given, count(usage, "output_tokens"), cached, cost)
 
 
 def _rate_limit(event: Json) -> Iterable[Said]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from vigil.agents.claude.stream import Reader, first_text, message_usage, retries, said_by_model, said_to_model
+from vigil.agents.claude.stream import Reader, first_text, retries, said_by_model, said_to_model
+from vigil.agents.claude.usage import message_usage
 from vigil.agents.shapes import Json, flag, moment, number, table, text, word, words
 from vigil.agents.walls import wall
 from vigil.core.model.speech import Said, Usage, What

@@ -6,7 +6,7 @@ import json
 from shlex import join
 
 from vigil.agents.contract import Adapter, Beginning, Dialog, Start
-from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, after_program, given, is_id, is_own, wrapped
+from vigil.agents.flags import NO_HOOKS, Command, after_program, is_own, named_by, wrapped
 from vigil.agents.gemini.hooks import read_hook
 from vigil.agents.gemini.stream import read_stream
 from vigil.agents.gemini.transcript import read_entry, transcripts
@@ -43,11 +43,7 @@ def _unheard(beginning: Beginning) -> Command:
 
 def _conversation(beginning: Beginning) -> tuple[Command, tuple[str, ...]]:
     """Return the flag that names the conversation, or why there is none."""
-    if given(beginning.command, *CONVERSATION):
-        return (), (NOT_RESUMED,) if beginning.resume else ()
-    if not is_id(beginning.conversation):
-        return (), (BAD_ID,) if beginning.resume else ()
-    return ("--resume" if beginning.resume else "--session-id", beginning.conversation), ()
+    return named_by("--resume" if beginning.resume else "--session-id", beginning, CONVERSATION)
 
 
 def _hooks(beginning: Beginning) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:

@@ -9,7 +9,7 @@ import json
 from urllib.parse import quote
 
 from vigil.agents.contract import Adapter, Beginning, Dialog, Start
-from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, after_program, given, is_id, is_own, wrapped
+from vigil.agents.flags import NO_HOOKS, after_program, given, is_own, resumed_by, wrapped
 from vigil.agents.opencode.hooks import EVENTS, read_hook
 from vigil.agents.opencode.stream import read_stream
 from vigil.agents.plugins import plugin
@@ -33,7 +33,7 @@ def begin(beginning: Beginning) -> Start:
     first = command[1] if len(command) > 1 else ""
     if first in OTHER_WORK.split():
         return Start(command, without=(f"flags, hooks, resume: opencode {first} is no session",))
-    resumed, without = _resumed(beginning)
+    resumed, without = resumed_by("--session", beginning, CONVERSATION)
     env, files, unhooked = _plugin(beginning)
     return Start(
         after_program(beginning, resumed, words=2 if first == RUN else 1),
@@ -47,14 +47,6 @@ def begin(beginning: Beginning) -> Start:
 def _unheard(beginning: Beginning) -> tuple[str, ...]:
     heard = not beginning.headless or given(beginning.command, "--format")
     return () if heard else ("stream: it is not asked for with run --format json",)
-
-
-def _resumed(beginning: Beginning) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if not beginning.resume:
-        return (), ()
-    if given(beginning.command, *CONVERSATION):
-        return (), (NOT_RESUMED,)
-    return (("--session", beginning.conversation), ()) if is_id(beginning.conversation) else ((), (BAD_ID,))
 
 
 def _plugin(beginning: Beginning) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:

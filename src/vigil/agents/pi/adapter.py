@@ -6,7 +6,7 @@ It never asks for a permission, and it starts without a dialog.
 from __future__ import annotations
 
 from vigil.agents.contract import Adapter, Beginning, Start
-from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, after_program, given, is_id, is_own, wrapped
+from vigil.agents.flags import NO_HOOKS, after_program, given, is_own, resumed_by, wrapped
 from vigil.agents.pi.hooks import EVENTS, read_hook
 from vigil.agents.pi.stream import read_stream
 from vigil.agents.pi.transcript import read_entry, transcripts
@@ -24,7 +24,7 @@ def begin(beginning: Beginning) -> Start:
         return Start(command, without=(wrapped(ADAPTER, command),))
     if command[1:2] and command[1] in OTHER_WORK:
         return Start(command, without=(f"flags, hooks, resume: pi {command[1]} is no session",))
-    resumed, without = _resumed(beginning)
+    resumed, without = resumed_by("--session", beginning, CONVERSATION)
     hooked = ("--extension", f"{beginning.folder}/{EXTENSION_FILE}") if beginning.hook else ()
     return Start(
         after_program(beginning, (*resumed, *hooked)),
@@ -37,14 +37,6 @@ def begin(beginning: Beginning) -> Start:
 def _unheard(beginning: Beginning) -> tuple[str, ...]:
     heard = not beginning.headless or given(beginning.command, "--mode")
     return () if heard else ("stream: it is not asked for with --mode json",)
-
-
-def _resumed(beginning: Beginning) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if not beginning.resume:
-        return (), ()
-    if given(beginning.command, *CONVERSATION):
-        return (), (NOT_RESUMED,)
-    return (("--session", beginning.conversation), ()) if is_id(beginning.conversation) else ((), (BAD_ID,))
 
 
 ADAPTER = Adapter(

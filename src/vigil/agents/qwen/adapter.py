@@ -9,7 +9,7 @@ from shlex import join
 
 from vigil.agents.claude.adapter import UUID
 from vigil.agents.contract import Adapter, Beginning, Dialog, Place, Start
-from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, after_program, folder, given, is_own, wrapped
+from vigil.agents.flags import NO_HOOKS, Command, after_program, folder, given, is_own, named_by, wrapped
 from vigil.agents.qwen.hooks import read_hook
 from vigil.agents.qwen.stream import read_stream
 from vigil.agents.qwen.transcript import read_entry, transcripts
@@ -48,11 +48,7 @@ def begin(beginning: Beginning) -> Start:
 
 def _conversation(beginning: Beginning) -> tuple[Command, Command]:
     """Return the flags that name the conversation, or what is missing."""
-    if given(beginning.command, *CONVERSATION):
-        return (), (NOT_RESUMED,) if beginning.resume else ()
-    if not UUID.fullmatch(beginning.conversation):
-        return (), (BAD_ID,) if beginning.resume else ()
-    return ("--resume" if beginning.resume else "--session-id", beginning.conversation), ()
+    return named_by("--resume" if beginning.resume else "--session-id", beginning, CONVERSATION, UUID)
 
 
 def _stream(beginning: Beginning) -> Command:

@@ -11,7 +11,7 @@ from vigil.core.handlers.transition import become
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
-from vigil.core.rules.words import some
+from vigil.words import some
 
 ONLY_THERE = "what only the store knew is lost: who slept or was stopped, what waited to be typed, counters and history"
 

@@ -28,7 +28,7 @@ from vigil.core.rules.restart import COMES_BACK, COUNTED, HELD, comes_back_by_it
 from vigil.core.rules.stall.remedy import REMEDIES
 from vigil.core.rules.stall.verdict import StallVerdict
 from vigil.core.rules.wall import read_wall, stands
-from vigil.core.rules.words import some
+from vigil.words import some
 
 
 def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:

@@ -13,6 +13,7 @@ from vigil.core.model.reading import Axis, Doubt, DoubtKind
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
 from vigil.core.rules.liveness import DEAD, HANGUP_S, PATIENCE, QUIET_S, Judgement, LifeVerdict, judge
+from vigil.words import times
 
 ATTEMPTS_LOGGED = 5
 REPAIRED_S = 0.2  # a server makes its socket at once
@@ -117,8 +118,7 @@ WORDS = {
 
 def words_of(doubt: Doubt) -> str:
     """Return a doubt in words, with how often it was met."""
-    times = "once" if doubt.attempts == 1 else f"{doubt.attempts} times"
-    return f"{doubt.kind}: {WORDS[doubt.kind]} ({doubt.evidence}; seen so {times})"
+    return f"{doubt.kind}: {WORDS[doubt.kind]} ({doubt.evidence}; seen so {times(doubt.attempts)})"
 
 
 def _log_attempt(book: Book, session: Session, now: float) -> None:

@@ -23,7 +23,6 @@ MOST_MESSAGES = 100
 MOST_CHARS = 4_000_000
 ASLEEP = frozenset({State.PARKED, State.ENDING})  # a message wakes what sleeps, and what is being put to sleep
 COMING = frozenset({State.PENDING, State.CRASHED})  # what comes back by itself is not woken for it
-QUEUED = "queued"
 
 
 def queued(book: Book, event: MessageQueued, now: float) -> None:

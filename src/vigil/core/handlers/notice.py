@@ -10,7 +10,7 @@ from vigil.core.model.incident import Incident, IncidentKind, Notice
 from vigil.core.model.replace import replace
 from vigil.core.rules.incident import key_of
 from vigil.core.rules.notice import CANCELLED, GIVEN_UP, SENDING, SENT, cancelled, is_revivable, revived, uncancelled
-from vigil.core.rules.words import some
+from vigil.words import some
 
 NOTICES_KEPT = 100
 

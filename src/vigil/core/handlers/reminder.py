@@ -12,6 +12,7 @@ from vigil.core.model.stall import Stall, Thresholds
 from vigil.core.rules import incident
 from vigil.core.rules.stall.schedule import reminder_at, reminders_of
 from vigil.core.rules.stall.verdict import StallVerdict
+from vigil.words import minutes
 
 
 def remind_of_questions(book: Book, session: Session, limits: Thresholds, now: float) -> Session:
@@ -20,7 +21,7 @@ def remind_of_questions(book: Book, session: Session, limits: Thresholds, now: f
     names = ", ".join(dict.fromkeys(one.name or "something" for one in asked))
     due = now >= reminder_at(session, limits)
     told = reminders_of(session) + due
-    words = f"asked for {names} {_age(now - asked[0].since)} ago, and nobody has answered"
+    words = f"asked for {names} {minutes(now - asked[0].since)} ago, and nobody has answered"
     stall = Stall(StallVerdict.WAITING_HUMAN, Confidence.CERTAIN, (words,), now, asked[0].since, warnings=told)
     trail = replace(session.trail, reminded_at=now, reminders=told) if due else session.trail
     session = book.keep(replace(session, stall=stall, trail=trail), durable=due)
@@ -28,7 +29,3 @@ def remind_of_questions(book: Book, session: Session, limits: Thresholds, now: f
         book.log(now, session, "session.reminded", asked=names, waits_s=round(now - asked[0].since), count=told)
         remind(book, incident.key_of(IncidentKind.NEEDS_INPUT, session.id), f"waits for a human: {words}")
     return session
-
-
-def _age(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from vigil.core.book import Book
 from vigil.core.effects import SetTimer
 from vigil.core.handlers import host_incident
-from vigil.core.handlers.incident import hush, open_incident, resolve
+from vigil.core.handlers.incident import hush, open_incident, resolve, say_anew
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import After
 from vigil.core.model.session import Session
@@ -25,18 +25,23 @@ def follow(book: Book, now: float) -> None:
     host_incident.count_wedged(book, sessions, now)
     for session in sessions:
         _follow_one(book, session, now)
+    for key, words in book.change.anew.items():
+        if key in book.incidents:
+            say_anew(book, key, words)
     host_incident.end_mass_death(book, sessions, now)
 
 
 def _looked_at(book: Book) -> list[str]:
-    """Return the ids of those whose conditions may have changed, in the order in which they did."""
-    change = book.change
+    """Return the ids of those whose conditions may have changed, in order; those in another state speak for what they share."""
+    change, moved = book.change, []
     found = [session_id for session_id in change.reconsidered if session_id in book.sessions]
     for session_id, session in change.shown.items():
         before = change.before[session_id] if session is not None else None
-        if session is not None and (before is None or conditions_of(before) != conditions_of(session)):
+        if session is not None and before is not None and before.state is not session.state:
+            moved.append(session_id)
+        elif session is not None and (before is None or conditions_of(before) != conditions_of(session)):
             found.append(session_id)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*moved, *found]))
 
 
 def _follow_one(book: Book, session: Session, now: float) -> None:

@@ -12,7 +12,6 @@ from vigil.core.book import Book, Idle
 from vigil.core.effects import Diagnose, Look, SetTimer
 from vigil.core.events import Diagnosed, Measured, WatchdogsSet
 from vigil.core.handlers.conversation import quarantine
-from vigil.core.handlers.incident import say_anew
 from vigil.core.handlers.intent import voided
 from vigil.core.handlers.remedy import PEOPLE, PEOPLE_S, treat, waits_for_people
 from vigil.core.handlers.reminder import remind_of_questions
@@ -188,9 +187,7 @@ def _tell(book: Book, session: Session, case: Silence, now: float) -> Session:
     if stall.verdict == StallVerdict.RESUME_POISONED:  # its next launch begins a new conversation, and a human is told
         session = quarantine(book, session, "; ".join(stall.reasons), now)
     _log_warning(book, session, stall, case.silent_s, changed, now)
-    key = incident.key_of(IncidentKind.STALLED, session.id)
-    if key in book.incidents:  # else it opens with these words
-        say_anew(book, key, words_of(stall, changed))
+    book.change.anew[incident.key_of(IncidentKind.STALLED, session.id)] = words_of(stall, changed)
     return session
 
 

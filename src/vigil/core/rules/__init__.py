@@ -21,6 +21,9 @@ Words and silence
     stall.schedule: when a silent session is looked at next, and a question told again (P12, §5)
     stall.case: who is watched, since when an agent is silent, and what it has open (§5)
     stall.facts: which facts hold of a silent agent: true, false or unknown (P7, §5)
+    stall.speech: which of them its own words say (P7, §5)
+    stall.work: which of them its processes, bytes and files say (P7, §5)
+    stall.tool: which of them its open tools and their processes say (P7, §5)
     stall.verdict: why a silent agent says nothing, and how sure that is (P2, §5)
     stall.course: whether a finding goes on from the last one, and is worth telling (P12, §5)
     stall.remedy: what may be done about a stalled agent, and what keeps it from being done (P2, §5)
@@ -35,5 +38,4 @@ People
     health: the one word that people see for a session's state (§4.3)
     explain: why a session is as it is, in sentences, from what is recorded (P5)
     summary: what is counted of a launch, and what its summary says (P3)
-    words: how numbers and spans of time are written
 """

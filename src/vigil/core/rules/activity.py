@@ -180,7 +180,6 @@ def _without(found: tuple[Open, ...], ended: str) -> tuple[Open, ...]:
 
 
 ALIVE_ONLY = frozenset({What.ALIVE, What.SPEAKS, What.TICKS, What.UNKNOWN, What.ERROR})  # these show life and no more
-FURTHER = frozenset(What) - ALIVE_ONLY
 NEW_WORK = frozenset({What.PROMPT, What.STARTED, What.ANSWERED})  # whatever went in circles before is over
 COMPACTION = "compaction"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from vigil.core.model.death import Cause, Confidence, EvidenceLine, Exit, Intent
 from vigil.core.model.restart import RestartWhen
+from vigil.words import few
 
 CRASH_SIGNALS = frozenset(
     {signals.SIGSEGV, signals.SIGBUS, signals.SIGILL, signals.SIGFPE, signals.SIGABRT, signals.SIGSYS, signals.SIGTRAP}
@@ -184,8 +185,7 @@ def _circumstances(case: ExitFacts) -> Iterator[EvidenceLine]:
         most = "at most " if found.exit_code is None and found.signal is None else ""  # nobody saw when
         yield EvidenceLine("launch", f"it had been up {most}{case.uptime_s:.1f} s")
     if case.beside:
-        more = f" and {len(case.beside) - NAMED} more" if len(case.beside) > NAMED else ""
-        yield EvidenceLine("others", f"ended within the same second: {', '.join(case.beside[:NAMED])}{more}")
+        yield EvidenceLine("others", f"ended within the same second: {few(case.beside, NAMED)}")
 
 
 def _memory(case: ExitFacts) -> Iterator[EvidenceLine]:

@@ -12,7 +12,7 @@ from vigil.core.rules.health import health_of
 from vigil.core.rules.liveness import PATIENCE
 from vigil.core.rules.restart import COMES_BACK
 from vigil.core.rules.sighting import WORKS
-from vigil.core.rules.words import some
+from vigil.words import some, times
 
 DOUBTFUL = (State.SUSPECT, State.STUCK)
 HOLDS = {  # what ends a wait that is not for a moment, nor for a person
@@ -137,8 +137,8 @@ def _proofs(session: Session) -> list[Proof]:
         proofs.append(Proof("last death", words, death.observed_by, death.at))
     if session.wall is not None:
         wall = session.wall
-        times = "once" if wall.tries == 1 else f"{wall.tries} times in a row"
-        words = f"{wall.cause}, met {times}: {wall.text}" + (f" ({wall.note})" if wall.note else "")
+        row = " in a row" if wall.tries != 1 else ""
+        words = f"{wall.cause}, met {times(wall.tries)}{row}: {wall.text}" + (f" ({wall.note})" if wall.note else "")
         proofs.append(Proof("wall", words, "its agent", wall.at))
     if session.pulse is not None:
         pulse = session.pulse

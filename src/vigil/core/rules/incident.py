@@ -19,8 +19,7 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.rules.escalation import SEVERITY
 from vigil.core.rules.notice import uncancelled
 from vigil.core.rules.restart import HELD
-from vigil.core.rules.stall.course import words_of
-from vigil.core.rules.words import some
+from vigil.words import some
 
 # What comes back so soon after it ended is the same incident, and whoever was told of it has not been told yet that it is over.
 # The time doubles with every one that opens within an hour of the last: what flaps slowly is told a few times and not for ever.
@@ -158,6 +157,10 @@ def _is_stalled(session: Session) -> bool:
     return session.state in ALIVE and session.stall is not None and session.stall.warned_at is not None
 
 
+def _stall_of(session: Session) -> str:
+    return f"{session.stall.verdict}: {'; '.join(session.stall.reasons)}" if session.stall is not None else ""
+
+
 RULES = (
     IncidentRule(IncidentKind.STUCK, lambda s: s.state is State.STUCK, folded_into=IncidentKind.STUCK),
     IncidentRule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated", of=lambda s: s.role),
@@ -176,7 +179,9 @@ RULES = (
         ),
     ),
     IncidentRule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
-    IncidentRule(IncidentKind.STALLED, _is_stalled, lambda s: words_of(s.stall) if s.stall else ""),
+    IncidentRule(
+        IncidentKind.STALLED, _is_stalled, lambda s: f"{s.stall.verdict}: {'; '.join(s.stall.reasons)}" if s.stall else ""
+    ),
     IncidentRule(IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.axes[Axis.ACTIVITY].why}"),
 )
 

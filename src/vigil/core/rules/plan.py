@@ -15,6 +15,7 @@ from vigil.core.model.replace import replace
 from vigil.core.model.restart import After
 from vigil.core.model.session import ALIVE, Session, Spec, State
 from vigil.core.model.team import Manifest, Role, RoleSpec
+from vigil.words import some
 
 COLD_START = "cold-start"  # what a new boot of the host left waiting for a person
 RESTING = {  # states a replica stays in until somebody acts: its slot is its own, nothing is spawned in its place
@@ -114,7 +115,7 @@ def slots_for(role: Role | None, replicas: int, there: Mapping[int, Session]) ->
 
 def _declare(wanted: RoleSpec, known: Role | None) -> Iterator[PlanStep]:
     if known is None:
-        yield PlanStep(PlanVerb.DECLARE, wanted.key, None, f"it is new, with {_replicas(wanted)}")
+        yield PlanStep(PlanVerb.DECLARE, wanted.key, None, f"it is new, with {some(wanted.replicas, 'replica')}")
     elif known.spec != wanted:
         yield PlanStep(PlanVerb.DECLARE, wanted.key, None, f"it changed: {', '.join(_changed(known.spec, wanted))}")
 
@@ -147,11 +148,7 @@ def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at
             yield Held(name, session.state.value, RESTING[session.state])
     wanted_slots = {*slots, *(known.shift.old + known.shift.new if known is not None and known.shift is not None else ())}
     extra = (session for index, session in there.items() if index not in wanted_slots)
-    yield from _drain(wanted.key, extra, f"{_replicas(wanted)} {'is' if wanted.replicas == 1 else 'are'} wanted")
-
-
-def _replicas(wanted: RoleSpec) -> str:
-    return "1 replica" if wanted.replicas == 1 else f"{wanted.replicas} replicas"
+    yield from _drain(wanted.key, extra, f"{some(wanted.replicas, 'replica is', 'replicas are')} wanted")
 
 
 def _start(wanted: RoleSpec, session: Session) -> Iterator[PlanStep]:

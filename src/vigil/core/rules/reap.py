@@ -15,7 +15,7 @@ from vigil.core.model.sighting import Glimpse, ReapAction, ReapClass, ReapPolicy
 from vigil.core.model.speech import Activity
 from vigil.core.model.team import Role
 from vigil.core.rules.sighting import last_work, sight, unreadable_stray
-from vigil.core.rules.words import some, span
+from vigil.words import some, span
 
 BUSY_CPU = 0.1  # cores: an idle terminal program takes less, also one that draws a spinner
 BUSY = {  # what an agent says it does, and that in words; one that waits for a person is not put away before it was answered

@@ -13,7 +13,7 @@ from vigil.core.model.sighting import Glimpse, ReapPolicy, Sighting
 from vigil.core.model.speech import Activity
 from vigil.core.model.team import Role
 from vigil.core.rules.liveness import leaves_its_pane
-from vigil.core.rules.words import some, span
+from vigil.words import some, span
 
 WORKS = {  # what counts as work, in words; never `session_activity`, an mtime or a spinner
     "hook": "hook event",
@@ -73,8 +73,8 @@ def _sight_dead(session: Session, glimpse: Glimpse | None, base: Sighting) -> Si
     if glimpse is None or not glimpse.survivors or session.state in (State.ENDING, State.PENDING, State.CRASHED):
         return base
     pids = ", ".join(str(process.pid) for process in glimpse.survivors[:5])
-    left = some(len(glimpse.survivors), "process", "processes")
-    words = f"{left} that its last launch left {'lives' if len(glimpse.survivors) == 1 else 'live'} on (pid {pids})"
+    one, many = "process that its last launch left lives", "processes that its last launch left live"
+    words = f"{some(len(glimpse.survivors), one, many)} on (pid {pids})"
     death = session.last_death
     if session.state is State.SUCCEEDED or (death is not None and death.cause is Cause.FINISHED):
         return replace(base, kept=f"{words}; it finished, so they are kept")

@@ -11,10 +11,10 @@ from vigil.core.effects import EndStray
 from vigil.core.events import Event, Noted
 from vigil.core.model.launch import Launch
 from vigil.core.model.sighting import Stray
-from vigil.core.rules.words import some
 from vigil.daemon.act.signals import end_processes
 from vigil.runtimes import Tmux
 from vigil.runtimes.tmux.guard import KILLED
+from vigil.words import some
 
 
 class Strays:

@@ -25,6 +25,7 @@ from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, VigilError
 from vigil.kernel.durable import read_json, record_json
 from vigil.moments import rfc3339
+from vigil.words import some
 
 DIRECT_S = 20.0  # for a composer that can take what is typed at once
 FIT_S = 10.0
@@ -145,7 +146,7 @@ class Delivery:
     def _queued(self, session_id: str, message: Message) -> Sent:
         session = self._supervisor.shown.get(session_id)
         before = [one.id for one in session.queue].index(message.id) if session and message in session.queue else 0
-        others = "1 message is" if before == 1 else f"{before} messages are"
+        others = some(before, "message is", "messages are")
         words = f"it is {session.state if session else 'gone'}, and {others} before this one"
         return Sent("queued", f"typed when it can take it: {words}; vigil events says what became of it ({message.id})")
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from vigil.codec import NotUnderstood, read
 from vigil.core.events import Event, Recovered
 from vigil.core.handlers.spawn import unheard
 from vigil.core.machine import Machine
@@ -23,7 +24,6 @@ from vigil.home import Home
 from vigil.keeper import wire
 from vigil.keeper.protocol import Born
 from vigil.kernel import durable, process
-from vigil.recording.codec import NotUnderstood, read
 
 ROLES = ("agent", "root", "server")
 UNKNOWN = "the store did not know what lives"

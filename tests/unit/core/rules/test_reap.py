@@ -11,7 +11,6 @@ from vigil.core.model.sighting import ReapAction, ReapClass, Sighting
 from vigil.core.model.speech import Activity
 from vigil.core.rules.reap import BUSY, BUSY_CPU, RULES, classify, recent_s
 from vigil.core.rules.sighting import last_work
-from vigil.core.rules.words import span
 
 GRACE_S, TTL_S = 60.0, 3600.0
 ORDER = (
@@ -100,8 +99,3 @@ def test_the_newest_evidence_of_work_decides_and_is_named() -> None:
     quiet_s, words = last_work({"transcript": 900.0, "hook": 400.0, "wake": 0.0}, 1000.0)
 
     assert (quiet_s, words) == (100.0, "last work: transcript entry, 100 s ago")
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(59, "59 s"), (300, "5 min"), (71 * 3600, "71 h"), (5 * 86400, "5 d")])
-def test_spans_are_said_so_that_a_person_can_compare_them(seconds: float, words: str) -> None:
-    assert span(seconds) == words

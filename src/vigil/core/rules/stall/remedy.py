@@ -14,7 +14,7 @@ from vigil.core.model.evidence import Child
 from vigil.core.model.session import Session, State
 from vigil.core.model.stall import Thresholds
 from vigil.core.rules.stall.case import Silence
-from vigil.core.rules.stall.facts import adapters, blocked, holders
+from vigil.core.rules.stall.tool import adapters, blocked, holders
 from vigil.core.rules.stall.verdict import StallVerdict
 
 WINDOWS = 2  # equal findings in a row before anything is done (P2)

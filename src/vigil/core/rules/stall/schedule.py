@@ -6,7 +6,7 @@ from vigil.core.model.session import Session
 from vigil.core.model.stall import Stall, Thresholds
 from vigil.core.rules.activity import COMPACTION
 from vigil.core.rules.stall.case import patience_of, silent_from, tools_wait_until, waits_until
-from vigil.core.rules.stall.facts import CIRCLES, COMPACTIONS, NOT_FURTHER
+from vigil.core.rules.stall.speech import CIRCLES, COMPACTIONS, NOT_FURTHER
 from vigil.core.rules.stall.verdict import SAMPLES, SICK, StallVerdict
 
 WINDOW_S = 60.0  # two findings that are nearer are one

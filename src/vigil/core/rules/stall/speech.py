@@ -1,0 +1,69 @@
+"""What an agent's own words say of its silence. Pure: each is true, false or unknown."""
+
+from __future__ import annotations
+
+from vigil.core.rules.activity import COMPACTION
+from vigil.core.rules.stall.case import LIMBO_S, SUBAGENT_TOOLS, Silence, is_mcp, tools_wait_until, waits_until
+
+CIRCLES = 200  # the same tool so often in a row
+COMPACTIONS = 10
+NOT_FURTHER = 2.0  # times the patience with a sub-agent: words come, and none takes it further
+FAR_S = 3600.0  # no thought takes an hour, whatever comes over its connection
+FAR_TOO_LONG = 6.0  # times the liveness timeout, where that is longer
+
+
+def said_lately(case: Silence) -> bool:
+    return case.silent_s < case.patience_s
+
+
+def quiet(case: Silence) -> bool:
+    """Silent for as long as a plain turn may be, whatever is open."""
+    return case.silent_s >= case.limits.stall_after_s
+
+
+def far_too_long(case: Silence) -> bool:
+    return case.silent_s >= max(FAR_S, FAR_TOO_LONG * case.limits.liveness_timeout_s)
+
+
+def tries_again(case: Silence) -> bool:
+    return case.doing.retries and case.now < waits_until(case.doing, case.silent_from)
+
+
+def waits(case: Silence) -> bool:
+    until = tools_wait_until(case.doing)
+    if until is None and case.doing.waits:
+        until = waits_until(case.doing, case.silent_from)
+    return until is not None and case.now < until
+
+
+def finished(case: Silence) -> bool:
+    return case.runs_to_its_end and case.trail.result_at is not None and not case.doing.turn
+
+
+def over_long(case: Silence) -> bool:
+    return case.trail.result_at is not None and case.now - max(case.trail.result_at, case.trail.floor) >= min(
+        LIMBO_S, case.limits.stall_after_s
+    )
+
+
+def circles(case: Silence) -> bool:
+    trail = case.trail
+    if trail.again == COMPACTION:
+        return trail.times >= COMPACTIONS
+    if trail.again and trail.times >= CIRCLES:
+        return True
+    still_s = case.now - max(trail.further_at, trail.floor)
+    return case.doing.turn and trail.spoke and _speaks_on(case) and still_s >= NOT_FURTHER * case.limits.subagent_timeout_s
+
+
+def _speaks_on(case: Silence) -> bool:
+    """It says something all the time, and we know what: lines that nobody understands may lead anywhere."""
+    return case.now - case.trail.understood_at < case.limits.stall_after_s
+
+
+def is_mcp_open(case: Silence) -> bool:
+    return any(is_mcp(one) for one in case.doing.tools)
+
+
+def is_subagent_open(case: Silence) -> bool:
+    return any(one.name in SUBAGENT_TOOLS for one in case.doing.tools)
