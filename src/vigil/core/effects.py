@@ -16,6 +16,7 @@ from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.session import Session
 from vigil.core.model.sighting import Guard, Stray
 from vigil.core.model.team import Role
+from vigil.core.model.timer import TimerKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class SetTimer:
     """Say TimerFired at this moment; a later one of the same kind replaces it."""
 
     session_id: str  # or the key of a role
-    kind: str
+    kind: TimerKind
     at: float
 
 

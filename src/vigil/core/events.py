@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vigil.core.model.conversation import Message, Transcript
-from vigil.core.model.death import Exit
+from vigil.core.model.death import Exit, IntentVerb
 from vigil.core.model.evidence import Evidence
-from vigil.core.model.incident import IncidentKind, Notice, Reaction
+from vigil.core.model.incident import IncidentKind, Notice, Reaction, ReactionOutcome
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.reading import Fact
 from vigil.core.model.session import Session, Spec
@@ -15,6 +15,7 @@ from vigil.core.model.sighting import Glimpse, ReapPolicy, Stray
 from vigil.core.model.speech import Hook, Said
 from vigil.core.model.stall import Watchdogs
 from vigil.core.model.team import Manifest
+from vigil.core.model.timer import TimerKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class MemoryRead:
 class Asked:
     """An operator's command on a session: stop, start, restart, rm, reset, hibernate, wake."""
 
-    verb: str
+    verb: IntentVerb
     session_id: str
     actor: str
     reason: str = ""
@@ -309,7 +310,7 @@ class ReactionEnded:
 
     incident_id: str
     number: int  # of the reactions to this incident, from 0
-    outcome: str
+    outcome: ReactionOutcome
     why: str = ""
 
 
@@ -381,7 +382,7 @@ class TimerFired:
     """A moment the machine asked to be told of."""
 
     session_id: str  # or the key of a role
-    kind: str
+    kind: TimerKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,9 @@ from vigil.core.effects import (
 from vigil.core.events import Declared, Event, Gap, Noted, ReactionEnded, TimerFired, Withdrawn
 from vigil.core.machine import Machine
 from vigil.core.model.conversation import Wake
-from vigil.core.model.incident import Incident
+from vigil.core.model.incident import Incident, ReactionOutcome
 from vigil.core.model.session import Session
+from vigil.core.model.timer import TimerKind
 from vigil.daemon.act import Carrier, fault_of
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.feed import Feed
@@ -90,7 +91,7 @@ class Supervisor:
         self._durable: list[Batch] = []  # told, and not yet acted on
         self._arrived = asyncio.Event()
         self._changed = asyncio.Event()
-        self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
+        self._timers: dict[tuple[str, TimerKind], asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._writer = Hands("store")
         self._slow = False
@@ -355,7 +356,7 @@ class Supervisor:
         elif isinstance(effect, Amend):
             self.amend(effect)
         elif isinstance(effect, React):
-            failed = ReactionEnded(effect.incident.id, effect.number, "failed", "internal error")
+            failed = ReactionEnded(effect.incident.id, effect.number, ReactionOutcome.FAILED, "internal error")
             self._start(self.react(effect), failed)
         elif isinstance(effect, Tell):
             self.tell(effect.incident)
@@ -378,7 +379,7 @@ class Supervisor:
         delay_s = max(0.0, effect.at - self._clock.now())
         self._timers[key] = asyncio.get_running_loop().call_later(delay_s, self._fire, key)
 
-    def _fire(self, key: tuple[str, str]) -> None:
+    def _fire(self, key: tuple[str, TimerKind]) -> None:
         self._timers.pop(key, None)
         self.feed(TimerFired(*key))
 

@@ -98,7 +98,7 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     Reached: lambda e: f"route {e.route} delivers",
     Configured: lambda e: f"people are told by {', '.join(e.routes) or 'nobody'}, {len(e.reactions)} reactions",
     ReactionEnded: lambda e: f"reaction {e.number + 1} to {e.incident_id}: {e.outcome}",
-    TimerFired: lambda e: f"its timer {e.kind!r} fired",
+    TimerFired: lambda e: f"its timer '{e.kind}' fired",
     Resumed: lambda _: "the daemon took over",
 }
 

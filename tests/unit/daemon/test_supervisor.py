@@ -12,6 +12,8 @@ from tests.unit.builders import make_spec
 from vigil.core.effects import Effect, LogEntry, Persist, SetTimer
 from vigil.core.events import Asked, Declared, Event, Gap, Noted, Resumed, Withdrawn
 from vigil.core.machine import HANDLERS, Machine
+from vigil.core.model.death import IntentVerb
+from vigil.core.model.timer import TimerKind
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.feed import Feed
 from vigil.daemon.supervisor import Supervisor
@@ -62,13 +64,13 @@ async def test_the_event_that_broke_the_machine_is_told_with_what_it_raised(
 
     monkeypatch.setitem(HANDLERS, Asked, broken)
     supervisor = make_supervisor(heard)
-    supervisor.feed(Asked("stop", "s1", "alice"))
+    supervisor.feed(Asked(IntentVerb.STOP, "s1", "alice"))
     supervisor.feed(Resumed())
 
     with pytest.raises(KeyError):
         await supervisor.run()
 
-    assert heard == [(Asked("stop", "s1", "alice"), "KeyError: 's1'")]
+    assert heard == [(Asked(IntentVerb.STOP, "s1", "alice"), "KeyError: 's1'")]
     await supervisor.close()
 
 
@@ -97,9 +99,11 @@ class Decided(Machine):
 
 async def test_what_was_decided_first_is_done_first_also_if_what_follows_need_not_be_written() -> None:
     store = SlowStore()
-    written: list[Effect] = [Persist(log=(LogEntry(1.0, "a"),)), SetTimer("a", "t", 0.0)]
+    written: list[Effect] = [Persist(log=(LogEntry(1.0, "a"),)), SetTimer("a", TimerKind.HOLD, 0.0)]
     feed = Feed(cast(Store, store))
-    supervisor = Supervisor(Decided({"a": written, "b": [SetTimer("b", "t", 0.0)]}), cast(Store, store), feed, Clock())
+    supervisor = Supervisor(
+        Decided({"a": written, "b": [SetTimer("b", TimerKind.HOLD, 0.0)]}), cast(Store, store), feed, Clock()
+    )
     begun: list[tuple[str, int]] = []
     supervisor._set_timer = lambda effect: begun.append((effect.session_id, feed.last_seq))  # type: ignore[method-assign]
     running = asyncio.create_task(supervisor.run())
@@ -140,7 +144,7 @@ async def test_a_death_is_handled_at_once_unless_others_are_before_it_and_what_i
     assert kinds() == ["before it runs", "while the store writes", "after that", "at once"]
     await supervisor.drained(10)
     monkeypatch.setitem(HANDLERS, Asked, broken)
-    supervisor.at_once(Asked("stop", "s1", "alice"))
+    supervisor.at_once(Asked(IntentVerb.STOP, "s1", "alice"))
     with pytest.raises(KeyError):
         await asyncio.wait_for(running, 10)
     await supervisor.close()

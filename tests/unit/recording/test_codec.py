@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.unit.builders import make_exit, make_session, make_spec
 from vigil.core.effects import Effect, Persist
 from vigil.core.events import Declared, Event, Exited, Noted
+from vigil.core.model.death import IntentVerb
 from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 from vigil.recording.codec import EFFECTS, EVENTS, NotUnderstood, dump, plain, read, read_tagged, tagged
@@ -113,7 +114,11 @@ def test_a_field_that_nobody_knows_today_is_named_and_the_rest_is_read() -> None
     [
         ({"Vanished": {}}, "does not know Vanished"),
         ({"Asked": {"verb": "stop", "session_id": "s1"}}, "Asked.actor is needed today"),
-        ({"Asked": {"verb": 7, "session_id": "s1", "actor": "alice"}}, "Asked.verb is 7, not str"),
+        ({"Asked": {"verb": "stop", "session_id": 7, "actor": "alice"}}, "Asked.session_id is 7, not str"),
+        (
+            {"Asked": {"verb": "dance", "session_id": "s1", "actor": "alice"}},
+            'Asked.verb is "dance", which today\'s IntentVerb',
+        ),
         ({"Condition": {"kind": "flood", "holds": True, "why": "", "at": 1.0}}, 'Condition.kind is "flood"'),
         ({"Swept": {"observed": {}, "looked_at": 1}}, "Swept.observed is no list"),
         ({"Noted": {"kind": "x", "data": [["a", 1, 2]]}}, "holds 3 values, not 2"),

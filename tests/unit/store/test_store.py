@@ -32,7 +32,7 @@ from tests.unit.builders import (
 from vigil.core.effects import LogEntry, Persist
 from vigil.core.model.death import Cause
 from vigil.core.model.reading import Axis
-from vigil.core.model.restart import After, Hold
+from vigil.core.model.restart import After, Hold, HoldReason
 from vigil.core.model.session import Session, State
 from vigil.store import store as stores
 from vigil.store.opening import DatabaseRefused, make_engine, migrate, open_database, read_revision
@@ -69,7 +69,7 @@ def full_session() -> Session:
         State.CRASHED,
         spec=make_spec(command=("sh", "-c", 'echo "é\n\t世" \\ \x1b[31m')),
         why="crash: \u2028 'quoted' \x00",
-        hold=Hold("backoff", 1105.25),
+        hold=Hold(HoldReason.BACKOFF, 1105.25),
         launch=launch,
         launches=1,
         charges=3,

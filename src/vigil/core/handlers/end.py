@@ -10,14 +10,15 @@ from vigil.core.handlers.account import forgotten
 from vigil.core.handlers.admission import launch_when_paced
 from vigil.core.handlers.conversation import find_conversation, judge_resume
 from vigil.core.handlers.death import bury
-from vigil.core.handlers.intent import REACTION, REAP, intend, spares_people
+from vigil.core.handlers.intent import REACTION, intend, spares_people
 from vigil.core.handlers.summary import summarise
 from vigil.core.handlers.transition import become
-from vigil.core.model.death import Cause
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.death import Cause, IntentVerb
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import After
+from vigil.core.model.restart import After, HoldReason
 from vigil.core.model.session import Session, State
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.wake import Resumability
 
 LEFT_OVER = "what it left could not be ended"
@@ -50,15 +51,15 @@ def ended(book: Book, event: Ended, now: float) -> None:
     if event.ok and session.launch is not None and session.launch.ended_at is not None:
         ending = session.state is State.ENDING
         gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.axes]
-        facts = tuple(Fact(axis, "dead", "verified", now, conclusive=True) for axis in gone)
+        facts = tuple(Fact(axis, AxisValue.DEAD, "verified", now, conclusive=True) for axis in gone)
         session = judge_resume(book, book.keep(book.read_axes(book.close(session), facts)), now)
         session = summarise(book, session, now)
     if event.ok:
         session = _tell_reaped(book, session, now)
     elif is_cleared(session):
-        book.log(now, session, "session.spared", verb=REAP, why=f"{LEFT_OVER}: {event.why}")
+        book.log(now, session, "session.spared", verb=IntentVerb.REAP.value, why=f"{LEFT_OVER}: {event.why}")
         session = book.keep(replace(session, intent=None, why=f"{LEFT_OVER}: {event.why}"))
-    held = session.hold is not None and session.hold.reason == "survivor"
+    held = session.hold is not None and session.hold.reason == HoldReason.SURVIVOR
     if not event.ok:
         if session.state is State.ENDING or held:
             become(book, session, now, State.STUCK, f"could not be ended: {event.why}", hold=None, after=session.after)
@@ -66,7 +67,7 @@ def ended(book: Book, event: Ended, now: float) -> None:
         launch_when_paced(book, session, now)
     elif session.state is State.ENDING and session.after is After.STOP:
         words = f"stopped by {session.intent.actor if session.intent else 'operator'}"
-        if session.intent is not None and session.intent.verb == REAP:
+        if session.intent is not None and session.intent.verb is IntentVerb.REAP:
             words = f"reaped: {session.intent.reason}"
         become(book, session, now, State.STOPPED, words, hold=None, after=None, waking=None)
     elif session.state is State.ENDING and session.after is After.PARK:
@@ -84,13 +85,13 @@ def is_cleared(session: Session) -> bool:
     intent, launch = session.intent, session.launch
     if intent is None or launch is None or launch.ended_at is None or session.state is State.ENDING:
         return False
-    return intent.verb == REAP and intent.launch_id == launch.id and intent.at > launch.ended_at
+    return intent.verb is IntentVerb.REAP and intent.launch_id == launch.id and intent.at > launch.ended_at
 
 
 def _tell_reaped(book: Book, session: Session, now: float) -> Session:
     """Log what was reaped, once: a launch, or what one that had ended before left behind."""
     intent, launch = session.intent, session.launch
-    if intent is None or launch is None or intent.verb != REAP or intent.launch_id != launch.id:
+    if intent is None or launch is None or intent.verb is not IntentVerb.REAP or intent.launch_id != launch.id:
         return session
     leftovers = is_cleared(session)
     if session.state is State.ENDING or leftovers:
@@ -127,7 +128,7 @@ def remove(book: Book, session: Session, now: float) -> None:
     for other in forgotten(book, session):  # not at once: they may be removed with it
         assert other.hold is not None
         book.keep(replace(other, hold=replace(other.hold, until=now)))
-        book.do(SetTimer(other.id, "hold", now))
+        book.do(SetTimer(other.id, TimerKind.HOLD, now))
     book.change.sessions.pop(session.id, None)
     book.change.removed.append(session.id)
     book.do(Purge(session))

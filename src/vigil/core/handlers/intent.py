@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from vigil.core.book import GRACE_S, Book
-from vigil.core.model.death import Cause, Intent
+from vigil.core.model.death import Cause, Intent, IntentVerb
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
 
 INTENT_LASTS_S = 600.0
-SHIFT, UNHEALTHY, REAP, STALL = "shift", "unhealthy", "reap", "stall"  # verbs of policy
 REACTION = "reaction"  # who asks for a verb that the configuration wants done about an incident
 BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})  # these spare what somebody uses (P2)
 
@@ -23,7 +22,7 @@ def voided(intent: Intent | None, now: float) -> Intent | None:
     return None if intent is None else replace(intent, void_from=min(intent.void_from or now + GRACE_S, now + GRACE_S))
 
 
-def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, reason: str, now: float) -> Intent:
+def intend(book: Book, session: Session, verb: IntentVerb, cause: Cause, actor: str, reason: str, now: float) -> Intent:
     """Record what is meant to be done, by whom and why; whoever asks again goes on with what was begun."""
     assert session.launch is not None
     before = session.intent

@@ -10,9 +10,9 @@ from vigil.core.book import GRACE_S, Book
 from vigil.core.effects import EndLaunch, EndStray, LogEntry
 from vigil.core.events import Sighted, Spared
 from vigil.core.handlers.incident import open_incident, resolve
-from vigil.core.handlers.intent import REAP, intend
+from vigil.core.handlers.intent import intend
 from vigil.core.handlers.transition import become
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.replace import replace
 from vigil.core.model.restart import After
@@ -61,7 +61,7 @@ def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, a
     reason = f"{verdict.kind}: {verdict.evidence[0]}"
     data = {"class": verdict.kind.value, "action": verdict.action.value, "evidence": list(verdict.evidence), "actor": actor}
     book.log(now, session, "session.reaping", **data)
-    intent = intend(book, session, REAP, Cause.POLICY, actor, reason, now)
+    intent = intend(book, session, IntentVerb.REAP, Cause.POLICY, actor, reason, now)
     if launch.ended_at is not None:
         book.keep(replace(session, intent=intent))
         book.do(EndLaunch(launch, GRACE_S))
@@ -74,13 +74,18 @@ def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, a
 def spared(book: Book, event: Spared, now: float) -> None:
     """What was to be reaped lives on; of one that died meanwhile the rest is ended."""
     session = book.of_launch(event.launch_id)
-    if session is None or session.state is not State.ENDING or session.intent is None or session.intent.verb != REAP:
+    if (
+        session is None
+        or session.state is not State.ENDING
+        or session.intent is None
+        or session.intent.verb is not IntentVerb.REAP
+    ):
         return
     assert session.launch is not None
     if session.launch.ended_at is not None:
         book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
         return
-    book.log(now, session, "session.spared", verb=REAP, why=event.why)
+    book.log(now, session, "session.spared", verb=IntentVerb.REAP.value, why=event.why)
     # A kill that its server did after all was ours, and nobody's crash (P8).
     intent = replace(session.intent, void_from=now + GRACE_S)
     become(book, session, now, State.RUNNING, f"not reaped: {event.why}", after=None, intent=intent, waking=None)

@@ -37,6 +37,28 @@ class Confidence(StrEnum):
     UNKNOWN = "unknown"
 
 
+class IntentVerb(StrEnum):
+    """What an operator or a policy wants of a session; those that end its launch become intents."""
+
+    STOP = "stop"
+    START = "start"
+    RESTART = "restart"
+    RM = "rm"
+    RESET = "reset"
+    HIBERNATE = "hibernate"
+    WAKE = "wake"
+    ARCHIVE = "archive"
+    RELEASE = "release"
+    SHIFT = "shift"
+    UNHEALTHY = "unhealthy"
+    REAP = "reap"
+    REPLACE = "replace"  # of an agent that outlived its pane or its server
+    STALL = "stall"  # the last remedy: the launch is ended
+    STALL_CHILD = "stall-end-child"
+    STALL_INTERRUPT = "stall-interrupt"
+    STALL_STDIN = "stall-close-stdin"
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
     """What we mean to do to a launch, durable before its first signal (P8)."""
@@ -44,7 +66,7 @@ class Intent:
     id: str
     session_id: str
     launch_id: str
-    verb: str
+    verb: IntentVerb
     cause: Cause
     actor: str
     reason: str

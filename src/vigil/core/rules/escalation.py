@@ -9,9 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.model.incident import (
+    Incident,
+    IncidentKind,
+    Ladder,
+    LadderStep,
+    Notice,
+    NoticeEvent,
+    NoticeState,
+    Severity,
+    Telling,
+)
 from vigil.core.model.replace import replace
-from vigil.core.rules.notice import CANCELLED, OPEN, RETRYING, TOLD
+from vigil.core.rules.notice import OPEN, TOLD
 from vigil.core.rules.quiet_hours import is_of_team, quiet_until
 
 SEVERITY: dict[IncidentKind, Severity] = {
@@ -41,7 +51,7 @@ class Due:
 
     notice_id: str
     route: str
-    event: str  # opened, reminder, again, escalated or resolved
+    event: NoticeEvent
     incident: Incident
     before: Notice | None = None  # what became of it so far, where it was tried already
 
@@ -108,14 +118,17 @@ def _due(incident: Incident, telling: Telling, now: float) -> list[Due]:
 
 
 def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
-    told, first = _told(incident), "opened"
+    told, first = _told(incident), NoticeEvent.OPENED
     if incident.escalated_at is not None:  # everybody hears of that once
-        told, first = {notice.route for notice in incident.notices if notice.event == "escalated"}, "escalated"
+        told, first = (
+            {notice.route for notice in incident.notices if notice.event is NoticeEvent.ESCALATED},
+            NoticeEvent.ESCALATED,
+        )
     due = []
     for index, step in enumerate(steps_of(incident, telling)):
         number = _repeat_at(step, _base(incident), now)
         if number > _newest(incident, index):
-            event = "reminder" if step.route in told else first
+            event = NoticeEvent.REMINDER if step.route in told else first
             due.append(Due(f"{_step_id(incident, index)}/{number}", step.route, event, incident))
             told.add(step.route)
     return due + _reminders(incident, {notice.route for notice in due})
@@ -127,7 +140,7 @@ def _reminders(incident: Incident, told_now: set[str]) -> list[Due]:
         return []
     recorded = {notice.id for notice in incident.notices}
     due = [
-        Due(f"{incident.id}/reminded{incident.reminders}/{route}", route, "reminder", incident)
+        Due(f"{incident.id}/reminded{incident.reminders}/{route}", route, NoticeEvent.REMINDER, incident)
         for route in sorted(_told(incident) - told_now)
     ]
     return [notice for notice in due if notice.notice_id not in recorded]
@@ -146,7 +159,7 @@ def _all_clears(incident: Incident, now: float) -> list[Due]:
     if incident.resolved_at is None or incident.hushed or now < (incident.over_at or incident.resolved_at):
         return []
     recorded = {notice.id for notice in incident.notices}
-    due = [Due(f"{incident.id}{OVER}{route}", route, "resolved", incident) for route in sorted(_told(incident))]
+    due = [Due(f"{incident.id}{OVER}{route}", route, NoticeEvent.RESOLVED, incident) for route in sorted(_told(incident))]
     return [notice for notice in due if notice.notice_id not in recorded]
 
 
@@ -157,7 +170,7 @@ def _told_again(incident: Incident, now: float) -> list[Due]:
     recorded = {notice.id for notice in incident.notices}
     since = {notice.route for notice in incident.notices if notice.at >= (incident.reopened_at or 0.0)}
     ids = {route: f"{incident.id}/again{incident.reopened}/{route}" for route in sorted(_told(incident) - since)}
-    return [Due(id_, route, "again", incident) for route, id_ in ids.items() if id_ not in recorded]
+    return [Due(id_, route, NoticeEvent.AGAIN, incident) for route, id_ in ids.items() if id_ not in recorded]
 
 
 def _retries(incident: Incident, now: float) -> list[Due]:
@@ -171,7 +184,7 @@ def _waiting(incident: Incident) -> list[Notice]:
     return [
         notice
         for notice in incident.notices
-        if notice.state == RETRYING
+        if notice.state is NoticeState.RETRYING
         and not incident.hushed
         and (incident.resolved_at is None or OVER in notice.id)
         and not _is_overtaken(notice, incident)
@@ -181,8 +194,12 @@ def _waiting(incident: Incident) -> list[Notice]:
 def _is_overtaken(notice: Notice, incident: Incident) -> bool:
     """Say whether a later repeat of the same step is on its way, or has come."""
     step, _, number = notice.id.rpartition("/")
-    later = (other.id.rpartition("/") for other in incident.notices if other.event != "resolved" and other.state != CANCELLED)
-    return notice.event not in ("resolved", "again") and any(
+    later = (
+        other.id.rpartition("/")
+        for other in incident.notices
+        if other.event is not NoticeEvent.RESOLVED and other.state is not NoticeState.CANCELLED
+    )
+    return notice.event not in (NoticeEvent.RESOLVED, NoticeEvent.AGAIN) and any(
         prefix == step and other.isdigit() and int(other) > int(number) for prefix, _, other in later
     )
 
@@ -250,6 +267,6 @@ def is_settled(incident: Incident) -> bool:
 
 def is_wanted(due: Due, incident: Incident) -> bool:
     """Say whether a notice still says how things are, by the newest version of its incident."""
-    if due.event == "resolved":
+    if due.event is NoticeEvent.RESOLVED:
         return incident.resolved_at is not None and not incident.hushed
     return incident.resolved_at is None and incident.acked_at is None

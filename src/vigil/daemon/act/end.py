@@ -11,7 +11,7 @@ from vigil.core.effects import CloseLaunch, EndLaunch
 from vigil.core.events import Attended, Closed, Ended, Event, Spared, Weighed
 from vigil.core.model.conversation import Transcript
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.session import Session
 from vigil.core.model.sighting import Guard
 from vigil.daemon.act.adopted import AdoptedLaunches
@@ -155,7 +155,7 @@ class Ending:
         now = self._clock.now()
         facts = [read_process(Axis.RUNTIME, launch.root, self._boot, now)] if launch.root else []
         if launch.root is None and launch.process is not None:
-            facts = [read_group(launch.process, Fact(Axis.PROCESS, "dead", "pidfd", now, conclusive=True), now)]
+            facts = [read_group(launch.process, Fact(Axis.PROCESS, AxisValue.DEAD, "pidfd", now, conclusive=True), now)]
         if launch.server:
             facts.append(read_process(Axis.SERVER, launch.server, self._boot, now))
         self._feed(Closed(launch.id, tuple(facts), gone, transcript))

@@ -17,10 +17,10 @@ from typing import Any
 from vigil.command import end_running
 from vigil.config.values import Config, RouteConfig
 from vigil.core.events import Condition, Configured, Event, Notified, Reached
-from vigil.core.model.incident import Incident, IncidentKind, Notice, Telling
+from vigil.core.model.incident import Incident, IncidentKind, Notice, NoticeState, Telling
 from vigil.core.rules.escalation import Due, is_wanted
 from vigil.core.rules.incident import host_incident, opened
-from vigil.core.rules.notice import CANCELLED, SENDING, RoutePatience, begun, fate_of
+from vigil.core.rules.notice import RoutePatience, begun, fate_of
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.log import log
 from vigil.daemon.tell.clock import Heartbeat
@@ -149,7 +149,7 @@ class Alarms:
             notice = self._begun(due)
             if newest is not None and not is_wanted(due, newest):
                 why = "it is over" if newest.resolved_at is not None else "it was acknowledged"
-                notice = Notice(notice.id, notice.route, CANCELLED, notice.at, why, notice.event, notice.attempts)
+                notice = Notice(notice.id, notice.route, NoticeState.CANCELLED, notice.at, why, notice.event, notice.attempts)
             else:
                 wanted.append(due)
             events.append(Notified(due.incident.id, notice))
@@ -169,7 +169,7 @@ class Alarms:
             recording.close()  # the loop is closed, and so are we
 
     def _begun(self, due: Due) -> Notice:
-        before = due.before or Notice(due.notice_id, due.route, SENDING, 0.0, event=due.event, attempts=0)
+        before = due.before or Notice(due.notice_id, due.route, NoticeState.SENDING, 0.0, event=due.event, attempts=0)
         return begun(before, self._clock.now())
 
     def _compose(self, dues: Sequence[Due]) -> bytes:
