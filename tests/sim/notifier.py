@@ -118,7 +118,9 @@ class Notifier:
         now = world.daemon.clock()
         for due in due_notices(self._seen(incident_id), self._telling, now):
             notice = begun(
-                due.before or Notice(due.notice_id, due.route, NoticeState.SENDING, now, event=due.event, attempts=0), now
+                due.before
+                or Notice(due.notice_id, due.route, NoticeState.SENDING, now, event=due.event, attempts=0, rung=due.rung),
+                now,
             )
             self._handed.setdefault(incident_id, {})[due.notice_id] = replace(notice, state=NoticeState.SENT)
             world.promises.handed_out(due, now)

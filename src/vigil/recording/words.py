@@ -53,6 +53,7 @@ from vigil.core.events import (
 )
 from vigil.core.model.death import Exit
 from vigil.core.model.reading import Fact
+from vigil.home import parts_of
 
 WORDS: dict[type[Event], Callable[[Any], str]] = {
     Declared: lambda e: f"declared by {e.actor}",
@@ -111,7 +112,7 @@ def words_of(event: Event) -> str:
 def name_of(event: Event, names: Mapping[str, str]) -> str | None:
     """Return the name of the session an event is about, from names by id; the id where nobody knows it."""
     launch_id = event.exit.launch_id if isinstance(event, Exited) else getattr(event, "launch_id", None)
-    session_id = getattr(event, "session_id", None) or (launch_id and launch_id.rpartition("-")[0])
+    session_id = getattr(event, "session_id", None) or (launch_id and (parts_of(launch_id) or ("",))[0])
     return names.get(session_id, session_id) if session_id else None
 
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from tests.unit.builders import make_exit, make_session, make_spec
 from vigil.core.effects import Effect, Persist
 from vigil.core.events import Declared, Event, Exited, Noted
-from vigil.core.model.death import IntentVerb
 from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 from vigil.recording.codec import EFFECTS, EVENTS, NotUnderstood, dump, plain, read, read_tagged, tagged

@@ -10,9 +10,9 @@ from vigil.core.model.launch import Mode
 from vigil.core.model.replace import replace
 from vigil.core.model.restart import After, Hold, HoldReason
 from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.sighting import ReapClass
 from vigil.core.rules.wake import INTERRUPTED, NEVER, PARKED, Life, Resumability, WakeQuestion, decide
 
-IDLE = "idle: "  # how the reason begins for which the reaper puts to sleep
 ON_ITS_WAY = frozenset(
     {HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR}
 )  # what waits for these is launched as soon as it can be
@@ -107,7 +107,7 @@ def ended_of(session: Session) -> str:
         return INTERRUPTED
     intent = death.intent
     slept = intent is not None and (
-        intent.verb is IntentVerb.HIBERNATE or (intent.verb is IntentVerb.REAP and intent.reason.startswith(IDLE))
+        intent.verb is IntentVerb.HIBERNATE or (intent.verb is IntentVerb.REAP and intent.kind is ReapClass.IDLE)
     )
     return PARKED if slept and death.cause in (Cause.OPERATOR, Cause.POLICY) else death.cause
 

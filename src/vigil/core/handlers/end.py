@@ -62,7 +62,8 @@ def ended(book: Book, event: Ended, now: float) -> None:
     held = session.hold is not None and session.hold.reason == HoldReason.SURVIVOR
     if not event.ok:
         if session.state is State.ENDING or held:
-            become(book, session, now, State.STUCK, f"could not be ended: {event.why}", hold=None, after=session.after)
+            words = f"could not be ended: {event.why}"
+            become(book, session, now, State.STUCK, words, hold=None, after=session.after, unended=event.why)
     elif held and session.state in (State.CRASHED, State.PENDING):
         launch_when_paced(book, session, now)
     elif session.state is State.ENDING and session.after is After.STOP:
@@ -95,8 +96,8 @@ def _tell_reaped(book: Book, session: Session, now: float) -> Session:
         return session
     leftovers = is_cleared(session)
     if session.state is State.ENDING or leftovers:
-        kind, _, why = intent.reason.partition(": ")
-        book.log(now, session, "session.reaped", **{"class": kind, "why": why, "actor": intent.actor})
+        data = {"class": intent.kind, "why": intent.why, "actor": intent.actor}
+        book.log(now, session, "session.reaped", **data)
     return book.keep(replace(session, intent=None)) if leftovers else session
 
 

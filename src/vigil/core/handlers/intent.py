@@ -6,6 +6,7 @@ from vigil.core.book import GRACE_S, Book
 from vigil.core.model.death import Cause, Intent, IntentVerb
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
+from vigil.core.rules.reap import ReapVerdict
 
 INTENT_LASTS_S = 600.0
 REACTION = "reaction"  # who asks for a verb that the configuration wants done about an incident
@@ -22,7 +23,16 @@ def voided(intent: Intent | None, now: float) -> Intent | None:
     return None if intent is None else replace(intent, void_from=min(intent.void_from or now + GRACE_S, now + GRACE_S))
 
 
-def intend(book: Book, session: Session, verb: IntentVerb, cause: Cause, actor: str, reason: str, now: float) -> Intent:
+def intend(
+    book: Book,
+    session: Session,
+    verb: IntentVerb,
+    cause: Cause,
+    actor: str,
+    reason: str,
+    now: float,
+    verdict: ReapVerdict | None = None,
+) -> Intent:
     """Record what is meant to be done, by whom and why; whoever asks again goes on with what was begun."""
     assert session.launch is not None
     before = session.intent
@@ -38,6 +48,8 @@ def intend(book: Book, session: Session, verb: IntentVerb, cause: Cause, actor: 
         at=now if begun is None else begun.at,
         target=session.launch.process,
         until=now + INTENT_LASTS_S,
+        kind=None if verdict is None else verdict.kind,
+        why="" if verdict is None else verdict.evidence[0],
     )
     book.change.intents.append(intent)
     return intent

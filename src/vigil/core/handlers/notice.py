@@ -43,8 +43,7 @@ def notified(book: Book, event: Notified, now: float) -> None:
 
 def _overtaken(other: Notice, notice: Notice) -> Notice:
     """A repeat takes the place of the one before it that could not be delivered."""
-    step = notice.id.rpartition("/")[0]
-    same = other.route == notice.route and other.id.rpartition("/")[0] == step
+    same = notice.rung is not None and other.route == notice.route and notice.rung.is_same_step(other.rung)
     return cancelled(other, "the next one took its place") if same else other
 
 

@@ -61,7 +61,7 @@ def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, a
     reason = f"{verdict.kind}: {verdict.evidence[0]}"
     data = {"class": verdict.kind.value, "action": verdict.action.value, "evidence": list(verdict.evidence), "actor": actor}
     book.log(now, session, "session.reaping", **data)
-    intent = intend(book, session, IntentVerb.REAP, Cause.POLICY, actor, reason, now)
+    intent = intend(book, session, IntentVerb.REAP, Cause.POLICY, actor, reason, now, verdict)
     if launch.ended_at is not None:
         book.keep(replace(session, intent=intent))
         book.do(EndLaunch(launch, GRACE_S))

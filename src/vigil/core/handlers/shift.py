@@ -207,13 +207,12 @@ def _finish(book: Book, role: Role, shift: Shift, why: str, now: float) -> None:
         if session.index in role.slots and not is_same(session.spec, role.spec.spec):
             respecify(book, session, role.spec.spec, shift.actor, now)
     _over(book, role, now, True, why)
-    go_on(book, role.key, now)
+    go_on(book, role)
 
 
-def go_on(book: Book, key: str, _now: float) -> None:
+def go_on(book: Book, role: Role) -> None:
     """Let the next role of a team begin, when one is done or gone."""
-    team = key.rpartition("/")[0]
-    book.touched |= {other for other in book.roles if other.rpartition("/")[0] == team}
+    book.touched |= {other.key for other in _team_of(book, role)}
 
 
 def _over(book: Book, role: Role, now: float, done: bool, why: str) -> None:

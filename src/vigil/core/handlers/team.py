@@ -49,8 +49,8 @@ def _declare(book: Book, step: PlanStep, wanted: RoleSpec | None, actor: str, no
 
 
 def _create(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now: float) -> None:
-    assert step.slot is not None
-    create(book, book.roles[step.role], int(step.slot.rpartition("/")[2]), actor, now)
+    assert step.index is not None
+    create(book, book.roles[step.role], step.index, actor, now)
 
 
 def _update(book: Book, step: PlanStep, wanted: RoleSpec | None, actor: str, now: float) -> None:
@@ -73,9 +73,10 @@ def _drain(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now
 
 def _forget(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now: float) -> None:
     """A role is no more, and what was counted against it; replicas that still end are nobody's any more."""
+    role = book.roles[step.role]
     book.forget_role(step.role)
     _log(book, now, step.role, "role.forgotten", actor=actor)
-    shift.go_on(book, step.role, now)
+    shift.go_on(book, role)
 
 
 STEPS: dict[PlanVerb, Callable[[Book, PlanStep, RoleSpec | None, str, float], None]] = {

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.progress import Recent
+from vigil.core.model.sighting import ReapClass
 
 
 class Cause(StrEnum):
@@ -74,6 +75,8 @@ class Intent:
     target: ProcessId | None
     until: float
     void_from: float | None = None  # it was given up: what ends later is not its doing
+    kind: ReapClass | None = None  # of a reap: what its session was to the reaper
+    why: str = ""  # of a reap: the evidence that decided; the reason says both
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,19 @@ class ReactionOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Rung:
+    """Which repeat of which step of a ladder a notice is."""
+
+    step: int
+    number: int  # 0 is the first
+    urgent: bool = False  # of the ladder that began anew when its incident became urgent
+
+    def is_same_step(self, other: Rung | None) -> bool:
+        """Say whether another one is of the same step of the same ladder."""
+        return other is not None and (self.step, self.urgent) == (other.step, other.urgent)
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """One notice of an incident to one route, and what became of it; its id is the same when it is sent again."""
 
@@ -83,6 +96,7 @@ class Notice:
     retry_at: float | None = None
     took: tuple[str, ...] = ()  # where its route reaches several at once, those that took it: they are not told again
     revived: bool = False  # it was given up, and is tried once more because its route delivers again
+    rung: Rung | None = None  # None: it was decided beside the ladder
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ class PlanStep:
     role: str
     slot: str | None
     why: str
+    index: int | None = None  # of a slot that is to be filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at
     for index in slots:
         name, session = wanted.slot(index), there.get(index)
         if session is None:
-            yield PlanStep(PlanVerb.CREATE, wanted.key, name, "nobody has this slot")
+            yield PlanStep(PlanVerb.CREATE, wanted.key, name, "nobody has this slot", index)
         elif is_leaving(session):
             yield Held(name, "leaving", "what had this slot is being removed")
         elif not is_same(session.spec, wanted.spec):

@@ -13,6 +13,7 @@ from vigil.core.model.launch import Launch
 from vigil.core.model.sighting import Stray
 from vigil.core.rules.words import some
 from vigil.daemon.act.signals import end_processes
+from vigil.home import parts_of
 from vigil.runtimes import Tmux
 from vigil.runtimes.tmux.guard import KILLED
 
@@ -56,8 +57,8 @@ class Strays:
 
 def launch_of(stray: Stray) -> Launch:
     """Return a launch that stands for what is not one any more, so that its server can be asked."""
-    session_id, _, number = stray.launch_id.rpartition("-")
-    return Launch(stray.launch_id, session_id, int(number) if number.isdigit() else 0, 0.0, pane=stray.pane or None)
+    session_id, number = parts_of(stray.launch_id) or ("", 0)
+    return Launch(stray.launch_id, session_id, number, 0.0, pane=stray.pane or None)
 
 
 def remove_socket(path: str) -> None:

@@ -40,6 +40,7 @@ class ProcessEnd:
     source: str
     at: float
     oom: Oom | None = None
+    by_keeper: bool = False  # who waited for it
 
     @property
     def killed(self) -> bool:
@@ -153,7 +154,9 @@ class DeathWatch:
         if known is None or known.status is None:
             at = known.at if known and known.source else moment_of(message, self._clock)
             self._ended(
-                watched, message["role"], ProcessEnd(message["status"], f"keeper ({message['source'] or 'unknown'})", at, oom)
+                watched,
+                message["role"],
+                ProcessEnd(message["status"], f"keeper ({message['source'] or 'unknown'})", at, oom, True),
             )
         elif oom is not None:
             watched.ends[message["role"]] = replace(known, oom=oom)
@@ -206,7 +209,7 @@ class DeathWatch:
         if end.killed and end.oom is None:
             watched.oom_kills = self._witness.oom_kills()
             if watched.oom_kills == 0:
-                watched.ends[agent_role(watched.launch)] = ProcessEnd(end.status, end.source, end.at, Oom(host_kills=0))
+                watched.ends[agent_role(watched.launch)] = replace(end, oom=Oom(host_kills=0))
 
     def _is_plain(self, watched: Watched) -> bool:
         """Say whether nothing needs to be waited for: a signal that no hangup sends, and the server still stood."""
@@ -266,7 +269,7 @@ class DeathWatch:
         agent = ends.get(role) or ProcessEnd(None, "", self._clock.now())
         status, source, at, observed_by, ambiguous = agent.status, agent.source, agent.at, observer, False
         code, number = kernel.split_status(status)
-        if source.startswith("keeper"):
+        if agent.by_keeper:
             observed_by = "keeper"
         if status is None and role == "agent":
             shim = records.read_shim_exit(self._folder(launch))
@@ -340,7 +343,7 @@ def ends_from_records(folder: str, clock: Clock) -> dict[str, ProcessEnd]:
     found = records.read_exits(folder)
     return {
         role: ProcessEnd(
-            record["status"], f"keeper ({record['source'] or 'unknown'})", moment_of(record, clock), oom_of(record)
+            record["status"], f"keeper ({record['source'] or 'unknown'})", moment_of(record, clock), oom_of(record), True
         )
         for role, record in found.items()
     }
@@ -362,7 +365,7 @@ def moment_of(record: dict[str, Any], clock: Clock) -> float:
 
 def _told(end: ProcessEnd) -> bool:
     """Say whether there is more to hope for: the status is known, or the keeper said that it does not know it either."""
-    return end.status is not None or end.source.startswith("keeper")
+    return end.status is not None or end.by_keeper
 
 
 def _wants_memory(watched: Watched) -> bool:

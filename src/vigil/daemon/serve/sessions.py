@@ -20,10 +20,11 @@ from vigil.core.handlers.operator import why_not_parked
 from vigil.core.model.conversation import Wake
 from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.identity import stem_of, why_not_a_name, why_not_an_identity
-from vigil.core.model.incident import Incident
+from vigil.core.model.incident import Incident, IncidentKind
 from vigil.core.model.launch import Mode, RuntimeKind
 from vigil.core.model.restart import HoldReason, RestartPolicy
 from vigil.core.model.session import ALIVE, Session, Spec, State
+from vigil.core.rules.incident import key_of
 from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.secrets import Secrets
 from vigil.daemon.sense.transcripts import Conversations
@@ -82,11 +83,8 @@ class Operations:
     def incidents_of(self, session: Session) -> list[Incident]:
         """Return the open incidents of a session, as far as they are durable."""
         found = self._supervisor.incidents.values()
-        return [
-            one
-            for one in found
-            if one.session_id == session.id or (session.account and one.key.startswith(f"{session.account}/"))
-        ]
+        shared = {key_of(kind, session.account) for kind in IncidentKind} if session.account else set()
+        return [one for one in found if one.session_id == session.id or one.key in shared]
 
     def find(self, name: str) -> Session:
         """Return the session of exactly this name, as far as it is durable."""
@@ -300,4 +298,4 @@ def is_unwanted(name: str) -> bool:
 
 def not_ended(session: Session) -> str:
     """Say that a session could not be ended, and why."""
-    return f"{session.name} could not be ended yet: {session.why.removeprefix('could not be ended: ')}"
+    return f"{session.name} could not be ended yet: {session.unended or session.why}"

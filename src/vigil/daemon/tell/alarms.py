@@ -149,7 +149,16 @@ class Alarms:
             notice = self._begun(due)
             if newest is not None and not is_wanted(due, newest):
                 why = "it is over" if newest.resolved_at is not None else "it was acknowledged"
-                notice = Notice(notice.id, notice.route, NoticeState.CANCELLED, notice.at, why, notice.event, notice.attempts)
+                notice = Notice(
+                    due.notice_id,
+                    due.route,
+                    NoticeState.CANCELLED,
+                    notice.at,
+                    why,
+                    due.event,
+                    notice.attempts,
+                    rung=due.rung,
+                )
             else:
                 wanted.append(due)
             events.append(Notified(due.incident.id, notice))
@@ -169,7 +178,9 @@ class Alarms:
             recording.close()  # the loop is closed, and so are we
 
     def _begun(self, due: Due) -> Notice:
-        before = due.before or Notice(due.notice_id, due.route, NoticeState.SENDING, 0.0, event=due.event, attempts=0)
+        before = due.before or Notice(
+            due.notice_id, due.route, NoticeState.SENDING, 0.0, event=due.event, attempts=0, rung=due.rung
+        )
         return begun(before, self._clock.now())
 
     def _compose(self, dues: Sequence[Due]) -> bytes:

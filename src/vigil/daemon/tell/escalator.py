@@ -144,7 +144,7 @@ class Escalator:
         if known is not None:
             attempts = 1 if notice.before is None else notice.before.attempts + 1
             known.handed[notice.notice_id] = Notice(
-                notice.notice_id, notice.route, state, at, event=notice.event, attempts=attempts
+                notice.notice_id, notice.route, state, at, event=notice.event, attempts=attempts, rung=notice.rung
             )
 
     def _hand_out(self, notice: Due) -> BaseException | None:

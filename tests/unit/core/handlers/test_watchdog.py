@@ -26,7 +26,7 @@ from vigil.core.events import (
 )
 from vigil.core.model.death import Cause
 from vigil.core.model.evidence import Evidence
-from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, NoticeState, Severity, Telling
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, NoticeState, Rung, Severity, Telling
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import State
@@ -212,7 +212,7 @@ def test_an_agent_that_speaks_while_it_waits_is_reminded_of_no_sooner() -> None:
 
 def test_a_reminder_reaches_those_who_were_told_once_each() -> None:
     ladders = Telling((Ladder((LadderStep("ops"),), Severity.ACTION),), routes=("ops",))
-    sent = Notice("i/0/0", "ops", NoticeState.SENT, 1.0)
+    sent = Notice("i/0/0", "ops", NoticeState.SENT, 1.0, rung=Rung(0, 0))
     incident = Incident("i", "k", IncidentKind.NEEDS_INPUT, Severity.ACTION, "s1", "alpha", 0.0, "why", notices=(sent,))
 
     assert due_notices(incident, ladders, 700.0) == []

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, NoticeState, Severity, Telling
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, NoticeState, Rung, Severity, Telling
 from vigil.core.rules.escalation import due_notices, next_at
 from vigil.core.rules.notice import (
     Attempt,
@@ -26,7 +26,7 @@ GONE = Attempt(False, "no route to host")
 
 
 def make_notice(state: NoticeState = NoticeState.SENDING, attempts: int = 1, unsure: int = 0) -> Notice:
-    return Notice("i1/0/0", "ops", state, NOW, attempts=attempts, unsure=unsure)
+    return Notice("i1/0/0", "ops", state, NOW, attempts=attempts, unsure=unsure, rung=Rung(0, 0))
 
 
 @pytest.mark.parametrize(
