@@ -11,7 +11,7 @@ from vigil.core.model.incident import IncidentKind, Notice, Reaction, ReactionOu
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.reading import Fact
 from vigil.core.model.session import Session, Spec
-from vigil.core.model.sighting import Glimpse, ReapPolicy, Stray
+from vigil.core.model.sighting import Glimpse, ReapOutcome, ReapPolicy, Stray
 from vigil.core.model.speech import Hook, Said
 from vigil.core.model.stall import Watchdogs
 from vigil.core.model.team import Manifest
@@ -340,6 +340,7 @@ class Sighted:
     strays: tuple[Stray, ...]
     policy: ReapPolicy
     actor: str
+    ticket: str = ""  # who swept waits for what is judged, and for what becomes of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +349,19 @@ class Spared:
 
     launch_id: str
     why: str
+    unsure: bool = False  # nobody can tell whether it was
+
+
+@dataclass(frozen=True, slots=True)
+class StrayEnded:
+    """What became of a stray that was to be ended."""
+
+    stray: Stray
+    outcome: ReapOutcome
+    ended: int = 0  # of its processes
+    left: int = 0
+    why: str = ""
+    ticket: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +461,7 @@ Event = (
     | Attended
     | Sighted
     | Spared
+    | StrayEnded
     | Recovered
     | Adopted
     | Closed

@@ -22,9 +22,11 @@ from vigil.core.effects import (
     Diagnose,
     Effect,
     Examine,
+    Judged,
     Look,
     Persist,
     React,
+    ReapEnded,
     RepairSocket,
     SetTimer,
     Tell,
@@ -39,6 +41,7 @@ from vigil.daemon.act import Carrier, fault_of
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.feed import Feed
 from vigil.daemon.base.log import log
+from vigil.daemon.base.sweeps import Sweeps
 from vigil.daemon.base.threads import Hands, tell
 from vigil.errors import VigilError
 from vigil.recording import fault
@@ -99,6 +102,7 @@ class Supervisor:
         self._broken: Exception | None = None  # what the machine raised outside of `run`
         self.incidents = dict(machine.incidents)  # open ones, as far as they are durable
         self.answers: dict[str, Wake] = {}  # what was decided for whom, until they ask
+        self.sweeps = Sweeps()
         self.store_trouble: str | None = None
         self.carrier: Carrier  # set once the parts that feed us exist
         self.look: Callable[[Session], Awaitable[None]]
@@ -362,6 +366,10 @@ class Supervisor:
             self.tell(effect.incident)
         elif isinstance(effect, Answer):
             self.answers[effect.ticket] = effect.wake
+        elif isinstance(effect, Judged):
+            self.sweeps.judged(effect)
+        elif isinstance(effect, ReapEnded):
+            self.sweeps.ended(effect)
 
     async def _look(self, launch_id: str) -> None:
         session = self.machine.of_launch(launch_id)

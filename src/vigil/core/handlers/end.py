@@ -10,7 +10,7 @@ from vigil.core.handlers.account import forgotten
 from vigil.core.handlers.admission import launch_when_paced
 from vigil.core.handlers.conversation import find_conversation, judge_resume
 from vigil.core.handlers.death import bury
-from vigil.core.handlers.intent import REACTION, intend, spares_people
+from vigil.core.handlers.intent import REACTION, intend, spares_people, tell_outcome
 from vigil.core.handlers.summary import summarise
 from vigil.core.handlers.transition import become
 from vigil.core.model.death import Cause, IntentVerb
@@ -18,6 +18,7 @@ from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.replace import replace
 from vigil.core.model.restart import After, HoldReason
 from vigil.core.model.session import Session, State
+from vigil.core.model.sighting import ReapOutcome
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.wake import Resumability
 
@@ -44,6 +45,30 @@ def ended(book: Book, event: Ended, now: float) -> None:
     session = book.of_launch(event.launch_id)
     if session is None:
         return
+    _ended(book, session, event, now)
+    _tell_outcome(book, session, event)
+
+
+OUTCOMES = {
+    State.PARKED: ReapOutcome.PARKED,
+    State.STOPPED: ReapOutcome.STOPPED,
+    State.STUCK: ReapOutcome.FAILED,
+}
+
+
+def _tell_outcome(book: Book, before: Session, event: Ended) -> None:
+    """Tell who swept what became of a launch, or of what one that had ended before left behind."""
+    session = book.sessions.get(before.id)
+    if session is None:
+        tell_outcome(book, before.intent, ReapOutcome.REMOVED, "")
+    elif is_cleared(before):
+        done = (ReapOutcome.ENDED, before.intent.why if before.intent else "")
+        tell_outcome(book, before.intent, *(done if event.ok else (ReapOutcome.FAILED, session.why)))
+    elif before.state is State.ENDING:
+        tell_outcome(book, before.intent, OUTCOMES.get(session.state, ReapOutcome.ENDED), session.why)
+
+
+def _ended(book: Book, session: Session, event: Ended, now: float) -> None:
     if event.transcript is not None:
         session = book.keep(replace(session, transcript=event.transcript))
     if event.ok and session.state is State.ENDING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from vigil.core.book import GRACE_S, Book
+from vigil.core.effects import ReapEnded
 from vigil.core.model.death import Cause, Intent, IntentVerb
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
-from vigil.core.rules.reap import ReapVerdict
+from vigil.core.model.sighting import ReapOutcome, ReapVerdict
 
 INTENT_LASTS_S = 600.0
 REACTION = "reaction"  # who asks for a verb that the configuration wants done about an incident
@@ -16,6 +17,12 @@ BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})  # these s
 def spares_people(intent: Intent | None) -> bool:
     """Say whether what is meant by an intent is not done while somebody uses the launch (P2)."""
     return intent is not None and intent.cause in BY_POLICY
+
+
+def tell_outcome(book: Book, intent: Intent | None, outcome: ReapOutcome, why: str) -> None:
+    """Tell who swept what became of a launch that was to go; where nobody waits for that, do nothing."""
+    if intent is not None and intent.ticket:
+        book.do(ReapEnded(intent.ticket, intent.launch_id, outcome, why))
 
 
 def voided(intent: Intent | None, now: float) -> Intent | None:
@@ -32,6 +39,7 @@ def intend(
     reason: str,
     now: float,
     verdict: ReapVerdict | None = None,
+    ticket: str = "",
 ) -> Intent:
     """Record what is meant to be done, by whom and why; whoever asks again goes on with what was begun."""
     assert session.launch is not None
@@ -50,6 +58,7 @@ def intend(
         until=now + INTENT_LASTS_S,
         kind=None if verdict is None else verdict.kind,
         why="" if verdict is None else verdict.evidence[0],
+        ticket=ticket if begun is None else ticket or begun.ticket,
     )
     book.change.intents.append(intent)
     return intent

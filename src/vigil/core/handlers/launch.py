@@ -8,13 +8,14 @@ from vigil.core.events import Attended, Closed, Found, Interrupted, Launched, Ru
 from vigil.core.handlers import heartbeat, remedy, watchdog
 from vigil.core.handlers.admission import launch_when_paced, spawn_over
 from vigil.core.handlers.conversation import judge_resume
-from vigil.core.handlers.intent import spares_people
+from vigil.core.handlers.intent import spares_people, tell_outcome
 from vigil.core.handlers.summary import summarise
 from vigil.core.handlers.transition import become
 from vigil.core.model.conversation import NOTHING_SPENT
 from vigil.core.model.replace import replace
 from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import Session, State
+from vigil.core.model.sighting import ReapOutcome
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import leaves_its_pane
 from vigil.core.rules.restart import comes_back_by_itself
@@ -67,6 +68,7 @@ def _spare(book: Book, session: Session, why: str, now: float) -> None:
     # It may have been interrupted already, and end of that in a moment: then that is ours and nobody's crash (P8).
     intent = replace(session.intent, void_from=now + GRACE_S) if now - session.intent.at >= GRACE_S else None
     become(book, session, now, State.RUNNING, words, after=None, intent=intent, attached=attached)
+    tell_outcome(book, session.intent, ReapOutcome.SPARED, words)
     if session.pulse is not None:
         book.do(SetTimer(session.id, TimerKind.PULSE, now + ATTENDED_S))
 

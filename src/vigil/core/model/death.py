@@ -77,6 +77,7 @@ class Intent:
     void_from: float | None = None  # it was given up: what ends later is not its doing
     kind: ReapClass | None = None  # of a reap: what its session was to the reaper
     why: str = ""  # of a reap: the evidence that decided; the reason says both
+    ticket: str = ""  # of a reap: who swept waits for what becomes of it
 
 
 @dataclass(frozen=True, slots=True)

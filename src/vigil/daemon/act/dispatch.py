@@ -18,10 +18,11 @@ from vigil.core.effects import (
     RepairSocket,
     Spawn,
 )
-from vigil.core.events import Ended, Event, LaunchFailed, Stepped
+from vigil.core.events import Ended, Event, LaunchFailed, Stepped, StrayEnded
 from vigil.core.machine import Machine
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.session import Session
+from vigil.core.model.sighting import ReapOutcome
 from vigil.daemon.act.adopted import AdoptedLaunches
 from vigil.daemon.act.end import Ending
 from vigil.daemon.act.launches import Custody
@@ -59,7 +60,6 @@ class Carrier:
         self.custody = custody
         self.ending = ending
         self.adopted = adopted
-        self.strays = strays
         self.purging = purging
         self._parts: dict[type[Effect], Callable[[Any], Awaitable[None]]] = {
             Spawn: spawning.spawn,
@@ -90,6 +90,8 @@ def fault_of(effect: Effect, now: float) -> Event | None:
             return LaunchFailed(effect.launch.id, now, FAULT)
         case EndLaunch():
             return Ended(effect.launch.id, ok=False, why=FAULT)
+        case EndStray():
+            return StrayEnded(effect.stray, ReapOutcome.FAILED, why=FAULT, ticket=effect.ticket)
         case EndChild():
             return Stepped(effect.launch.id, END_CHILD, False, FAULT)
         case CloseInput():
