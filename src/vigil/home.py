@@ -14,6 +14,12 @@ SOCKET_PATH_BYTES = 107  # what sun_path holds, without its end
 LONGEST_SOCKET_NAME = 40  # of those we put into `run`: a launch id and its suffix
 
 
+def parts_of(launch_id: str) -> tuple[str, int] | None:
+    """Return the session's id and the number that a launch's name on disk or on a server holds; None if it is none."""
+    session_id, _, number = launch_id.rpartition("-")
+    return (session_id, int(number)) if number.isdigit() else None
+
+
 @dataclass(frozen=True)
 class Home:
     """The folders of one instance; two homes are two instances that never touch each other."""

@@ -13,7 +13,7 @@ from vigil.core.effects import CloseLaunch, Conclude, Diagnose, Effect, EndLaunc
 from vigil.core.events import Attended, Closed, Ended, Launched, LaunchFailed, Spared
 from vigil.core.model.conversation import Kept, Transcript
 from vigil.core.model.launch import Launch
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.session import Session
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ class Carriers:
         facts = []
         for axis, process in ((Axis.RUNTIME, body.root), (Axis.SERVER, body.server)):
             if process is not None:
-                facts.append(Fact(axis, "alive" if process.alive else "dead", "procfs", now, conclusive=True))
+                facts.append(Fact(axis, AxisValue.ALIVE if process.alive else AxisValue.DEAD, "procfs", now, conclusive=True))
         gone = body.server is None or not body.server.alive
         if gone:
             self._world.senses.forget(launch.id)

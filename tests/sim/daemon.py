@@ -19,6 +19,7 @@ from vigil.core.machine import Machine
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.incident import host_incident, opened
 
 if TYPE_CHECKING:
@@ -323,7 +324,7 @@ class Daemon:
                 if self.doom == "while-acting":
                     self._die()
 
-    def _fire(self, session_id: str, kind: str, at: float) -> None:
+    def _fire(self, session_id: str, kind: TimerKind, at: float) -> None:
         if self._timers.get((session_id, kind)) == at:
             del self._timers[session_id, kind]
             self.feed(TimerFired(session_id, kind))

@@ -44,7 +44,7 @@ from vigil.core.events import (
 )
 from vigil.core.handlers import charge, doubt, hold, intent, operator, shift, team, watchdog
 from vigil.core.model.death import Cause
-from vigil.core.model.incident import IncidentKind, Severity
+from vigil.core.model.incident import IncidentKind, NoticeState, Severity
 from vigil.core.model.progress import IDLE
 from vigil.core.model.reading import DoubtKind
 from vigil.core.model.restart import RestartWhen
@@ -251,7 +251,7 @@ def _incidents() -> Iterator[Mutant]:
 def _notices() -> Iterator[Mutant]:
     """P12: what was delivered is over, pauses grow, and what comes back is the same one only for a while."""
     yield Mutant("fates", "sent is tried again", _swap(notice, "FATES", notice.FATES[1:]), "disk")
-    at_once = (*notice.FATES[:-1], notice.FateRow(notice.FAILED, lambda _: True))
+    at_once = (*notice.FATES[:-1], notice.FateRow(NoticeState.FAILED, lambda _: True))
     yield Mutant("fates", "what failed is given up at once", _swap(notice, "FATES", at_once), "disk")
     yield Mutant("pauses", "pauses shrink", _swap(notice, "FACTOR", 0.5), "disk")
     for_days = _both(_swap(incident_rules, "SAME_S", 1e5), _swap(incident_rules, "LONGEST_SAME_S", 1e5))

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vigil.core.events import Notified
-from vigil.core.model.incident import Incident, Ladder, LadderStep, Notice, Quiet, Severity, Telling
+from vigil.core.model.incident import Incident, Ladder, LadderStep, Notice, NoticeState, Quiet, Severity, Telling
 from vigil.core.rules import storm
 from vigil.core.rules.escalation import Due, due_notices, is_wanted, next_at
-from vigil.core.rules.notice import CANCELLED, SENDING, SENT, Attempt, RoutePatience, begun, fate_of
+from vigil.core.rules.notice import Attempt, RoutePatience, begun, fate_of
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -117,8 +117,12 @@ class Notifier:
         world, life = self._world, self._world.daemon.life
         now = world.daemon.clock()
         for due in due_notices(self._seen(incident_id), self._telling, now):
-            notice = begun(due.before or Notice(due.notice_id, due.route, SENDING, now, event=due.event, attempts=0), now)
-            self._handed.setdefault(incident_id, {})[due.notice_id] = replace(notice, state=SENT)
+            notice = begun(
+                due.before
+                or Notice(due.notice_id, due.route, NoticeState.SENDING, now, event=due.event, attempts=0, rung=due.rung),
+                now,
+            )
+            self._handed.setdefault(incident_id, {})[due.notice_id] = replace(notice, state=NoticeState.SENT)
             world.promises.handed_out(due, now)
             self._waiting.setdefault(due.route, deque()).append((world.engine.now, due, notice))
             self._gather(due.route)
@@ -145,7 +149,7 @@ class Notifier:
         world, life, sent = self._world, self._world.daemon.life, []
         for _, due, notice in batch:
             wanted = is_wanted(due, self._known[due.incident.id])
-            world.daemon.feed(Notified(due.incident.id, notice if wanted else replace(notice, state=CANCELLED)))
+            world.daemon.feed(Notified(due.incident.id, notice if wanted else replace(notice, state=NoticeState.CANCELLED)))
             if life != world.daemon.life:
                 return
             if wanted:

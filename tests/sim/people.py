@@ -8,9 +8,10 @@ from zlib import crc32
 
 from tests.sim.manifests import WORKSPACE
 from vigil.core.events import Acked, Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
+from vigil.core.model.death import IntentVerb
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.reading import DoubtKind
-from vigil.core.model.restart import After, RestartPolicy, RestartWhen
+from vigil.core.model.restart import After, HoldReason, RestartPolicy, RestartWhen
 from vigil.core.model.session import Session, Spec, State
 from vigil.core.model.team import Manifest, Role, RoleSpec
 from vigil.core.rules.escalation import Due
@@ -71,7 +72,7 @@ class People:
         self._world.daemon.start()
         session = self._world.store.sessions.get(session_id)
         if session is not None:
-            self._world.daemon.feed(Asked(verb, session_id, "alice"))
+            self._world.daemon.feed(Asked(IntentVerb(verb), session_id, "alice"))
 
     def apply(self, at_once: bool = False) -> None:
         """Somebody applies the manifest."""
@@ -187,7 +188,7 @@ class People:
 
     def asked_for(self, session_id: str, verb: str, by: str) -> None:
         """What a manifest asked of a replica is durable."""
-        self._note(Asked(verb, session_id, by))
+        self._note(Asked(IntentVerb(verb), session_id, by))
 
     def _note(self, event: Asked) -> None:
         now = self._world.engine.now
@@ -260,9 +261,9 @@ class People:
 
 def is_cold(session: Session) -> bool:
     """Say whether a session waits for a person since the host was booted anew."""
-    return session.hold is not None and session.hold.reason == "cold-start"
+    return session.hold is not None and session.hold.reason == HoldReason.COLD_START
 
 
 def is_locked_out(session: Session) -> bool:
     """Say whether a session waits until somebody lets its agent in."""
-    return session.hold is not None and session.hold.reason == "auth"
+    return session.hold is not None and session.hold.reason == HoldReason.AUTH

@@ -13,7 +13,7 @@ from tests.sim.host import Body, Process
 from vigil.core.events import Exited, Found, Observed, Orphaned, RuntimeEnded, Swept
 from vigil.core.model.death import Exit, Oom
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.session import Session
 
 if TYPE_CHECKING:
@@ -216,7 +216,9 @@ class Senses:
             return
         if body.lives and body.agent is not None:
             now = self._world.daemon.clock()
-            self._world.daemon.feed(Found(body.launch_id, body.agent.id, Fact(Axis.PROCESS, "alive", "procfs", now, True)))
+            self._world.daemon.feed(
+                Found(body.launch_id, body.agent.id, Fact(Axis.PROCESS, AxisValue.ALIVE, "procfs", now, True))
+            )
         elif body.command is not None and body.command.alive:
             self._world.daemon.later(1.0, self._find, body)
 
@@ -318,7 +320,7 @@ class Senses:
         if body.server is not None:
             facts.append(self._server_fact(body, now) if with_server else _alive(Axis.SERVER, body.server, now))
         if named and found is None:
-            facts.append(Fact(Axis.PROCESS, "unknown", "procfs", now, why="no agent runs in it yet"))
+            facts.append(Fact(Axis.PROCESS, AxisValue.UNKNOWN, "procfs", now, why="no agent runs in it yet"))
         else:
             assert body.agent is not None
             facts.append(_alive(Axis.PROCESS, body.agent, now))
@@ -329,19 +331,25 @@ class Senses:
         server = body.server
         assert server is not None
         if not server.alive:
-            return Fact(Axis.SERVER, "dead", "pidfd", now, conclusive=True)
+            return Fact(Axis.SERVER, AxisValue.DEAD, "pidfd", now, conclusive=True)
         if not body.has_socket:
-            return Fact(Axis.SERVER, "unknown", "ping", now, why="its socket is gone")
+            return Fact(Axis.SERVER, AxisValue.UNKNOWN, "ping", now, why="its socket is gone")
         if server.stopped:
-            return Fact(Axis.SERVER, "wedged", "ping", now, why="no answer in 1 s")
-        return Fact(Axis.SERVER, "alive", "ping", now, conclusive=True)
+            return Fact(Axis.SERVER, AxisValue.WEDGED, "ping", now, why="no answer in 1 s")
+        return Fact(Axis.SERVER, AxisValue.ALIVE, "ping", now, conclusive=True)
 
     def _runtime_fact(self, body: Body, now: float) -> Fact:
         if body.root is not None:
-            return Fact(Axis.RUNTIME, "alive" if body.root.alive else "dead", "pidfd", now, conclusive=True)
+            return Fact(Axis.RUNTIME, AxisValue.ALIVE if body.root.alive else AxisValue.DEAD, "pidfd", now, conclusive=True)
         assert body.command is not None
         lives = body.command.alive or any(child.alive for child in body.children)
-        return Fact(Axis.RUNTIME, "alive" if lives else "dead", "killpg", now, conclusive=not lives or body.command.alive)
+        return Fact(
+            Axis.RUNTIME,
+            AxisValue.ALIVE if lives else AxisValue.DEAD,
+            "killpg",
+            now,
+            conclusive=not lives or body.command.alive,
+        )
 
     def _troubled(self, body: Body, fact: Fact) -> Fact | None:
         trouble = self.trouble.get((body.session_id, fact.axis), "") if self.trouble else ""
@@ -350,10 +358,10 @@ class Senses:
         if trouble == "missing":
             return None
         if trouble == "omitted":  # it is not in the list that was read, and that proves nothing
-            return Fact(fact.axis, "dead", "list", fact.observed_at, why="not listed")
-        return Fact(fact.axis, trouble, "procfs", fact.observed_at, why="a probe that had bad luck")
+            return Fact(fact.axis, AxisValue.DEAD, "list", fact.observed_at, why="not listed")
+        return Fact(fact.axis, AxisValue(trouble), "procfs", fact.observed_at, why="a probe that had bad luck")
 
 
 def _alive(axis: Axis, process: Process, now: float) -> Fact:
-    value = "dead" if not process.alive else "stopped" if process.stopped else "alive"
+    value = AxisValue.DEAD if not process.alive else AxisValue.STOPPED if process.stopped else AxisValue.ALIVE
     return Fact(axis, value, "procfs", now, conclusive=True)

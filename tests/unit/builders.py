@@ -23,14 +23,15 @@ from vigil.core.events import (
 )
 from vigil.core.handlers.admission import PACE
 from vigil.core.machine import Machine
-from vigil.core.model.death import Cause, Confidence, Death, EvidenceLine, Exit, Intent
+from vigil.core.model.death import Cause, Confidence, Death, EvidenceLine, Exit, Intent, IntentVerb
 from vigil.core.model.incident import Incident
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.core.model.reading import Axis, Doubt, DoubtKind, Fact, Reading
+from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind, Fact, Reading
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import Session, Spec, State
-from vigil.core.model.speech import Hook, Said, What
+from vigil.core.model.speech import Activity, Hook, Said, What
 from vigil.core.model.team import Role
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.death import ExitFacts
 
 BOOT = "b00t:1"
@@ -70,7 +71,7 @@ def make_intent(cause: Cause = Cause.OPERATOR, **changes: Any) -> Intent:
         "id": "s1-1-stop",
         "session_id": "s1",
         "launch_id": "s1-1",
-        "verb": "stop",
+        "verb": IntentVerb.STOP,
         "cause": cause,
         "actor": "alice",
         "reason": "",
@@ -112,9 +113,13 @@ def make_death(cause: Cause = Cause.CRASH, **changes: Any) -> Death:
     return Death(**(values | changes))
 
 
+def axis_value(word: str) -> AxisValue | Activity:
+    return AxisValue(word) if word in set(AxisValue) else Activity(word)
+
+
 def make_reading(value: str = "alive", **changes: Any) -> Reading:
     values: dict[str, Any] = {"source": "pidfd", "conclusive": True, "observed_at": 1000.0, "since": 1000.0}
-    return Reading(value, **(values | changes))
+    return Reading(axis_value(value), **(values | changes))
 
 
 def make_doubt(kind: DoubtKind = DoubtKind.CONFIRM, axis: Axis = Axis.PROCESS, **changes: Any) -> Doubt:
@@ -123,7 +128,9 @@ def make_doubt(kind: DoubtKind = DoubtKind.CONFIRM, axis: Axis = Axis.PROCESS, *
 
 
 def make_launched(launch_id: str = "s1-1", at: float = 1001.0, adopted: bool = False, names: tuple[str, ...] = ()) -> Launched:
-    facts = tuple(Fact(axis, "alive", "pidfd", at, conclusive=True) for axis in (Axis.PROCESS, Axis.RUNTIME, Axis.SERVER))
+    facts = tuple(
+        Fact(axis, AxisValue.ALIVE, "pidfd", at, conclusive=True) for axis in (Axis.PROCESS, Axis.RUNTIME, Axis.SERVER)
+    )
     root, server = make_process(101), make_process(102)
     return Launched(launch_id, at, make_process(100), root, server, "%0", facts, adopted, names)
 
@@ -135,7 +142,7 @@ def make_observed(launch_id: str = "s1-1", at: float = 1100.0, /, **axes: str) -
 
 
 def make_fact(axis: Axis = Axis.PROCESS, word: str = "alive", at: float = 1100.0) -> Fact:
-    return Fact(axis, "dead" if word == "ended" else word, "probe", at, conclusive=word == "ended")
+    return Fact(axis, AxisValue.DEAD if word == "ended" else axis_value(word), "probe", at, conclusive=word == "ended")
 
 
 def make_hook(activity: str = "working", at: float = 1100.0, launch_id: str = "s1-1") -> Hook:
@@ -199,7 +206,7 @@ class Stage:
         return self.tell(Declared(session_id, name, make_spec(policy), "alice"))
 
     def ask(self, verb: str, session_id: str = "s1") -> list[Effect]:
-        return self.tell(Asked(verb, session_id, "alice"))
+        return self.tell(Asked(IntentVerb(verb), session_id, "alice"))
 
     def launch(self, session_id: str = "s1") -> Launch:
         launch = self.session(session_id).launch
@@ -350,7 +357,7 @@ def finished_and_coming_back(policy: RestartPolicy = ALWAYS) -> Stage:
 def coming_back(policy: RestartPolicy = ALWAYS) -> Stage:
     stage = finished_and_coming_back(policy)
     stage.now += policy.base_s
-    stage.tell(TimerFired("s1", "hold"))
+    stage.tell(TimerFired("s1", TimerKind.HOLD))
     return stage
 
 
@@ -363,7 +370,7 @@ def crashed(policy: RestartPolicy = ALWAYS) -> Stage:
 def crashed_and_coming_back(policy: RestartPolicy = ALWAYS) -> Stage:
     stage = crashed(policy)
     stage.now += 2 * policy.base_s
-    stage.tell(TimerFired("s1", "hold"))
+    stage.tell(TimerFired("s1", TimerKind.HOLD))
     return stage
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from tests.unit.builders import Stage, make_process
 from vigil.core.effects import Conclude, Effect, Look, SetTimer, Tell
 from vigil.core.events import TimerFired
+from vigil.core.model.timer import TimerKind
 
 AGENT = make_process(110)
 
@@ -36,6 +37,6 @@ def in_doubt(stage: Stage, seconds: float, **axes: str) -> Iterator[str]:
         stage.now = pending[-1].at
         if stage.now > until:
             return
-        asked = stage.tell(TimerFired("s1", "look"))
+        asked = stage.tell(TimerFired("s1", TimerKind.LOOK))
         assert Look(stage.launch()) in asked
         asked += stage.see(**axes)

@@ -8,6 +8,7 @@ from tests.unit.builders import Stage, make_exit, make_launched
 from vigil.core.effects import Effect, Tell
 from vigil.core.events import Condition, Ended, Exited, TimerFired
 from vigil.core.model.incident import Incident, IncidentKind
+from vigil.core.model.timer import TimerKind
 
 PASS_S = 10.0
 HOLDS = Condition(IncidentKind.LOW_MEMORY, True, "180 MB are left", 1100.0)
@@ -45,7 +46,7 @@ def come_back(stage: Stage, session_id: str = "s1") -> None:
     hold = stage.session(session_id).hold
     assert hold is not None and hold.until is not None
     stage.now = max(stage.now, hold.until)
-    stage.tell(TimerFired(session_id, "hold"))
+    stage.tell(TimerFired(session_id, TimerKind.HOLD))
     relaunched(stage, session_id)
 
 

@@ -32,7 +32,14 @@ MOST_BYTES = 150_000
 # Where a field of before is found today, from the value that held it: {"sessions.doing": "work.doing"}.
 MOVED: dict[str, str] = {}
 # Fields that the version before did not have: {"sessions.work"}.
-ADDED: frozenset[str] = frozenset()
+INTENTS = ("intents", "sessions.intent", "sessions.last_death.intent", "deaths.intent")
+ADDED = frozenset(
+    {
+        "sessions.unended",
+        "incidents.notices.rung",
+        *(f"{intent}.{field}" for intent in INTENTS for field in ("kind", "why", "ticket")),
+    }
+)
 
 # What the samples show. Samples that show less prove less.
 STATES = {"pending", "starting", "running", "suspect", "stuck", "ending", "crashed", "parked", "stopped", "failed", "succeeded"}

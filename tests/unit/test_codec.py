@@ -114,7 +114,11 @@ def test_a_field_that_nobody_knows_today_is_named_and_the_rest_is_read() -> None
     [
         ({"Vanished": {}}, "does not know Vanished"),
         ({"Asked": {"verb": "stop", "session_id": "s1"}}, "Asked.actor is needed today"),
-        ({"Asked": {"verb": 7, "session_id": "s1", "actor": "alice"}}, "Asked.verb is 7, not str"),
+        ({"Asked": {"verb": "stop", "session_id": 7, "actor": "alice"}}, "Asked.session_id is 7, not str"),
+        (
+            {"Asked": {"verb": "dance", "session_id": "s1", "actor": "alice"}},
+            'Asked.verb is "dance", which today\'s IntentVerb',
+        ),
         ({"Condition": {"kind": "flood", "holds": True, "why": "", "at": 1.0}}, 'Condition.kind is "flood"'),
         ({"Swept": {"observed": {}, "looked_at": 1}}, "Swept.observed is no list"),
         ({"Noted": {"kind": "x", "data": [["a", 1, 2]]}}, "holds 3 values, not 2"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.builders import make_launch, make_session, make_spec
 from vigil.core.events import Asked, Declared, LaunchFailed, Noted
 from vigil.core.machine import Machine
+from vigil.core.model.death import IntentVerb
 from vigil.recording import Replay, begin_line, entry_line, open_recording
 from vigil.recording.shown import is_same
 from vigil.redact import MARK, Redactor, redact_command, secrets_of
@@ -332,11 +333,11 @@ def test_a_recording_holds_no_secret_and_replays_without_a_difference(tmp_path: 
     for event in (
         Declared("s1", "alpha", spec, "alice"),
         LaunchFailed("s1-1", 1001.0, f"cannot log in with {secret}: refused"),
-        Asked("stop", "s0", "alice", f"token={secret}"),
+        Asked(IntentVerb.STOP, "s0", "alice", f"token={secret}"),
         Noted("config.refused", (("why", f"{secret} is no route"), ("count", 2))),
     ):
         lines.append(entry_line(1002.0, event, machine.handle(event, 1002.0)))
-    lines.append(entry_line(1003.0, Asked("stop", "none", "alice"), f"KeyError: {secret}"))
+    lines.append(entry_line(1003.0, Asked(IntentVerb.STOP, "none", "alice"), f"KeyError: {secret}"))
     path.write_text("\n".join(lines[:-1]) + "\n")
 
     assert not [line for line in lines if secret in line or "hunter22" in line]

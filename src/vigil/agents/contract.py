@@ -46,6 +46,7 @@ class Start:
     conversation: str = ""  # known before it starts; empty: it will say
     converses: bool = False  # headless, it reads prompts: it gets a pipe that stays open instead of /dev/null
     without: tuple[str, ...] = ()  # what could not be set up, a line each: a wrapper of one's own, a flag that is taken
+    unresumed: str = ""  # the line that says why it does not go on with the conversation it was given
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from vigil.agents.contract import Adapter, Beginning, Place
+from vigil.agents.contract import Adapter, Beginning, Place, Start
 
 Command = tuple[str, ...]
 
@@ -27,6 +27,11 @@ def wrapped(adapter: Adapter, command: Command) -> str:
     return (
         f"flags, hooks, resume: the command is not {' or '.join(adapter.programs)} itself but {command[0] if command else ''!r}"
     )
+
+
+def left_alone(command: Command, why: str) -> Start:
+    """Return the start of a command to which nothing is added, and why."""
+    return Start(command, without=(why,), unresumed=why)
 
 
 def given(command: Iterable[str], *flags: str) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vigil.api.views import incident_view
-from vigil.core.model.incident import Incident, IncidentKind
-from vigil.core.rules.notice import CANCELLED, GIVEN_UP
+from vigil.core.model.incident import Incident, IncidentKind, NoticeState
+from vigil.core.rules.notice import GIVEN_UP
 from vigil.moments import rfc3339
 from vigil.store.store import StoredEvent
 
@@ -37,7 +37,9 @@ def routes_view(routes: list[dict[str, Any]], incidents: Iterable[Incident]) -> 
 def reached_nobody(incident: Incident) -> bool:
     """Say whether somebody should know of an incident, and every route gave up."""
     states = {notice.state for notice in incident.notices}
-    return bool(states) and states <= GIVEN_UP | {CANCELLED} and bool(states & GIVEN_UP) and incident.acked_at is None
+    return (
+        bool(states) and states <= GIVEN_UP | {NoticeState.CANCELLED} and bool(states & GIVEN_UP) and incident.acked_at is None
+    )
 
 
 def _line(stored: StoredEvent) -> dict[str, Any]:

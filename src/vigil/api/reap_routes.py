@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from vigil.api.access import TheDaemon, may_change
 from vigil.api.views import session_detail
+from vigil.daemon.base.sweeps import Reaped
 from vigil.daemon.serve.adoption import view
-from vigil.daemon.serve.reaper import ReapOutcome
 from vigil.errors import NoSuchSession
 
 router = APIRouter()
@@ -23,7 +23,7 @@ async def reap(daemon: TheDaemon, request: Request, dry_run: bool = False) -> li
     return [_shown(outcome) for outcome in await daemon.reaper.sweep(actor, dry_run)]
 
 
-def _shown(found: ReapOutcome) -> dict[str, Any]:
+def _shown(found: Reaped) -> dict[str, Any]:
     verdict = found.verdict
     return {
         "name": verdict.name,
@@ -31,7 +31,7 @@ def _shown(found: ReapOutcome) -> dict[str, Any]:
         "action": verdict.action.value,
         "evidence": list(verdict.evidence),
         "launch": verdict.launch_id or None,
-        "outcome": found.outcome or None,
+        "outcome": None if found.outcome is None else found.outcome.value,
         "why": found.why or verdict.evidence[0],
     }
 

@@ -18,7 +18,7 @@ from vigil.api.diag_views import diag_view
 from vigil.api.views import session_detail, session_view, why_view
 from vigil.core.events import Hooked
 from vigil.core.model.launch import Mode, RuntimeKind
-from vigil.core.model.reading import Axis
+from vigil.core.model.reading import Axis, AxisValue
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, Session
 from vigil.core.model.speech import Hook
@@ -275,7 +275,7 @@ async def _follow(daemon: Daemon, launch_id: str, lines: int, raw: bool) -> Asyn
 
 def _refuse_wedged(session: Session, what: str) -> None:
     server = session.axes.get(Axis.SERVER)
-    if _is_up(session) and server is not None and server.value == "wedged":
+    if _is_up(session) and server is not None and server.value == AxisValue.WEDGED:
         raise VigilError(f"{session.name}: its tmux server does not answer, {what}; vigil why {session.name} says more")
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from vigil.api.access import TheDaemon, may_change
 from vigil.api.views import restarts_of
+from vigil.core.model.restart import HoldReason
 from vigil.core.model.team import Role
 from vigil.core.rules.plan import Plan
 from vigil.moments import rfc3339
@@ -105,7 +106,7 @@ def role_view(role: Role) -> dict[str, Any]:
         "restarts": {
             "count": restarts_of(role.spec.spec.restart, role.charges),
             "max": role.spec.spec.restart.max_restarts or None,
-            "saturated": role.hold is not None and role.hold.reason == "saturated",
+            "saturated": role.hold is not None and role.hold.reason == HoldReason.SATURATED,
         },
         "deaths": list(role.deaths),
         "shift": shift

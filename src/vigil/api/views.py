@@ -13,7 +13,7 @@ from vigil.core.model.death import Death
 from vigil.core.model.incident import Incident
 from vigil.core.model.progress import Doing, Recent
 from vigil.core.model.reading import Axis, Doubt, Reading
-from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.restart import HoldReason, RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, Session
 from vigil.core.model.speech import What
 from vigil.core.model.stall import Stall
@@ -31,7 +31,7 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
     """Return one session, with the ids of its open incidents; what is counted against a replica is its role's."""
     launch, hold, policy = session.launch, session.hold, session.spec.restart
     up = session.state in ALIVE and launch is not None and launch.ended_at is None
-    backoff_until = hold.until if hold is not None and hold.reason == "backoff" else None
+    backoff_until = hold.until if hold is not None and hold.reason == HoldReason.BACKOFF else None
     return {
         "name": session.name,
         "id": session.id,
@@ -55,7 +55,7 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
             "policy": policy.when.value,
             "backoff_until": rfc3339(backoff_until),
             "next_attempt_at": rfc3339(hold.until if hold is not None else None),
-            "saturated": hold is not None and hold.reason == "saturated",
+            "saturated": hold is not None and hold.reason == HoldReason.SATURATED,
         },
         "last_death": None if session.last_death is None else _last_death_view(session.last_death),
         "conversation": conversation_view(session),

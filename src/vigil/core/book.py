@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
-from vigil.core.model.death import Death, Intent
+from vigil.core.model.death import Death, Intent, IntentVerb
 from vigil.core.model.incident import Incident, Reaction
 from vigil.core.model.launch import Launch
-from vigil.core.model.reading import DoubtKind, Fact, Reading
+from vigil.core.model.reading import AxisValue, DoubtKind, Fact, Reading
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
 from vigil.core.model.stall import Watchdogs
@@ -93,7 +93,7 @@ class Book:
         axes = dict(session.axes)
         for fact in facts:
             before = axes.get(fact.axis)
-            if before is not None and before.value == "dead" and before.conclusive and fact.value != "dead":
+            if before is not None and before.value == AxisValue.DEAD and before.conclusive and fact.value != AxisValue.DEAD:
                 continue  # what the kernel saw end does not come back, also not by a reading that was told late
             since = before.since if before is not None and before.value == fact.value else fact.observed_at
             axes[fact.axis] = Reading(fact.value, fact.source, fact.conclusive, fact.observed_at, since, fact.why)
@@ -220,7 +220,7 @@ class Book:
         """Ask for the end of all there is of a launch; or only if nobody uses what is left of it."""
         assert launch is not None
         session = self.of_launch(launch.id)
-        reap = unless_attended and session is not None and session.intent is not None and session.intent.verb == "reap"
+        reap = unless_attended and session is not None and session.intent is not None and session.intent.verb is IntentVerb.REAP
         self.do(EndLaunch(launch, GRACE_S, unless_attended, reap))
 
 

@@ -14,8 +14,9 @@ from vigil.core.model.death import Death, Intent
 from vigil.core.model.incident import Incident
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.session import Session
-from vigil.core.model.sighting import Guard, Stray
+from vigil.core.model.sighting import Guard, ReapOutcome, ReapVerdict, Stray
 from vigil.core.model.team import Role
+from vigil.core.model.timer import TimerKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,29 @@ class EndLaunch:
 
 @dataclass(frozen=True, slots=True)
 class EndStray:
-    """End what belongs to no launch that is known, if all is still as it was when that was decided."""
+    """End what belongs to no launch that is known, if all is as it was when that was decided; the outcome is StrayEnded."""
 
     stray: Stray
     grace_s: float
+    ticket: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Tell who swept what was judged of everything; what is to go is being ended."""
+
+    ticket: str
+    verdicts: tuple[ReapVerdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReapEnded:
+    """Tell who swept what became of a launch or a stray."""
+
+    ticket: str
+    launch_id: str
+    outcome: ReapOutcome
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +118,7 @@ class SetTimer:
     """Say TimerFired at this moment; a later one of the same kind replaces it."""
 
     session_id: str  # or the key of a role
-    kind: str
+    kind: TimerKind
     at: float
 
 
@@ -200,6 +220,8 @@ Effect = (
     | Spawn
     | EndLaunch
     | EndStray
+    | Judged
+    | ReapEnded
     | Release
     | Interrupt
     | CloseLaunch

@@ -51,6 +51,7 @@ from vigil.core.events import (
     Sighted,
     Spared,
     Stepped,
+    StrayEnded,
     Swept,
     TimerFired,
     WatchdogsSet,
@@ -92,6 +93,7 @@ from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 from vigil.core.model.stall import Watchdogs
 from vigil.core.model.team import Role
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.stall import case
 from vigil.core.rules.stall.verdict import StallFinding, classify
 
@@ -103,24 +105,27 @@ def timer_fired(book: Book, event: TimerFired, now: float) -> None:
         TIMERS[event.kind](book, session, now)
     elif role is not None:
         ROLE_TIMERS[event.kind](book, role, now)
-    elif event.kind == "react":
+    elif event.kind is TimerKind.REACT:
         reaction.react(book, event.session_id, now)
 
 
-TIMERS: dict[str, Callable[[Book, Session, float], None]] = {
-    "hold": hold_over,
-    "stable": stable,
-    "look": look_again,
-    "incidents": session_incident.reconsider,
-    "pulse": heartbeat.check,
-    "drain": shift.drain_timer,
-    "silence": watchdog.check,
-    remedy.PEOPLE: watchdog.see_people,
-    "memory": still_short,
-    "wall": wall.wall_over,
-    summary.TIMER: summary.timer,
+TIMERS: dict[TimerKind, Callable[[Book, Session, float], None]] = {
+    TimerKind.HOLD: hold_over,
+    TimerKind.STABLE: stable,
+    TimerKind.LOOK: look_again,
+    TimerKind.INCIDENTS: session_incident.reconsider,
+    TimerKind.PULSE: heartbeat.check,
+    TimerKind.DRAIN: shift.drain_timer,
+    TimerKind.SILENCE: watchdog.check,
+    TimerKind.PEOPLE: watchdog.see_people,
+    TimerKind.MEMORY: still_short,
+    TimerKind.WALL: wall.wall_over,
+    TimerKind.SUMMARY: summary.timer,
 }
-ROLE_TIMERS: dict[str, Callable[[Book, Role, float], None]] = {"shift": shift.shift_timer, "steady": steady}
+ROLE_TIMERS: dict[TimerKind, Callable[[Book, Role, float], None]] = {
+    TimerKind.SHIFT: shift.shift_timer,
+    TimerKind.STEADY: steady,
+}
 
 HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Declared: operator.declared,
@@ -142,6 +147,7 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Attended: launch.attended,
     Sighted: reap.sighted,
     Spared: reap.spared,
+    StrayEnded: reap.stray_ended,
     Recovered: adoption.recovered,
     Adopted: adoption.adopted,
     Closed: launch.closed,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vigil.config.loading import ConfigFile
-from vigil.core.effects import Amend, Answer, Conclude, Diagnose, Examine, Look, React, SetTimer, Tell
+from vigil.core.effects import Amend, Answer, Conclude, Diagnose, Examine, Judged, Look, React, ReapEnded, SetTimer, Tell
 from vigil.core.events import Observed
 from vigil.core.machine import Machine
 from vigil.core.model.launch import Launch, RuntimeKind
@@ -35,6 +35,7 @@ from vigil.daemon.base.lateness import Gaps
 from vigil.daemon.base.recorder import RecordedMachine, Recorder
 from vigil.daemon.base.secrets import Secrets
 from vigil.daemon.base.shown import Shown
+from vigil.daemon.base.sweeps import Sweeps
 from vigil.daemon.commit import Commit
 from vigil.daemon.sense.agent_files import Listening
 from vigil.daemon.sense.agent_process import Finder
@@ -121,6 +122,7 @@ class DaemonParts:
         self.machine = Machine(past.sessions, past.incidents, past.roles)
         self.recorder = None if given.recording is None else self._make_recorder(*given.recording, past)
         self.shown = Shown(self.machine.sessions, self.machine.incidents)
+        self.sweeps = Sweeps()
         self.feed = Feed(self.store)
         self.ground = Ground(home, self.clock, self.boot, self.inbox.feed)
         self.census = Census(self.boot, str(home.spool))
@@ -207,6 +209,8 @@ class DaemonParts:
             Amend: self.coroner.amend,
             Tell: self.alarms.tell,
             Answer: self.shown.answer,
+            Judged: self.sweeps.judged,
+            ReapEnded: self.sweeps.ended,
         }
         self.carrier = Carrier(tasks, calls, clock, feed)
         asked = RecordedMachine(self.machine, clock, None if self.recorder is None else self.recorder.handled)
@@ -232,6 +236,7 @@ class DaemonParts:
         self.reaper = Reaper(
             self.ground,
             supervisor,
+            self.sweeps,
             self.actors,
             self.census,
             self.runtimes,

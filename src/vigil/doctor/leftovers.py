@@ -10,6 +10,7 @@ from pathlib import Path
 from vigil.doctor.finding import Finding, note, ok, warning
 from vigil.doctor.patient import Patient
 from vigil.doctor.processes import listener_of, listens
+from vigil.home import parts_of
 from vigil.words import few
 
 YOUNG_S = 60.0  # what is younger may be a launch under way
@@ -65,7 +66,7 @@ def _unknown_launches(patient: Patient) -> Iterator[Finding]:
     ids = patient.database.session_ids
     if ids is None and patient.database.state != "absent":
         return  # what the database knows cannot be told
-    unknown = [launch for launch in patient.launches if launch.id.rpartition("-")[0] not in (ids or ())]
+    unknown = [launch for launch in patient.launches if (parts_of(launch.id) or ("",))[0] not in (ids or ())]
     for launch in unknown:
         if launch.living:
             pids = ", ".join(map(str, launch.living))

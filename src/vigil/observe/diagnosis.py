@@ -91,8 +91,9 @@ class Diagnosis:
     processes: tuple[ProcessReading, ...]
     sockets: tuple[Owned, ...]
     cpu: Cpu
-    unknown: tuple[str, ...]
+    unknown: tuple[str, ...]  # what could not be read, in words
     cut: int = 0  # processes that were not looked at closely, because there are so many
+    sockets_unread: bool = False  # the kernel did not list its sockets
 
     @property
     def agent(self) -> ProcessReading | None:
@@ -134,7 +135,8 @@ def diagnose(launch: Launch, before: Sample | None, after: Sample) -> Diagnosis:
     if tree.members and cpu.window_s is None:
         unknown.append("cpu_rate: there is nothing to compare with")
     owned = tuple(_owned(processes, after))
-    return Diagnosis(launch.id, tree.at_s, processes, owned, cpu, tuple(unknown), max(0, len(tree.members) - MOST))
+    unread = after.sockets is not None and after.sockets.why != ""
+    return Diagnosis(launch.id, tree.at_s, processes, owned, cpu, tuple(unknown), max(0, len(tree.members) - MOST), unread)
 
 
 def _reading(

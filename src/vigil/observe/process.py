@@ -6,10 +6,14 @@ import os
 from functools import partial
 
 from vigil.core.model.launch import ProcessId
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.kernel.process import has_ended, is_other_boot, read_boot, read_start_ticks, read_stat
 
-STATES = dict.fromkeys("RSDIW", "alive") | dict.fromkeys("Tt", "stopped") | dict.fromkeys("ZX", "dead")
+STATES = {
+    **dict.fromkeys("RSDIW", AxisValue.ALIVE),
+    **dict.fromkeys("Tt", AxisValue.STOPPED),
+    **dict.fromkeys("ZX", AxisValue.DEAD),
+}
 
 
 def identify(pid: int, start_ticks: int | None = None, boot: str | None = None) -> ProcessId | None:
@@ -21,54 +25,54 @@ def identify(pid: int, start_ticks: int | None = None, boot: str | None = None) 
 def read_process(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
     """Read what the kernel says of this very process; what that means is for the core to say."""
     if is_other_boot(process.boot, boot):
-        return Fact(axis, "dead", "boot-id", now, conclusive=True, why="the host was booted anew")
+        return Fact(axis, AxisValue.DEAD, "boot-id", now, conclusive=True, why="the host was booted anew")
     try:
         stat = read_stat(process.pid)
     except OSError as error:
-        return Fact(axis, "failed", "procfs", now, why=str(error))
+        return Fact(axis, AxisValue.FAILED, "procfs", now, why=str(error))
     if stat is None:
-        return Fact(axis, "dead", "procfs", now)  # inferred: without a mounted /proc every process looks like this
+        return Fact(axis, AxisValue.DEAD, "procfs", now)  # inferred: without a mounted /proc every process looks like this
     if stat.start_ticks != process.start_ticks:
-        return Fact(axis, "dead", "procfs", now, conclusive=True, why="the pid belongs to another process now")
+        return Fact(axis, AxisValue.DEAD, "procfs", now, conclusive=True, why="the pid belongs to another process now")
     if stat.state == "Z" and stat.threads > 1:
-        return Fact(axis, "alive", "procfs", now, conclusive=True, why="its first thread ended, others live")
-    return Fact(axis, STATES.get(stat.state, "unknown"), "procfs", now, conclusive=stat.state in STATES)
+        return Fact(axis, AxisValue.ALIVE, "procfs", now, conclusive=True, why="its first thread ended, others live")
+    return Fact(axis, STATES.get(stat.state, AxisValue.UNKNOWN), "procfs", now, conclusive=stat.state in STATES)
 
 
 def ask_kernel(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
     """Ask the one that cannot lie whether this very process lives: the kernel, by a pidfd; slower than reading /proc."""
     if is_other_boot(process.boot, boot):
-        return Fact(axis, "dead", "boot-id", now, conclusive=True, why="the host was booted anew")
+        return Fact(axis, AxisValue.DEAD, "boot-id", now, conclusive=True, why="the host was booted anew")
     fact = partial(Fact, axis, source="pidfd", observed_at=now)
     try:
         pidfd = os.pidfd_open(process.pid)
     except ProcessLookupError:
-        return fact("dead", conclusive=True)
+        return fact(AxisValue.DEAD, conclusive=True)
     except OSError as error:
-        return fact("failed", why=error.strerror or str(error))
+        return fact(AxisValue.FAILED, why=error.strerror or str(error))
     try:
         ticks = read_start_ticks(process.pid)
         if ticks is None:  # the number is in use, and nobody can say by whom
-            return fact("unknown", why="its start time cannot be read")
+            return fact(AxisValue.UNKNOWN, why="its start time cannot be read")
         if ticks != process.start_ticks:
-            return fact("dead", conclusive=True, why="the pid belongs to another process now")
-        return fact("dead" if has_ended(pidfd) else "alive", conclusive=True)
+            return fact(AxisValue.DEAD, conclusive=True, why="the pid belongs to another process now")
+        return fact(AxisValue.DEAD if has_ended(pidfd) else AxisValue.ALIVE, conclusive=True)
     except OSError as error:
-        return fact("failed", why=error.strerror or str(error))
+        return fact(AxisValue.FAILED, why=error.strerror or str(error))
     finally:
         os.close(pidfd)
 
 
 def read_group(leader: ProcessId, process: Fact, now: float) -> Fact:
     """Read whether the process group of a headless launch has a member left; the agent leads it."""
-    if process.value in ("alive", "stopped"):
-        return Fact(Axis.RUNTIME, "alive", "procfs", now, process.conclusive, "the agent leads its group")
-    if process.value != "dead":
+    if process.value in (AxisValue.ALIVE, AxisValue.STOPPED):
+        return Fact(Axis.RUNTIME, AxisValue.ALIVE, "procfs", now, process.conclusive, "the agent leads its group")
+    if process.value != AxisValue.DEAD:
         return Fact(Axis.RUNTIME, process.value, process.source, now, why=process.why)
     try:
         os.killpg(leader.pid, 0)  # no signal is sent: it only says whether the group has members
     except ProcessLookupError:
-        return Fact(Axis.RUNTIME, "dead", "killpg", now, process.conclusive)
+        return Fact(Axis.RUNTIME, AxisValue.DEAD, "killpg", now, process.conclusive)
     except OSError as error:
-        return Fact(Axis.RUNTIME, "failed", "killpg", now, why=str(error))
-    return Fact(Axis.RUNTIME, "alive", "killpg", now, why="the agent is gone, its group has members")
+        return Fact(Axis.RUNTIME, AxisValue.FAILED, "killpg", now, why=str(error))
+    return Fact(Axis.RUNTIME, AxisValue.ALIVE, "killpg", now, why="the agent is gone, its group has members")

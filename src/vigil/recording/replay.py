@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from vigil.codec import NotUnderstood, plain
-from vigil.core.events import Declared, Event
+from vigil.core.events import Declared, Event, Notified
 from vigil.core.machine import Machine
+from vigil.core.model.replace import replace
+from vigil.core.model.upgrade import upgraded_incident, upgraded_notice, upgraded_session
 from vigil.recording.differences import Difference, compare, deaths_in
 from vigil.recording.kinds import EVENTS, read_tagged, tagged
 from vigil.recording.reading import Entry, Recording
@@ -44,7 +46,8 @@ class Replay:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._machine = Machine(recording.sessions, recording.incidents, recording.roles)
+        sessions, incidents = map(upgraded_session, recording.sessions), map(upgraded_incident, recording.incidents)
+        self._machine = Machine(sessions, incidents, recording.roles)
         self._differing: set[str | None] = set()
         self.names = {session.id: session.name for session in recording.sessions}  # every session met, by id
         self.events = 0
@@ -71,6 +74,8 @@ class Replay:
         except NotUnderstood as problem:
             words = f"{kind or 'an event'} was not replayed"
             return ReplayStep(entry.number, entry.now, kind, None, words, (), tuple(unknown), str(problem), cause=True)
+        if isinstance(event, Notified):
+            event = replace(event, notice=upgraded_notice(event.notice))
         if isinstance(event, Declared):
             self.names[event.session_id] = event.name
         name, what = name_of(event, self.names), words_of(event)

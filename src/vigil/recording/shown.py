@@ -14,7 +14,13 @@ from vigil.core.events import Noted
 from vigil.core.model.session import Spec
 from vigil.redact import MARK, Redactor, redact_command
 
-WORDS = ("why", "text", "reason", "resolution")  # fields for people: the machine hands them on and decides nothing by them
+WORDS = (
+    "why",
+    "text",
+    "reason",
+    "resolution",
+    "unended",
+)  # fields for people: the machine hands them on and decides nothing by them
 REDACTOR = Redactor()
 
 

@@ -45,6 +45,7 @@ from vigil.core.events import (
     Sighted,
     Spared,
     Stepped,
+    StrayEnded,
     Swept,
     TimerFired,
     WatchdogsSet,
@@ -53,6 +54,7 @@ from vigil.core.events import (
 )
 from vigil.core.model.death import Exit
 from vigil.core.model.reading import Fact
+from vigil.home import parts_of
 
 WORDS: dict[type[Event], Callable[[Any], str]] = {
     Declared: lambda e: f"declared by {e.actor}",
@@ -74,6 +76,7 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     Attended: lambda e: f"its launch was not ended: {e.why}",
     Sighted: lambda e: f"the reaper looked at {len(e.glimpses)} launches and {len(e.strays)} strays, for {e.actor}",
     Spared: lambda e: f"its launch was not reaped: {e.why}",
+    StrayEnded: lambda e: f"stray {e.stray.launch_id} is {e.outcome}{': ' if e.why else ''}{e.why}",
     Recovered: lambda e: f"{len(e.sessions)} sessions were found that the store did not know: {e.why}",
     Adopted: lambda e: f"{e.actor} adopted {e.session.name}",
     Closed: lambda e: f"its runtime was closed and is {'gone' if e.gone else 'not gone'}",
@@ -98,7 +101,7 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     Reached: lambda e: f"route {e.route} delivers",
     Configured: lambda e: f"people are told by {', '.join(e.routes) or 'nobody'}, {len(e.reactions)} reactions",
     ReactionEnded: lambda e: f"reaction {e.number + 1} to {e.incident_id}: {e.outcome}",
-    TimerFired: lambda e: f"its timer {e.kind!r} fired",
+    TimerFired: lambda e: f"its timer '{e.kind}' fired",
     Resumed: lambda _: "the daemon took over",
 }
 
@@ -111,7 +114,7 @@ def words_of(event: Event) -> str:
 def name_of(event: Event, names: Mapping[str, str]) -> str | None:
     """Return the name of the session an event is about, from names by id; the id where nobody knows it."""
     launch_id = event.exit.launch_id if isinstance(event, Exited) else getattr(event, "launch_id", None)
-    session_id = getattr(event, "session_id", None) or (launch_id and launch_id.rpartition("-")[0])
+    session_id = getattr(event, "session_id", None) or (launch_id and (parts_of(launch_id) or ("",))[0])
     return names.get(session_id, session_id) if session_id else None
 
 

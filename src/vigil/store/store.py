@@ -20,6 +20,7 @@ from vigil.core.model.death import Death
 from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
+from vigil.core.model.upgrade import upgraded_incident, upgraded_session
 from vigil.core.rules.escalation import is_settled
 from vigil.errors import VigilError
 from vigil.store.opening import lengthen_log, make_engine, open_database, read_birth
@@ -138,7 +139,7 @@ class Store:
     def read_sessions(self) -> list[Session]:
         """Read every session."""
         with self._engine.connect() as connection:
-            return [_read(Session, body) for (body,) in connection.execute(select(sessions.c.body))]
+            return [upgraded_session(_read(Session, body)) for (body,) in connection.execute(select(sessions.c.body))]
 
     def read_roles(self) -> list[Role]:
         """Read every role."""
@@ -151,7 +152,7 @@ class Store:
         if not everything:
             query = query.where(incidents.c.resolved_at.is_(None))
         with self._readers.connect() as connection:
-            return [_read(Incident, body) for (body,) in connection.execute(query)]
+            return [upgraded_incident(_read(Incident, body)) for (body,) in connection.execute(query)]
 
     def read_untold(self, since: float, limit: int = 1000) -> list[Incident]:
         """Read incidents that are over while somebody may not have been told that; and those that are only since then."""
@@ -162,7 +163,7 @@ class Store:
         """Read one incident."""
         with self._readers.connect() as connection:
             body = connection.execute(select(incidents.c.body).where(incidents.c.id == incident_id)).scalar()
-        return None if body is None else _read(Incident, body)
+        return None if body is None else upgraded_incident(_read(Incident, body))
 
     def read_incident_events(self, incident: Incident, limit: int = 1000) -> list[StoredEvent]:
         """Read what the event log says of an incident, in order."""

@@ -9,10 +9,11 @@ from tests.sim.host import Body
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Examine, Persist
 from vigil.core.events import Event, Exited, Launched, Observed, Orphaned, Swept, TimerFired
-from vigil.core.handlers.summary import KIND, TIMER
+from vigil.core.handlers.summary import KIND
 from vigil.core.model.death import Cause, Confidence, Death
-from vigil.core.model.reading import Axis
+from vigil.core.model.reading import Axis, AxisValue
 from vigil.core.model.session import ALIVE
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.death import CRASH_SIGNALS
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Summarised(Promise):
         self._died: set[str] = set()
 
     def decided(self, event: Event, _effects: list[Effect]) -> None:
-        if not isinstance(event, TimerFired) or event.kind != TIMER:
+        if not isinstance(event, TimerFired) or event.kind is not TimerKind.SUMMARY:
             return
         session = self.world.daemon.machine.sessions.get(event.session_id)
         launch, death = (session.launch, session.last_death) if session is not None else (None, None)
@@ -146,7 +147,7 @@ class ServerDied(Promise):
         elif isinstance(event, Orphaned) and event.what == "server":
             self._known_at.setdefault(event.launch_id, now)
         for seen in event.observed if isinstance(event, Swept) else (event,) if isinstance(event, Observed | Launched) else ():
-            if any(fact.axis is Axis.SERVER and fact.value == "dead" and fact.conclusive for fact in seen.facts):
+            if any(fact.axis is Axis.SERVER and fact.value == AxisValue.DEAD and fact.conclusive for fact in seen.facts):
                 self._known_at.setdefault(seen.launch_id, now)
 
     def written(self, change: Persist) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Spawn
 from vigil.core.events import Event, MemoryRead
-from vigil.core.model.restart import Hold
+from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import Session
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Admitted(Promise):
             self._check_told()
 
     def _note(self, session: Session) -> None:
-        if session.hold == Hold("memory", None):
+        if session.hold == Hold(HoldReason.MEMORY, None):
             self.demand(self._room is not None, f"{session.name} waits for memory, and there is plenty")
             self._since.setdefault(session.id, self.world.engine.now)
         else:

@@ -8,7 +8,7 @@ from tests.sim.excuses import Excuse
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, LogEntry, Persist
 from vigil.core.events import Event, Gap, Hooked, Launched, Observed, Swept
-from vigil.core.model.death import Intent
+from vigil.core.model.death import Intent, IntentVerb
 from vigil.core.model.heartbeat import PulseState
 from vigil.core.model.reading import Axis
 from vigil.core.model.session import Session, State
@@ -56,7 +56,7 @@ class Heartbeats(Promise):
         if change is not None:
             self._check_told(change, isinstance(event, Hooked))
             for intent in change.intents:
-                if intent.verb == "unhealthy":
+                if intent.verb == IntentVerb.UNHEALTHY:
                     self._check_end(intent)
 
     def _promise(self, key: str) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect
 from vigil.core.events import Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
-from vigil.core.handlers.intent import REAP
-from vigil.core.model.death import Cause
-from vigil.core.model.restart import After, RestartWhen
+from vigil.core.model.death import Cause, IntentVerb
+from vigil.core.model.restart import After, HoldReason, RestartWhen
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.team import Role, RoleSpec
 
@@ -36,14 +35,14 @@ class Converges(Promise):
     def _is_at_its_limit(self, session: Session) -> bool:
         """Say whether a session waits for a moment that is still to come."""
         hold = session.hold
-        limit = session.state is State.PENDING and hold is not None and hold.reason == "limit"
+        limit = session.state is State.PENDING and hold is not None and hold.reason == HoldReason.LIMIT
         return limit and hold is not None and hold.until is not None and hold.until > self.world.daemon.clock()
 
     def _check_wanted(self, session: Session, told: str) -> None:
         policy, death = session.spec.restart, session.last_death
         if death is not None and self.world.people.changed(session, death.at):
             return  # what it was under when it died was another policy
-        reaped = death is not None and death.intent is not None and death.intent.verb == REAP
+        reaped = death is not None and death.intent is not None and death.intent.verb is IntentVerb.REAP
         if session.state is State.PARKED and reaped:
             return  # nobody used it for so long
         if session.state is State.PARKED or self.world.people.sleeps(session.id):
@@ -59,7 +58,7 @@ class Converges(Promise):
             ends = policy.when is not RestartWhen.ALWAYS and death is not None and death.cause is Cause.FINISHED
             self.demand(ends, f"{told}: it should have come back")
         elif session.state is State.FAILED:
-            saturated = session.hold is not None and session.hold.reason == "saturated" and policy.max_restarts
+            saturated = session.hold is not None and session.hold.reason == HoldReason.SATURATED and policy.max_restarts
             if session.hold is not None and session.hold.until is not None:
                 self.demand(session.hold.until > self.world.daemon.clock() - 90.0, f"{told}: it should have been tried")
             self.demand(saturated or policy.when is RestartWhen.NEVER, f"{told}: it should have come back")
@@ -105,7 +104,7 @@ class Obeys(Promise):
         for session in staying:
             told = f"{session.name} is {session.state} ({session.hold}) after `vigil up`"
             self.demand(session.index in role.slots, f"{told}, and nobody wants it")
-            self.demand(session.hold is None or session.hold.reason != "cold-start", f"{told}: it was to start")
+            self.demand(session.hold is None or session.hold.reason != HoldReason.COLD_START, f"{told}: it was to start")
             same = session.spec.command == wanted.spec.command and session.spec.runtime is wanted.spec.runtime
             self.demand(same or (session.state in ALIVE and not at_once), f"{told}, and runs something else")
             self.demand(session.spec.restart == wanted.spec.restart, f"{told}, and comes back as before")

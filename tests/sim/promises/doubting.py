@@ -9,6 +9,7 @@ from tests.sim.promises.base import Broken, Promise
 from vigil.core.effects import Conclude, Effect, Persist, Spawn
 from vigil.core.events import Event, Gap, MemoryRead, Observed, Orphaned, Swept
 from vigil.core.model.reading import Axis, Fact, Reading
+from vigil.core.model.restart import HoldReason
 from vigil.core.model.session import Session, State
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class WayOut(Promise):
         """Only after a boot, and only a role that does not start by itself, waits for a person."""
         before = self._since.get(session.id)
         known = before is not None and before[0].hold == session.hold
-        if known or session.hold is None or session.hold.reason != "cold-start":
+        if known or session.hold is None or session.hold.reason != HoldReason.COLD_START:
             return
         role = self.world.store.roles.get(session.role or "")
         right = role is not None and not role.spec.autostart and self.world.host.boots > 1
@@ -60,12 +61,12 @@ class WayOut(Promise):
         hold, wait_s = session.hold, self.BOUND_S.get(session.state, 0.0)
         if session.state is State.FAILED and (hold is None or hold.until is None):
             wait_s = math.inf
-        elif hold is not None and hold.reason in ("auth", "cold-start"):
+        elif hold is not None and hold.reason in (HoldReason.AUTH, HoldReason.COLD_START):
             wait_s = math.inf  # until a person acts
-        elif hold is not None and hold.reason == "memory" and self._is_short:
+        elif hold is not None and hold.reason == HoldReason.MEMORY and self._is_short:
             wait_s = math.inf  # until there is some
         elif hold is not None and hold.until is not None:
-            unbounded = hold.reason in ("limit", "saturated")
+            unbounded = hold.reason in (HoldReason.LIMIT, HoldReason.SATURATED)
             longest_s = math.inf if unbounded else session.spec.restart.cap_s * (1 + session.spec.restart.jitter)
             wait_s += min(longest_s, max(0.0, hold.until - self.world.daemon.clock()))
         return self.world.engine.now + wait_s

@@ -10,7 +10,7 @@ from vigil.core.effects import Effect, EndLaunch
 from vigil.core.events import Event, Observed, Sighted, Swept
 from vigil.core.handlers.speech import KEPT_S
 from vigil.core.model.launch import Launch
-from vigil.core.model.reading import Axis
+from vigil.core.model.reading import Axis, AxisValue
 from vigil.core.model.session import State
 from vigil.core.model.speech import Hook
 
@@ -78,6 +78,6 @@ class OnlyIdle(Promise):
             if glimpse is None or glimpse.clients != 0 or work is None or work.shown(now) != {"idle"}:
                 continue
             quiet_s = now - self._last_work(launch)
-            readable = process is not None and process.value in ("alive", "stopped")
+            readable = process is not None and process.value in (AxisValue.ALIVE, AxisValue.STOPPED)
             rests = readable and quiet_s >= event.policy.idle_ttl_s
             self.demand(not rests, f"{session.name} is idle for {quiet_s:.0f} s, and is kept")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Tell
 from vigil.core.events import Event
-from vigil.core.model.incident import Incident, Severity
+from vigil.core.model.incident import Incident, NoticeEvent, Severity
 from vigil.core.rules.escalation import Due
 
 if TYPE_CHECKING:
@@ -152,7 +152,9 @@ class Reminded(Promise):
         over_s = clock - (incident.resolved_at or clock)
         if removed or over_s < self.OVER_S or self._is_quiet(incident, clock):
             return
-        for route in {notice.route for notice in incident.notices if notice.state == "sent" and notice.event != "resolved"}:
+        for route in {
+            notice.route for notice in incident.notices if notice.state == "sent" and notice.event != NoticeEvent.RESOLVED
+        }:
             told = f"{incident.id}/resolved/{route}" in self._cleared
             self.demand(told, f"{incident.key} is over since {over_s:.0f} s, and {route} was not told")
 

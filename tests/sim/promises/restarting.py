@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Spawn
 from vigil.core.events import Applied, Asked, Event
-from vigil.core.handlers.intent import REAP
-from vigil.core.model.death import Cause, Death
-from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.death import Cause, Death, IntentVerb
+from vigil.core.model.restart import HoldReason, RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.team import Role
 
@@ -77,7 +76,7 @@ class Backoff(Promise):
             if role.key in self._event_at and retry_s:
                 self._trial_at[role.key] = min(self._event_at[role.key], self.world.daemon.clock()) + retry_s
             for session in self.world.daemon.replicas(role.key):
-                if session.state is State.FAILED and session.hold is not None and session.hold.reason == "saturated":
+                if session.state is State.FAILED and session.hold is not None and session.hold.reason == HoldReason.SATURATED:
                     self._why_not.pop(session.id, None)
                     self._given_up.add(session.id)
                     if not retry_s:
@@ -152,9 +151,9 @@ class Backoff(Promise):
                 self._count[session.id] = session.charges
             self._why_not.pop(session.id, None)
             death, hold = session.last_death, session.hold
-            if hold is not None and hold.reason in ("limit", "auth"):
+            if hold is not None and hold.reason in (HoldReason.LIMIT, HoldReason.AUTH):
                 self._not_before.pop(session.id, None)  # see `walls.py`
-            elif hold is not None and hold.reason == "backoff" and session.id in self._not_before:
+            elif hold is not None and hold.reason == HoldReason.BACKOFF and session.id in self._not_before:
                 self._not_before[session.id] = min(hold.until or 0.0, self._not_before[session.id])
             elif death is not None and session.state in self.OVER:
                 before = self._not_before.get(session.id)
@@ -189,7 +188,7 @@ class Backoff(Promise):
         count, role = self._count[key], self.world.daemon.roles.get(session.role or "")
         charges = session.charges if role is None else role.charges
         self.demand(charges == count, f"{session.name} has {charges} charges after {count} charged deaths")
-        reaped = death.intent is not None and death.intent.verb == REAP and session.state is State.PARKED
+        reaped = death.intent is not None and death.intent.verb is IntentVerb.REAP and session.state is State.PARKED
         if session.after is None and death.cause is not Cause.OPERATOR and not reaped:  # else what follows is somebody's wish
             over = self._forbid(death, session, began)
             self.demand((session.state in self.OVER) == over, f"{session.name} is {session.state} after {death.cause}")
@@ -253,7 +252,7 @@ class Backoff(Promise):
     def _check_wait(self, death: Death, session: Session, began: float) -> None:
         """The wait is as long as documented, give or take the jitter; a fleet that a boot took may wait for a person."""
         hold, policy = session.hold, session.spec.restart
-        if hold is not None and hold.reason == "cold-start":
+        if hold is not None and hold.reason == HoldReason.COLD_START:
             return
         wait_s, jitter = policy.base_s, 0.0
         if death.cause in COUNTED:
@@ -360,7 +359,7 @@ class Backoff(Promise):
 
 def _is_to_be_tried(session: Session) -> bool:
     hold = session.hold
-    return session.state is State.FAILED and hold is not None and hold.reason == "saturated" and hold.until is not None
+    return session.state is State.FAILED and hold is not None and hold.reason == HoldReason.SATURATED and hold.until is not None
 
 
 class Marker(Promise):
@@ -409,9 +408,9 @@ class Marker(Promise):
     def _is_down(session: Session) -> bool:
         """Say whether a replica waits since its last death."""
         hold, waits = session.hold, session.state in (State.CRASHED, State.PENDING)
-        return waits and hold is not None and hold.reason == "backoff"
+        return waits and hold is not None and hold.reason == HoldReason.BACKOFF
 
 
 def _may_wake(session: Session) -> bool:
     """Say whether nothing stands against a wake: no backoff, and no wall."""
-    return session.hold is None or session.hold.reason == "cold-start"
+    return session.hold is None or session.hold.reason == HoldReason.COLD_START

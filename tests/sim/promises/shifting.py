@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Interrupt, Persist
 from vigil.core.events import Event, Hooked, Observed, ShiftAborted
-from vigil.core.model.death import Intent
+from vigil.core.model.death import Intent, IntentVerb
 from vigil.core.model.reading import Axis
 from vigil.core.model.restart import After
 from vigil.core.model.session import ALIVE, Session, State
@@ -45,7 +45,7 @@ class Rolling(Promise):
             self._follow(self.world.daemon.was_role(role.key), role)
         interrupted = {effect.launch.id for effect in effects if isinstance(effect, Interrupt)}
         for intent in change.intents:
-            if intent.verb == "shift":
+            if intent.verb == IntentVerb.SHIFT:
                 self._check_intent(intent, intent.launch_id in interrupted)
 
     def _note(self, launch_id: str, at: float) -> None:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 from tests.sim.promises.base import Broken, Promise
 from vigil.core.effects import Effect, Persist, Tell
 from vigil.core.events import Event, Hooked
+from vigil.core.model import speech
 from vigil.core.model.death import Cause
 from vigil.core.model.incident import Incident, IncidentKind, Severity
 from vigil.core.model.reading import Axis, DoubtKind
+from vigil.core.model.restart import HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.speech import Hook
 from vigil.core.rules.escalation import Due
@@ -176,7 +178,7 @@ class OneIncident(Promise):
     def _check(self, session: Session) -> None:
         """A session's incidents say what it is."""
         activity = session.axes.get(Axis.ACTIVITY)
-        asks = activity is not None and activity.value == "waiting-human"
+        asks = activity is not None and activity.value == speech.Activity.WAITING_HUMAN
         alive = session.state in (State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING)
         self._matches(session, IncidentKind.STUCK, session.state is State.STUCK, folded=True)
         self._matches(session, IncidentKind.SATURATED, self._is_saturated(session), of=session.role)
@@ -194,7 +196,7 @@ class OneIncident(Promise):
         """Say whether a session was given up, or another replica of its role."""
         others = self.world.store.sessions.values() if session.role is not None else ()
         replicas = [session, *(other for other in others if other.role == session.role)]
-        return any(one.hold is not None and one.hold.reason == "saturated" for one in replicas)
+        return any(one.hold is not None and one.hold.reason == HoldReason.SATURATED for one in replicas)
 
     def _matches(self, session: Session, kind: IncidentKind, holds: bool, folded: bool = False, of: str | None = None) -> None:
         is_open = f"{of or session.id}/{kind}" in self._open

@@ -34,8 +34,9 @@ from vigil.core.events import (
 )
 from vigil.core.handlers.operator import VERBS
 from vigil.core.machine import HANDLERS, Machine
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.session import State
+from vigil.core.model.timer import TimerKind
 
 # Tables are whole
 
@@ -60,8 +61,10 @@ OF_A_LAUNCH: dict[str, Callable[[str], Event]] = {
     "adopted": lambda launch: make_launched(launch, 1300.0, adopted=True),
     "launch-failed": lambda launch: LaunchFailed(launch, 1300.0, "no"),
     "interrupted": Interrupted,
-    "observed": lambda launch: Observed(launch, (Fact(Axis.PROCESS, "dead", "procfs", 1300.0),), attached=3, active_at=1300.0),
-    "closed": lambda launch: Closed(launch, (Fact(Axis.SERVER, "dead", "procfs", 1300.0),)),
+    "observed": lambda launch: Observed(
+        launch, (Fact(Axis.PROCESS, AxisValue.DEAD, "procfs", 1300.0),), attached=3, active_at=1300.0
+    ),
+    "closed": lambda launch: Closed(launch, (Fact(Axis.SERVER, AxisValue.DEAD, "procfs", 1300.0),)),
 }
 
 
@@ -97,7 +100,7 @@ def test_what_must_be_durable_comes_first_and_once(situation: str) -> None:
     launch_id = stage.session().launch.id if stage.session().launch else "s1-1"  # type: ignore[union-attr]
     events: list[Event] = [Asked(verb, "s1", "alice") for verb in VERBS]
     events += [make(launch_id) for make in OF_A_LAUNCH.values()]
-    events += [TimerFired("s1", "hold"), TimerFired("s1", "stable"), Resumed(), Noted("a.note")]
+    events += [TimerFired("s1", TimerKind.HOLD), TimerFired("s1", TimerKind.STABLE), Resumed(), Noted("a.note")]
     for event in events:
         machine = Machine(stage.machine.sessions.values())
         effects = machine.handle(event, 1e6)

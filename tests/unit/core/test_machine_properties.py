@@ -50,11 +50,12 @@ from vigil.core.events import (
     TimerFired,
 )
 from vigil.core.machine import Machine
-from vigil.core.model.death import Death, Exit, Intent
+from vigil.core.model.death import Death, Exit, Intent, IntentVerb
 from vigil.core.model.launch import Launch
-from vigil.core.model.reading import Axis, Fact
-from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.reading import Axis, AxisValue, Fact
+from vigil.core.model.restart import HoldReason, RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.timer import TimerKind
 
 T = TypeVar("T")
 NAMES = tuple(f"n{number}" for number in range(7))
@@ -83,7 +84,7 @@ class World:
     bodies: dict[str, Body] = field(default_factory=dict)
     tasks: list[Effect] = field(default_factory=list)
     mail: list[Event] = field(default_factory=list)
-    timers: dict[tuple[str, str], float] = field(default_factory=dict)
+    timers: dict[tuple[str, TimerKind], float] = field(default_factory=dict)
 
     def ask(self, effects: Iterable[Effect]) -> None:
         """Take on what the machine asked for."""
@@ -108,7 +109,7 @@ class World:
                 self.kill(task.launch.id, now, signal=15)
             self.mail.append(Ended(task.launch.id, ok=well, why="" if well else "it lives on"))
         elif isinstance(task, CloseLaunch):
-            self.mail.append(Closed(task.launch.id, (Fact(Axis.SERVER, "dead", "procfs", now, conclusive=True),)))
+            self.mail.append(Closed(task.launch.id, (Fact(Axis.SERVER, AxisValue.DEAD, "procfs", now, conclusive=True),)))
         elif isinstance(task, Look):
             self.look(task.launch.id, now)
         elif isinstance(task, Conclude):
@@ -119,7 +120,7 @@ class World:
 
     def look(self, launch_id: str, now: float) -> None:
         """Read what is true: the kernel does not lie."""
-        value = "alive" if self.bodies[launch_id].phase == "alive" else "dead"
+        value = AxisValue.ALIVE if self.bodies[launch_id].phase == "alive" else AxisValue.DEAD
         self.mail.append(Observed(launch_id, (Fact(Axis.PROCESS, value, "procfs", now, conclusive=True),)))
 
     def kill(self, launch_id: str, now: float, **found: int) -> None:
@@ -210,7 +211,7 @@ class Promises(RuleBasedStateMachine):
             self.unwanted.add(session.id)
         elif verb == "restart" or (verb == "start" and (session.state not in ALIVE or session.after is not None)):
             self.unwanted.discard(session.id)
-        self.tell(Asked(verb, session.id, "alice"))
+        self.tell(Asked(IntentVerb(verb), session.id, "alice"))
 
     @precondition(lambda self: self.world.tasks)
     @rule(pick=PICK, well=st.sampled_from((True, True, True, False)), half=st.booleans())
@@ -267,7 +268,7 @@ class Promises(RuleBasedStateMachine):
         launch_id = _pick(sorted(self.world.bodies), pick)
         if value in ("alive", "dead"):  # the kernel does not lie
             value = "alive" if self.world.bodies[launch_id].phase == "alive" else "dead"
-        fact = Fact(Axis.PROCESS, value, "procfs", self.now, conclusive=value in ("alive", "dead"))
+        fact = Fact(Axis.PROCESS, AxisValue(value), "procfs", self.now, conclusive=value in ("alive", "dead"))
         deaths = set(self.deaths)
 
         effects = self.tell(Observed(launch_id, (fact,), attached=1, active_at=self.now))
@@ -430,7 +431,11 @@ class Promises(RuleBasedStateMachine):
             return False
         if hold.until is not None:
             return (session.id, "hold") in self.world.timers
-        return expects("end", launch_id) if hold.reason == "survivor" else hold.reason == "pace" and expects("birth")
+        return (
+            expects("end", launch_id)
+            if hold.reason == HoldReason.SURVIVOR
+            else hold.reason == HoldReason.PACE and expects("birth")
+        )
 
     def tellable(self) -> list[Event]:
         return [event for event in self.world.mail if self.exits_may_be_late or not self.is_early(event)]
@@ -493,10 +498,10 @@ def _settle(machine: Machine, world: World, now: float) -> dict[str, State]:
             world.ask(machine.handle(world.mail.pop(0), now))
         elif world.tasks:
             world.carry_out(world.tasks.pop(0), True, False, now)
-        elif left := sorted({key for key in world.timers if key[1] == "look"} - looks):
+        elif left := sorted({key for key in world.timers if key[1] is TimerKind.LOOK} - looks):
             looks.add(left[0])
             world.ask(machine.handle(TimerFired(*left[0]), now))
-        elif holds := {key: at for key, at in world.timers.items() if key[1] == "hold"}:
+        elif holds := {key: at for key, at in world.timers.items() if key[1] is TimerKind.HOLD}:
             key = min(holds, key=lambda found: holds[found])
             now = max(now, world.timers.pop(key))
             world.ask(machine.handle(TimerFired(*key), now))

@@ -35,11 +35,12 @@ from vigil.core.events import (
     TimerFired,
 )
 from vigil.core.machine import Machine
-from vigil.core.model.death import Cause, Words
+from vigil.core.model.death import Cause, IntentVerb, Words
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import Session, State
 from vigil.core.model.speech import Hook
 from vigil.core.model.team import Health, Manifest, RoleSpec
+from vigil.core.model.timer import TimerKind
 
 OVER = frozenset({State.STOPPED, State.SUCCEEDED, State.FAILED, State.PARKED})
 FOR_A_PERSON = frozenset({"auth", "cold-start"})
@@ -54,7 +55,7 @@ class World:
         self.machine = Machine()
         self.now = 1000.0
         self.todo: deque[Effect] = deque()
-        self.timers: dict[tuple[str, str], float] = {}
+        self.timers: dict[tuple[str, TimerKind], float] = {}
         self.living: set[str] = set()
 
     def tell(self, event: Event) -> None:
@@ -227,7 +228,7 @@ def act(world: World, what: str, *more: object) -> None:
         world.tell(ShiftAborted((KEY,), "alice"))
     elif what == "ask":
         assert isinstance(more[1], int)
-        _of_session(world, more[1], lambda session_id: Asked(str(more[0]), session_id, "alice"))
+        _of_session(world, more[1], lambda session_id: Asked(IntentVerb(str(more[0])), session_id, "alice"))
     elif what == "die":
         launch_id = world.launch_of(pick)
         assert isinstance(more[1], dict)
@@ -289,7 +290,7 @@ def test_every_state_that_is_not_for_a_person_to_end_is_left(acts: list[tuple[ob
 
     world.calm()
     for session in [s for s in world.machine.sessions.values() if s.state is State.STUCK]:
-        world.tell(Asked("stop", session.id, "alice"))  # a person was told
+        world.tell(Asked(IntentVerb.STOP, session.id, "alice"))  # a person was told
     world.calm()
 
     left = [(s.name, s.state, s.hold, s.why) for s in world.machine.sessions.values() if is_unsettled(s)]

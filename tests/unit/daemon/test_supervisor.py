@@ -13,6 +13,8 @@ from tests.unit.builders import make_spec
 from vigil.core.effects import Effect, LogEntry, Persist, SetTimer
 from vigil.core.events import Asked, Declared, Event, Gap, Noted, Resumed, Withdrawn
 from vigil.core.machine import HANDLERS, Machine
+from vigil.core.model.death import IntentVerb
+from vigil.core.model.timer import TimerKind
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.feed import Feed
 from vigil.daemon.base.inbox import Inbox
@@ -82,13 +84,13 @@ async def test_the_event_that_broke_the_machine_is_told_with_what_it_raised(
 
     monkeypatch.setitem(HANDLERS, Asked, broken)
     rig = Rig(heard=heard)
-    rig.inbox.feed(Asked("stop", "s1", "alice"))
+    rig.inbox.feed(Asked(IntentVerb.STOP, "s1", "alice"))
     rig.inbox.feed(Resumed())
 
     with pytest.raises(KeyError):
         await rig.supervisor.run()
 
-    assert heard == [(Asked("stop", "s1", "alice"), "KeyError: 's1'")]
+    assert heard == [(Asked(IntentVerb.STOP, "s1", "alice"), "KeyError: 's1'")]
     await rig.commit.close()
 
 
@@ -117,14 +119,14 @@ class Decided(Machine):
 
 async def test_what_was_decided_first_is_done_first_also_if_what_follows_need_not_be_written() -> None:
     store = SlowStore()
-    written: list[Effect] = [Persist(log=(LogEntry(1.0, "a"),)), SetTimer("a", "t", 0.0)]
+    written: list[Effect] = [Persist(log=(LogEntry(1.0, "a"),)), SetTimer("a", TimerKind.HOLD, 0.0)]
     begun: list[tuple[str, int]] = []
 
     def begin(effect: Effect) -> None:
         assert isinstance(effect, SetTimer)
         begun.append((effect.session_id, rig.feed.last_seq))
 
-    rig = Rig(Decided({"a": written, "b": [SetTimer("b", "t", 0.0)]}), store, begin=begin)
+    rig = Rig(Decided({"a": written, "b": [SetTimer("b", TimerKind.HOLD, 0.0)]}), store, begin=begin)
     running = asyncio.create_task(rig.supervisor.run())
 
     first = asyncio.create_task(rig.inbox.recorded(Noted("a")))
@@ -141,7 +143,7 @@ async def test_what_was_decided_first_is_done_first_also_if_what_follows_need_no
 
 async def test_subscribers_are_told_before_what_was_decided_is_done() -> None:
     store = SlowStore()
-    decided: list[Effect] = [Persist(log=(LogEntry(1.0, "a"),)), SetTimer("a", "t", 0.0)]
+    decided: list[Effect] = [Persist(log=(LogEntry(1.0, "a"),)), SetTimer("a", TimerKind.HOLD, 0.0)]
     order: list[str] = []
 
     def begin(effect: Effect) -> None:

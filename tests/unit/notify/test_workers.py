@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from vigil.core.model.incident import Incident, IncidentKind, Severity
+from vigil.core.model.incident import Incident, IncidentKind, NoticeEvent, Severity
 from vigil.core.rules.escalation import Due
 from vigil.core.rules.storm import STORM
 from vigil.notify import Delivery, ExecRoute, Route, Workers, message_of, summary_of
@@ -38,7 +38,7 @@ def make_incident(**changes: Any) -> Incident:
 
 
 def make_due(number: int = 1, route: str = "ops", event: str = "opened", incident: Incident | None = None) -> Due:
-    return Due(f"i1:{route}:{number}", route, event, incident or make_incident())
+    return Due(f"i1:{route}:{number}", route, NoticeEvent(event), incident or make_incident())
 
 
 class Prompt:
@@ -277,7 +277,9 @@ def test_a_storm_is_one_summary_to_each_route_and_each_notice_has_its_fate(offic
 
 def test_a_summary_says_how_many_of_what_and_is_the_same_when_it_is_made_again() -> None:
     stuck = [make_due(number) for number in range(98)]
-    over = [Due(f"i2/{n}", "ops", "resolved", make_incident(id=f"i2{n}", kind=IncidentKind.NEEDS_INPUT)) for n in range(2)]
+    over = [
+        Due(f"i2/{n}", "ops", NoticeEvent.RESOLVED, make_incident(id=f"i2{n}", kind=IncidentKind.NEEDS_INPUT)) for n in range(2)
+    ]
 
     said = json.loads(summary_of([*stuck, *over]))
 

@@ -12,8 +12,9 @@ from tests.unit.builders import ALWAYS, Stage, make_exit, make_launch, make_laun
 from vigil.core.effects import Effect
 from vigil.core.events import Asked, Ended, Event, Exited, Resumed, TimerFired
 from vigil.core.machine import HANDLERS, Machine
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.restart import RestartWhen
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.restart import COMES_BACK
 from vigil.recording import BadRecording, Recording, Replay, ReplayStep, begin_line, end_line, entry_line, open_recording
 from vigil.recording.differences import compare
@@ -43,7 +44,7 @@ class Scene:
             self.stage.now += 1.0
             self.stage.tell(Exited(make_exit(f"s1-{number}", self.stage.now, exit_code=3)))
             self.stage.now += 100.0
-            self.stage.tell(TimerFired("s1", "hold"), Ended(f"s1-{number}", ok=True))
+            self.stage.tell(TimerFired("s1", TimerKind.HOLD), Ended(f"s1-{number}", ok=True))
 
     def recording(self, *more: str) -> Recording:
         self.path.write_text("\n".join([*self.lines, *more]) + "\n")
@@ -188,7 +189,7 @@ def test_what_is_no_recording_is_refused_with_the_reason(tmp_path: Path, text: s
 
 
 def test_a_replay_begins_with_what_the_machine_was_given(tmp_path: Path) -> None:
-    session, event = make_session(launch=make_launch()), Asked("stop", "s1", "alice")
+    session, event = make_session(launch=make_launch()), Asked(IntentVerb.STOP, "s1", "alice")
     effects = Machine([session]).handle(event, 2000.0)
     path = tmp_path / "it"
     path.write_text(f"{begin_line('0.1.0', 1.0, [session], [])}\n{entry_line(2000.0, event, effects)}\n")

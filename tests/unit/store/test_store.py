@@ -34,7 +34,7 @@ from vigil.core.effects import LogEntry, Persist
 from vigil.core.model.death import Cause, Death, Intent
 from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Axis
-from vigil.core.model.restart import After, Hold
+from vigil.core.model.restart import After, Hold, HoldReason
 from vigil.core.model.session import Session, State
 from vigil.errors import VigilError
 from vigil.store import statements
@@ -72,7 +72,7 @@ def full_session() -> Session:
         State.CRASHED,
         spec=make_spec(command=("sh", "-c", 'echo "é\n\t世" \\ \x1b[31m')),
         why="crash: \u2028 'quoted' \x00",
-        hold=Hold("backoff", 1105.25),
+        hold=Hold(HoldReason.BACKOFF, 1105.25),
         launch=launch,
         launches=1,
         charges=3,

@@ -17,7 +17,19 @@ from vigil.agents.claude.hooks import read_hook
 from vigil.agents.claude.stream import read_stream
 from vigil.agents.claude.transcript import read_entry
 from vigil.agents.contract import Adapter, Beginning, Dialog, Place, Start
-from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, before_end, folder, given, is_id, is_own, wrapped
+from vigil.agents.flags import (
+    BAD_ID,
+    NO_HOOKS,
+    NOT_RESUMED,
+    Command,
+    before_end,
+    folder,
+    given,
+    is_id,
+    is_own,
+    left_alone,
+    wrapped,
+)
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 OTHER_WORK = (
@@ -46,9 +58,9 @@ def begin(beginning: Beginning) -> Start:
     """Return how it is started: with hooks, with an id for its conversation, and with a stream that shows when it lives."""
     command = beginning.command
     if not is_own(ADAPTER, command):
-        return Start(command, without=(wrapped(ADAPTER, command),))
+        return left_alone(command, wrapped(ADAPTER, command))
     if command[1:2] and command[1] in OTHER_WORK.split():
-        return Start(command, without=(f"flags, hooks, resume: claude {command[1]} is no session",))
+        return left_alone(command, f"flags, hooks, resume: claude {command[1]} is no session")
     chosen, conversation, not_chosen = _conversation(beginning)
     command, files, no_hooks = _with_hooks(beginning)
     streams, no_stream = _stream(beginning)
@@ -59,6 +71,7 @@ def begin(beginning: Beginning) -> Start:
         conversation=conversation,
         converses=beginning.headless and _value(beginning.command, "--input-format") == "stream-json",
         without=(*not_chosen, *no_hooks, *no_stream),
+        unresumed="".join(not_chosen),
     )
 
 

@@ -13,7 +13,7 @@ from vigil.agents.codex.hooks import read_hook
 from vigil.agents.codex.stream import read_stream
 from vigil.agents.codex.transcript import read_entry, transcripts
 from vigil.agents.contract import Adapter, Beginning, Dialog, Start
-from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, given, is_id, is_own, wrapped
+from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, given, is_id, is_own, left_alone, wrapped
 
 EXEC = frozenset({"exec", "e"})
 OTHER_WORK = (
@@ -47,17 +47,18 @@ def begin(beginning: Beginning) -> Start:
     """Return how it is started: with hooks, and a conversation to go on with."""
     command = beginning.command
     if not is_own(ADAPTER, command):
-        return Start(command, without=(wrapped(ADAPTER, command),))
+        return left_alone(command, wrapped(ADAPTER, command))
     at = _first_word(command, 1)
     first = command[at] if at < len(command) else ""
     if first in OTHER_WORK.split():
-        return Start(command, without=(f"flags, hooks, resume: codex {first} is no session",))
+        return left_alone(command, f"flags, hooks, resume: codex {first} is no session")
     config, without = _config(beginning)
     resumed, not_resumed = _resumed(beginning, at, first in EXEC)
     return Start(
         (*resumed[:1], *config, *resumed[1:]),
         conversation=beginning.conversation if beginning.resume and not not_resumed else "",
         without=(*without, *not_resumed, *_unheard(beginning)),
+        unresumed="".join(not_resumed),
     )
 
 

@@ -6,7 +6,7 @@ import json
 from shlex import join
 
 from vigil.agents.contract import Adapter, Beginning, Dialog, Start
-from vigil.agents.flags import NO_HOOKS, Command, after_program, is_own, named_by, wrapped
+from vigil.agents.flags import NO_HOOKS, Command, after_program, is_own, left_alone, named_by, wrapped
 from vigil.agents.gemini.hooks import read_hook
 from vigil.agents.gemini.stream import read_stream
 from vigil.agents.gemini.transcript import read_entry, transcripts
@@ -22,9 +22,9 @@ def begin(beginning: Beginning) -> Start:
     """Return how it is started: with hooks, and an id for its conversation."""
     command = beginning.command
     if not is_own(ADAPTER, command):
-        return Start(command, without=(wrapped(ADAPTER, command),))
+        return left_alone(command, wrapped(ADAPTER, command))
     if command[1:2] and command[1] in OTHER_WORK:
-        return Start(command, without=(f"flags, hooks, resume: gemini {command[1]} is no session",))
+        return left_alone(command, f"flags, hooks, resume: gemini {command[1]} is no session")
     conversation, chosen = _conversation(beginning)
     env, files, without = _hooks(beginning)
     return Start(
@@ -33,6 +33,7 @@ def begin(beginning: Beginning) -> Start:
         files=files,
         conversation=beginning.conversation if conversation else "",
         without=(*chosen, *without, *_unheard(beginning)),
+        unresumed="".join(chosen),
     )
 
 

@@ -9,7 +9,7 @@ import json
 from urllib.parse import quote
 
 from vigil.agents.contract import Adapter, Beginning, Dialog, Start
-from vigil.agents.flags import NO_HOOKS, after_program, given, is_own, resumed_by, wrapped
+from vigil.agents.flags import NO_HOOKS, after_program, given, is_own, left_alone, resumed_by, wrapped
 from vigil.agents.opencode.hooks import EVENTS, read_hook
 from vigil.agents.opencode.stream import read_stream
 from vigil.agents.plugins import plugin
@@ -29,10 +29,10 @@ def begin(beginning: Beginning) -> Start:
     """Return how it is started: with our plugin, and a conversation to go on with."""
     command = beginning.command
     if not is_own(ADAPTER, command):
-        return Start(command, without=(wrapped(ADAPTER, command),))
+        return left_alone(command, wrapped(ADAPTER, command))
     first = command[1] if len(command) > 1 else ""
     if first in OTHER_WORK.split():
-        return Start(command, without=(f"flags, hooks, resume: opencode {first} is no session",))
+        return left_alone(command, f"flags, hooks, resume: opencode {first} is no session")
     resumed, without = resumed_by("--session", beginning, CONVERSATION)
     env, files, unhooked = _plugin(beginning)
     return Start(
@@ -41,6 +41,7 @@ def begin(beginning: Beginning) -> Start:
         files=files,
         conversation=beginning.conversation if resumed else "",
         without=(*without, *unhooked, *_unheard(beginning)),
+        unresumed="".join(without),
     )
 
 

@@ -6,7 +6,7 @@ It never asks for a permission, and it starts without a dialog.
 from __future__ import annotations
 
 from vigil.agents.contract import Adapter, Beginning, Start
-from vigil.agents.flags import NO_HOOKS, after_program, given, is_own, resumed_by, wrapped
+from vigil.agents.flags import NO_HOOKS, after_program, given, is_own, left_alone, resumed_by, wrapped
 from vigil.agents.pi.hooks import EVENTS, read_hook
 from vigil.agents.pi.stream import read_stream
 from vigil.agents.pi.transcript import read_entry, transcripts
@@ -21,9 +21,9 @@ def begin(beginning: Beginning) -> Start:
     """Return how it is started: with our extension, and a conversation to go on with."""
     command = beginning.command
     if not is_own(ADAPTER, command):
-        return Start(command, without=(wrapped(ADAPTER, command),))
+        return left_alone(command, wrapped(ADAPTER, command))
     if command[1:2] and command[1] in OTHER_WORK:
-        return Start(command, without=(f"flags, hooks, resume: pi {command[1]} is no session",))
+        return left_alone(command, f"flags, hooks, resume: pi {command[1]} is no session")
     resumed, without = resumed_by("--session", beginning, CONVERSATION)
     hooked = ("--extension", f"{beginning.folder}/{EXTENSION_FILE}") if beginning.hook else ()
     return Start(
@@ -31,6 +31,7 @@ def begin(beginning: Beginning) -> Start:
         files={EXTENSION_FILE: plugin(beginning.hook, EVENTS)} if beginning.hook else {},
         conversation=beginning.conversation if resumed else "",
         without=(*without, *(() if beginning.hook else (NO_HOOKS,)), *_unheard(beginning)),
+        unresumed="".join(without),
     )
 
 

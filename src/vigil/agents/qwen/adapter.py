@@ -9,7 +9,7 @@ from shlex import join
 
 from vigil.agents.claude.adapter import UUID
 from vigil.agents.contract import Adapter, Beginning, Dialog, Place, Start
-from vigil.agents.flags import NO_HOOKS, Command, after_program, folder, given, is_own, named_by, wrapped
+from vigil.agents.flags import NO_HOOKS, Command, after_program, folder, given, is_own, left_alone, named_by, wrapped
 from vigil.agents.qwen.hooks import read_hook
 from vigil.agents.qwen.stream import read_stream
 from vigil.agents.qwen.transcript import read_entry, transcripts
@@ -32,9 +32,9 @@ def begin(beginning: Beginning) -> Start:
     """Return how it is started: with hooks, with an id for its conversation, and headless with its events as JSON."""
     command = beginning.command
     if not is_own(ADAPTER, command):
-        return Start(command, without=(wrapped(ADAPTER, command),))
+        return left_alone(command, wrapped(ADAPTER, command))
     if command[1:2] and command[1] in OTHER_WORK:
-        return Start(command, without=(f"flags, hooks, resume: qwen {command[1]} is no session",))
+        return left_alone(command, f"flags, hooks, resume: qwen {command[1]} is no session")
     chosen, not_chosen = _conversation(beginning)
     env, files, no_hooks = _hooks(beginning)
     return Start(
@@ -43,6 +43,7 @@ def begin(beginning: Beginning) -> Start:
         files=files,
         conversation=beginning.conversation if chosen else "",
         without=(*not_chosen, *no_hooks),
+        unresumed="".join(not_chosen),
     )
 
 

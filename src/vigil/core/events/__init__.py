@@ -19,6 +19,7 @@ from vigil.core.events.launch import (
     Recovered,
     RuntimeEnded,
     Spared,
+    StrayEnded,
 )
 from vigil.core.events.operator import (
     Applied,
@@ -88,6 +89,7 @@ __all__ = [
     "Sighted",
     "Spared",
     "Stepped",
+    "StrayEnded",
     "Swept",
     "TimerFired",
     "WatchdogsSet",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from vigil.core.model.incident import Reaction
 from vigil.core.model.stall import Watchdogs
+from vigil.core.model.timer import TimerKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,7 @@ class TimerFired:
     """A moment the machine asked to be told of."""
 
     session_id: str  # or the key of a role
-    kind: str
+    kind: TimerKind
 
 
 @dataclass(frozen=True, slots=True)

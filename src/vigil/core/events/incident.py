@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vigil.core.model.incident import IncidentKind, Notice
+from vigil.core.model.incident import IncidentKind, Notice, ReactionOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ReactionEnded:
 
     incident_id: str
     number: int  # of the reactions to this incident, from 0
-    outcome: str
+    outcome: ReactionOutcome
     why: str = ""
 
 

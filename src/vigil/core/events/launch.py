@@ -9,6 +9,7 @@ from vigil.core.model.death import Exit
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.reading import Fact
 from vigil.core.model.session import Session
+from vigil.core.model.sighting import ReapOutcome, Stray
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,19 @@ class Spared:
 
     launch_id: str
     why: str
+    unsure: bool = False  # it cannot be told whether it was
+
+
+@dataclass(frozen=True, slots=True)
+class StrayEnded:
+    """What became of a stray that was to be ended."""
+
+    stray: Stray
+    outcome: ReapOutcome
+    ended: int = 0  # of its processes
+    left: int = 0
+    why: str = ""
+    ticket: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +159,7 @@ LaunchEvent = (
     | Ended
     | Attended
     | Spared
+    | StrayEnded
     | Closed
     | Adopted
     | Recovered

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vigil.core.model.conversation import Message, Transcript
+from vigil.core.model.death import IntentVerb
 from vigil.core.model.session import Spec
 from vigil.core.model.team import Manifest
 
@@ -59,7 +60,7 @@ class ShiftAborted:
 class Asked:
     """An operator's command on a session: stop, start, restart, rm, reset, hibernate, wake."""
 
-    verb: str
+    verb: IntentVerb
     session_id: str
     actor: str
     reason: str = ""

@@ -90,6 +90,7 @@ class Sighted:
     strays: tuple[Stray, ...]
     policy: ReapPolicy
     actor: str
+    ticket: str = ""  # who swept waits for what is judged, and for what becomes of it
 
 
 @dataclass(frozen=True, slots=True)

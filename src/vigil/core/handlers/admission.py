@@ -10,9 +10,11 @@ from vigil.core.handlers.incident import open_incident, resolve
 from vigil.core.handlers.spawn import begin_launch
 from vigil.core.handlers.transition import become
 from vigil.core.model.incident import IncidentKind
-from vigil.core.model.restart import Hold
+from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import Session, State
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules import incident
+from vigil.core.rules.restart import HELD
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
 SHORT_S = 60.0  # waiting longer for memory is a human's business
@@ -32,7 +34,7 @@ def launch_when_paced(book: Book, session: Session, now: float) -> None:
         begin_launch(book, session, now)
     else:
         words = f"waits its turn: {PACE} launches start at once"
-        become(book, session, now, State.PENDING, words, hold=Hold("pace", None), after=None)
+        become(book, session, now, State.PENDING, words, hold=Hold(HoldReason.PACE, None), after=None)
         book.waiting.append(session.id)
 
 
@@ -44,17 +46,17 @@ def _waits_for_wall(book: Book, session: Session, now: float) -> bool:
     other, until = found
     assert other.wall is not None
     met = f"{other.wall.cause}: {other.wall.text}" + (f" (met by {other.name})" if other.id != session.id else "")
-    hold = Hold(other.wall.cause.value, until)
+    hold = Hold(HELD[other.wall.cause], until)
     become(book, session, now, State.PENDING, f"{met}; vigil start {session.name} does not wait", hold=hold, after=None)
     if until is not None:
-        book.do(SetTimer(session.id, "hold", until))
+        book.do(SetTimer(session.id, TimerKind.HOLD, until))
     return True
 
 
 def _wait_for_memory(book: Book, session: Session, now: float) -> None:
     words = f"waits for memory: {book.memory}"
-    become(book, session, now, State.PENDING, words, hold=Hold("memory", None), after=None)
-    book.do(SetTimer(session.id, "memory", now + SHORT_S))
+    become(book, session, now, State.PENDING, words, hold=Hold(HoldReason.MEMORY, None), after=None)
+    book.do(SetTimer(session.id, TimerKind.MEMORY, now + SHORT_S))
 
 
 def memory_read(book: Book, event: MemoryRead, now: float) -> None:
@@ -64,13 +66,18 @@ def memory_read(book: Book, event: MemoryRead, now: float) -> None:
     if book.room is not None and book.room <= 0:
         for session_id in book.waiting:
             session = book.sessions.get(session_id)
-            if session is not None and _waits_its_turn(session) and session.hold is not None and session.hold.reason == "pace":
+            if (
+                session is not None
+                and _waits_its_turn(session)
+                and session.hold is not None
+                and session.hold.reason == HoldReason.PACE
+            ):
                 _wait_for_memory(book, session, now)
 
 
 def still_short(book: Book, session: Session, now: float) -> None:
     """A launch has waited for memory for a while: a human should know."""
-    if session.hold is not None and session.hold.reason == "memory":
+    if session.hold is not None and session.hold.reason == HoldReason.MEMORY:
         open_incident(book, IncidentKind.LOW_MEMORY, None, f"launches wait for memory: {book.memory}", now)
 
 
@@ -92,8 +99,12 @@ def start_next(book: Book, now: float) -> None:
 
 
 def _waits_its_turn(session: Session) -> bool:
-    return session.state is State.PENDING and session.hold is not None and session.hold.reason in ("pace", "memory")
+    return (
+        session.state is State.PENDING
+        and session.hold is not None
+        and session.hold.reason in (HoldReason.PACE, HoldReason.MEMORY)
+    )
 
 
 def _waits_for_memory(session: Session) -> bool:
-    return session.hold is not None and session.hold.reason == "memory"
+    return session.hold is not None and session.hold.reason == HoldReason.MEMORY

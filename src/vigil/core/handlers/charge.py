@@ -12,9 +12,10 @@ from vigil.core.handlers.transition import become
 from vigil.core.model.death import Death
 from vigil.core.model.launch import Launch
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import Hold
+from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.team import Role
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.restart import charge, is_saturated, jitter_of
 
 DEATHS_KEPT = 5  # of which an incident tells
@@ -34,11 +35,11 @@ def charge_death(book: Book, session: Session, launch: Launch, death: Death, res
     steady = steady_at(book, role)
     before = 0 if steady is not None and at >= steady else role.charges
     count, hold = charge(cause, at, before, 0.0, policy, jitter, resets_at)
-    if hold.reason == "saturated" and role.spec.retry_saturated_s > 0:
+    if hold.reason == HoldReason.SATURATED and role.spec.retry_saturated_s > 0:
         hold = replace(hold, until=at + role.spec.retry_saturated_s)
     if death.charged:
         book.keep_role(replace(role, charges=count, event_at=at, hold=hold))
-        book.do(SetTimer(role.key, "steady", at + policy.reset_after_s))
+        book.do(SetTimer(role.key, TimerKind.STEADY, at + policy.reset_after_s))
     elif count != role.charges:
         book.keep_role(replace(role, charges=count))
     return count, hold
@@ -107,7 +108,7 @@ def stable(book: Book, session: Session, now: float) -> None:
     if session.state is not State.RUNNING:  # whether it is up is in doubt: that is asked again
         stable_at = max(stable_at, now + AGAIN_S)
     if now < stable_at:
-        book.do(SetTimer(session.id, "stable", stable_at))
+        book.do(SetTimer(session.id, TimerKind.STABLE, stable_at))
     else:
         forgive(book, session)
 
@@ -119,7 +120,7 @@ def steady(book: Book, role: Role, now: float) -> None:
     steady_from = steady_at(book, role)
     doubtful = any(session.state in DOUBTED and session.state is not State.RUNNING for session in book.replicas(role.key))
     if steady_from is None or doubtful or now < steady_from:
-        book.do(SetTimer(role.key, "steady", max(now + AGAIN_S, steady_from or 0.0)))
+        book.do(SetTimer(role.key, TimerKind.STEADY, max(now + AGAIN_S, steady_from or 0.0)))
     else:
         forgive_role(book, role)
         _bring_back(book, role, now)
@@ -130,9 +131,9 @@ def retry_as_declared(book: Book, session: Session, role: Role, now: float) -> N
     if session.state is State.FAILED and is_saturated(session):
         retry_s = role.spec.retry_saturated_s
         until = (role.event_at or now) + retry_s if retry_s > 0 else None
-        book.keep(replace(session, hold=Hold("saturated", until)))
+        book.keep(replace(session, hold=Hold(HoldReason.SATURATED, until)))
         if until is not None:
-            book.do(SetTimer(session.id, "hold", until))
+            book.do(SetTimer(session.id, TimerKind.HOLD, until))
 
 
 def _bring_back(book: Book, role: Role, now: float) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from vigil.core.book import Book
-from vigil.core.handlers.intent import REAP
 from vigil.core.model.conversation import Kept, Transcript, Wake
-from vigil.core.model.death import Cause, Death
+from vigil.core.model.death import Cause, Death, IntentVerb
 from vigil.core.model.launch import Mode
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import After, Hold
+from vigil.core.model.restart import After, Hold, HoldReason
 from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.sighting import ReapClass
 from vigil.core.rules.wake import INTERRUPTED, NEVER, PARKED, Life, Resumability, WakeQuestion, decide
 
-HIBERNATE = "hibernate"
-IDLE = "idle: "  # how the reason begins for which the reaper puts to sleep
-ON_ITS_WAY = frozenset({"pace", "memory", "survivor"})  # what waits for these is launched as soon as it can be
+# What waits for these is launched as soon as it can be.
+ON_ITS_WAY = frozenset({HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR})
 QUARANTINED_KEPT = 20
 STRIKES = 2
 QUICK_S = 60.0  # a resumed launch that ends within this without a word had nothing to say
@@ -39,7 +38,7 @@ def decide_wake(book: Book, session: Session, now: float, asked: Mode | None = N
         asked,
         by_wake,
         life_of(session),
-        "" if hold is None else hold.reason,
+        None if hold is None else hold.reason,
         ended_of(session),
         found,
         role is not None and role.spec.after_crash == "resume",
@@ -105,7 +104,9 @@ def ended_of(session: Session) -> str:
     if death is None or death.launch_id != launch.id:
         return INTERRUPTED
     intent = death.intent
-    slept = intent is not None and (intent.verb == HIBERNATE or (intent.verb == REAP and intent.reason.startswith(IDLE)))
+    slept = intent is not None and (
+        intent.verb is IntentVerb.HIBERNATE or (intent.verb is IntentVerb.REAP and intent.kind is ReapClass.IDLE)
+    )
     return PARKED if slept and death.cause in (Cause.OPERATOR, Cause.POLICY) else death.cause
 
 

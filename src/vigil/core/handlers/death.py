@@ -17,10 +17,12 @@ from vigil.core.handlers.transition import become
 from vigil.core.handlers.wall import meet
 from vigil.core.model.death import Cause, Death, EvidenceLine, Exit, Words
 from vigil.core.model.launch import RuntimeKind
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import Hold
+from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import Session, State
+from vigil.core.model.speech import Activity
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules import death as deaths
 from vigil.core.rules.activity import KEPT_OF_DEATH
 from vigil.core.rules.liveness import leaves_its_pane
@@ -91,7 +93,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     if of_server and not launch.server_told:
         book.log(found.at, session, "server.died", **_told_of(death))
     launch = replace(launch, ended_at=found.at, server_told=launch.server_told or of_server)
-    facts = (Fact(Axis.PROCESS, "dead", found.status_source or found.observed_by, found.at, conclusive=True),)
+    facts = (Fact(Axis.PROCESS, AxisValue.DEAD, found.status_source or found.observed_by, found.at, conclusive=True),)
     session = book.read_axes(session, facts, launch=launch, last_death=death, charges=count, doubt=None, deaths=charged)
     if _hung(session, cause):
         session = strike(book, session, "it stalled again after it was resumed", found.at)
@@ -135,7 +137,7 @@ def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exi
 def _doing(session: Session) -> str:
     """Return what an agent was doing, by its own words; nothing if it said nothing."""
     activity = session.axes.get(Axis.ACTIVITY)
-    if activity is None or activity.value == "unknown":
+    if activity is None or activity.value == Activity.UNKNOWN:
         return ""
     return f"{activity.value}: {activity.why}" if activity.why else activity.value
 
@@ -177,17 +179,17 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
         state = State.SUCCEEDED if death.cause is Cause.FINISHED else State.FAILED
         become(book, session, now, state, f"{death.cause}: {words}; restart is {policy.when}", hold=None)
     elif death.cause is Cause.HOST_REBOOTED and not comes_back_by_itself(book.role_of(session)):
-        become(book, session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
-    elif hold.reason == "saturated":
+        become(book, session, now, State.PENDING, COLD_START, hold=Hold(HoldReason.COLD_START, None))
+    elif hold.reason == HoldReason.SATURATED:
         words = f"{death.cause} again after {some(policy.max_restarts, 'restart')}: {words}"
         become(book, session, now, State.FAILED, words, hold=hold)
         if hold.until is not None:
-            book.do(SetTimer(session.id, "hold", hold.until))
+            book.do(SetTimer(session.id, TimerKind.HOLD, hold.until))
     else:
         state = State.CRASHED if death.cause in COUNTED and take_marker(book, session, now) else State.PENDING
         become(book, session, now, state, f"{death.cause}: {words}", hold=hold)
         if hold.until is not None:
-            book.do(SetTimer(session.id, "hold", hold.until))
+            book.do(SetTimer(session.id, TimerKind.HOLD, hold.until))
     if death.cause is Cause.LAUNCH_FAILED:
         book.end_all(launch)  # whatever came of it half-way
     elif not leaves_its_pane(session):

@@ -9,9 +9,10 @@ from vigil.core.effects import Conclude, Look, RepairSocket, SetTimer
 from vigil.core.handlers import host_incident
 from vigil.core.handlers.orphan import orphan, tell_of_server
 from vigil.core.handlers.transition import become
-from vigil.core.model.reading import Axis, Doubt, DoubtKind
+from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import DEAD, HANGUP_S, PATIENCE, QUIET_S, Judgement, LifeVerdict, judge
 from vigil.words import times
 
@@ -33,7 +34,7 @@ def weigh(book: Book, session: Session, now: float) -> None:
         book.keep(session, durable=False)
         return
     if found.look_at is not None:
-        book.do(SetTimer(session.id, "look", max(found.look_at, now)))
+        book.do(SetTimer(session.id, TimerKind.LOOK, max(found.look_at, now)))
     VERDICTS[found.verdict](book, session, found, now)
 
 
@@ -82,7 +83,7 @@ def orphaned(book: Book, session: Session, found: Judgement, now: float) -> None
 
 def _server_is_dead(session: Session) -> bool:
     server = session.axes.get(Axis.SERVER)
-    return server is not None and server.value == "dead" and server.conclusive
+    return server is not None and server.value == AxisValue.DEAD and server.conclusive
 
 
 def dead(book: Book, session: Session, found: Judgement, now: float) -> None:
@@ -133,7 +134,7 @@ def look_again(book: Book, session: Session, now: float) -> None:
     launch = session.launch
     if session.doubt is not None and session.state in DOUBTED and launch is not None and launch.ended_at is None:
         book.do(Look(launch))
-        book.do(SetTimer(session.id, "look", now + max(HANGUP_S, PATIENCE[session.doubt.kind].look_every_s)))
+        book.do(SetTimer(session.id, TimerKind.LOOK, now + max(HANGUP_S, PATIENCE[session.doubt.kind].look_every_s)))
 
 
 def repair(book: Book, before: Session, after: Session, now: float) -> None:
@@ -143,7 +144,7 @@ def repair(book: Book, before: Session, after: Session, now: float) -> None:
     if before.doubt is None:
         book.log(now, after, "server.socket-lost", what="it is asked to make it anew")
     book.do(RepairSocket(after.launch))
-    book.do(SetTimer(after.id, "look", now + REPAIRED_S))
+    book.do(SetTimer(after.id, TimerKind.LOOK, now + REPAIRED_S))
 
 
 def is_news(session: Session) -> bool:

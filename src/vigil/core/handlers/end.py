@@ -11,14 +11,16 @@ from vigil.core.handlers.account import forgotten
 from vigil.core.handlers.admission import launch_when_paced
 from vigil.core.handlers.conversation import find_conversation, judge_resume
 from vigil.core.handlers.death import bury
-from vigil.core.handlers.intent import REACTION, REAP, intend, spares_people
+from vigil.core.handlers.intent import REACTION, intend, spares_people, tell_outcome
 from vigil.core.handlers.summary import summarise
 from vigil.core.handlers.transition import become
-from vigil.core.model.death import Cause
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.death import Cause, IntentVerb
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import After
+from vigil.core.model.restart import After, HoldReason
 from vigil.core.model.session import Session, State
+from vigil.core.model.sighting import ReapOutcome
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.wake import Resumability
 
 LEFT_OVER = "what it left could not be ended"
@@ -44,6 +46,30 @@ def ended(book: Book, event: Ended, now: float) -> None:
     session = book.of_launch(event.launch_id)
     if session is None:
         return
+    _ended(book, session, event, now)
+    _tell_outcome(book, session, event)
+
+
+OUTCOMES = {
+    State.PARKED: ReapOutcome.PARKED,
+    State.STOPPED: ReapOutcome.STOPPED,
+    State.STUCK: ReapOutcome.FAILED,
+}
+
+
+def _tell_outcome(book: Book, before: Session, event: Ended) -> None:
+    """Tell who swept what became of a launch, or of what one that had ended before left behind."""
+    session = book.sessions.get(before.id)
+    if session is None:
+        tell_outcome(book, before.intent, ReapOutcome.REMOVED, "")
+    elif is_cleared(before):
+        done = (ReapOutcome.ENDED, before.intent.why if before.intent else "")
+        tell_outcome(book, before.intent, *(done if event.ok else (ReapOutcome.FAILED, session.why)))
+    elif before.state is State.ENDING:
+        tell_outcome(book, before.intent, OUTCOMES.get(session.state, ReapOutcome.ENDED), session.why)
+
+
+def _ended(book: Book, session: Session, event: Ended, now: float) -> None:
     if event.transcript is not None:
         session = book.keep(replace(session, transcript=event.transcript))
     if event.ok:
@@ -69,7 +95,7 @@ def _close(book: Book, session: Session, now: float) -> Session:
     """Close a launch of which nothing is left, and judge what it did."""
     ending = session.state is State.ENDING
     gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.axes]
-    facts = tuple(Fact(axis, "dead", "verified", now, conclusive=True) for axis in gone)
+    facts = tuple(Fact(axis, AxisValue.DEAD, "verified", now, conclusive=True) for axis in gone)
     session = judge_resume(book, book.keep(book.read_axes(book.close(session), facts)), now)
     return summarise(book, session, now)
 
@@ -77,15 +103,16 @@ def _close(book: Book, session: Session, now: float) -> Session:
 def _not_gone(book: Book, session: Session, why: str, now: float) -> None:
     """Let a human see to what could not be ended; what was only cleared away stays where it is."""
     if is_cleared(session):
-        book.log(now, session, "session.spared", verb=REAP, why=f"{LEFT_OVER}: {why}")
+        book.log(now, session, "session.spared", verb=IntentVerb.REAP.value, why=f"{LEFT_OVER}: {why}")
         session = book.keep(replace(session, intent=None, why=f"{LEFT_OVER}: {why}"))
     if session.state is State.ENDING or _waits_for_the_end(session):
-        become(book, session, now, State.STUCK, f"could not be ended: {why}", hold=None, after=session.after)
+        words = f"could not be ended: {why}"
+        become(book, session, now, State.STUCK, words, hold=None, after=session.after, unended=why)
 
 
 def _waits_for_the_end(session: Session) -> bool:
     """Say whether the next launch of a session waits until the last one is verified gone."""
-    return session.hold is not None and session.hold.reason == "survivor"
+    return session.hold is not None and session.hold.reason is HoldReason.SURVIVOR
 
 
 def is_cleared(session: Session) -> bool:
@@ -93,25 +120,25 @@ def is_cleared(session: Session) -> bool:
     intent, launch = session.intent, session.launch
     if intent is None or launch is None or launch.ended_at is None or session.state is State.ENDING:
         return False
-    return intent.verb == REAP and intent.launch_id == launch.id and intent.at > launch.ended_at
+    return intent.verb is IntentVerb.REAP and intent.launch_id == launch.id and intent.at > launch.ended_at
 
 
 def _tell_reaped(book: Book, session: Session, now: float) -> Session:
     """Log what was reaped, once: a launch, or what one that had ended before left behind."""
     intent, launch = session.intent, session.launch
-    if intent is None or launch is None or intent.verb != REAP or intent.launch_id != launch.id:
+    if intent is None or launch is None or intent.verb is not IntentVerb.REAP or intent.launch_id != launch.id:
         return session
     leftovers = is_cleared(session)
     if session.state is State.ENDING or leftovers:
-        kind, _, why = intent.reason.partition(": ")
-        book.log(now, session, "session.reaped", **{"class": kind, "why": why, "actor": intent.actor})
+        data = {"class": intent.kind, "why": intent.why, "actor": intent.actor}
+        book.log(now, session, "session.reaped", **data)
     return book.keep(replace(session, intent=None)) if leftovers else session
 
 
 def _stop(book: Book, session: Session, now: float) -> None:
     intent = session.intent
     words = f"stopped by {intent.actor if intent else 'operator'}"
-    if intent is not None and intent.verb == REAP:
+    if intent is not None and intent.verb is IntentVerb.REAP:
         words = f"reaped: {intent.reason}"
     become(book, session, now, State.STOPPED, words, hold=None, after=None, waking=None)
 
@@ -147,7 +174,7 @@ def remove(book: Book, session: Session, now: float) -> None:
     for other in forgotten(book, session):  # not at once: they may be removed with it
         assert other.hold is not None
         book.keep(replace(other, hold=replace(other.hold, until=now)))
-        book.do(SetTimer(other.id, "hold", now))
+        book.do(SetTimer(other.id, TimerKind.HOLD, now))
     book.change.sessions.pop(session.id, None)
     book.change.removed[session.id] = session
     book.do(Purge(session))

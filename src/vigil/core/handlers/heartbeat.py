@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from vigil.core.book import GRACE_S, Book
 from vigil.core.effects import EndLaunch, SetTimer
-from vigil.core.handlers.intent import UNHEALTHY, intend
+from vigil.core.handlers.intent import intend
 from vigil.core.handlers.transition import become
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.heartbeat import Pulse, PulseState
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
 from vigil.core.model.team import Health
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.heartbeat import KEEPS
 
 
@@ -30,7 +31,7 @@ def begin(book: Book, session: Session, now: float) -> Session:
     if health is None or launch is None or launch.started_at is None:
         return session if session.pulse is None else book.keep(replace(session, pulse=None))
     pulse = Pulse(PulseState.UNKNOWN, max(now, launch.started_at) + health.grace_s)
-    book.do(SetTimer(session.id, "pulse", pulse.due_from + health.heartbeat_s))
+    book.do(SetTimer(session.id, TimerKind.PULSE, pulse.due_from + health.heartbeat_s))
     return book.keep(replace(session, pulse=pulse))
 
 
@@ -40,7 +41,7 @@ def rest(book: Book, session: Session, now: float) -> Session:
     if health is None or pulse is None:
         return session
     pulse = replace(pulse, due_from=max(now, pulse.due_from))
-    book.do(SetTimer(session.id, "pulse", pulse.due_from + health.heartbeat_s))
+    book.do(SetTimer(session.id, TimerKind.PULSE, pulse.due_from + health.heartbeat_s))
     return book.keep(replace(session, pulse=pulse))
 
 
@@ -54,7 +55,7 @@ def heard(book: Book, session: Session, at: float, now: float) -> Session:
     grace_s = health.grace_s if pulse.state is PulseState.UNKNOWN else 0.0
     before = max(pulse.due_from - grace_s, book.void_before)  # a word that comes late is not older than what is waited for
     session = replace(session, pulse=replace(pulse, due_from=max(at, before)))
-    book.do(SetTimer(session.id, "pulse", max(at, before) + health.heartbeat_s))
+    book.do(SetTimer(session.id, TimerKind.PULSE, max(at, before) + health.heartbeat_s))
     return _turn(book, session, PulseState.HEALTHY, "it gives signs of life", now)
 
 
@@ -73,7 +74,7 @@ def check(book: Book, session: Session, now: float) -> None:
             return
     elif missed > 0 and pulse.state in (PulseState.UNKNOWN, PulseState.HEALTHY):
         _turn(book, session, PulseState.LATE, words, now)
-    book.do(SetTimer(session.id, "pulse", pulse.due_from + (missed + 1) * health.heartbeat_s))
+    book.do(SetTimer(session.id, TimerKind.PULSE, pulse.due_from + (missed + 1) * health.heartbeat_s))
 
 
 def _end(book: Book, session: Session, health: Health, words: str, now: float) -> bool:
@@ -84,7 +85,7 @@ def _end(book: Book, session: Session, health: Health, words: str, now: float) -
         if session.state is State.RUNNING:
             become(book, session, now, State.RUNNING, f"unhealthy: {words}; not ended: {kept}")
         return False
-    intent = intend(book, session, UNHEALTHY, Cause.UNHEALTHY, "policy", words, now)
+    intent = intend(book, session, IntentVerb.UNHEALTHY, Cause.UNHEALTHY, "policy", words, now)
     become(book, session, now, State.ENDING, f"unhealthy: {words}", hold=None, after=None, intent=intent)
     book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
     return True

@@ -7,6 +7,7 @@ from vigil.core.effects import SetTimer
 from vigil.core.handlers.launch import relaunch
 from vigil.core.model.replace import replace
 from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.timer import TimerKind
 
 UNDECIDED = ALIVE | {State.CRASHED, State.PENDING}
 WAITING = frozenset({State.CRASHED, State.PENDING, State.FAILED})  # one that failed waits only for its trial
@@ -18,10 +19,10 @@ def hold_over(book: Book, session: Session, now: float) -> None:
     if hold is None or hold.until is None or session.state not in WAITING:
         return
     if now < hold.until:
-        book.do(SetTimer(session.id, "hold", hold.until))
+        book.do(SetTimer(session.id, TimerKind.HOLD, hold.until))
     elif session.state is State.FAILED and (later := _after_the_trial(book, session, now)) is not None:
         book.keep(replace(session, hold=replace(hold, until=later)))
-        book.do(SetTimer(session.id, "hold", later))
+        book.do(SetTimer(session.id, TimerKind.HOLD, later))
     else:
         book.log(now, session, "session.hold-over", hold=hold.reason)
         relaunch(book, session, now, by_policy=True)

@@ -15,6 +15,7 @@ from vigil.core.model.death import EvidenceLine
 from vigil.core.model.incident import Incident, IncidentKind
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.explain import explain
 from vigil.core.rules.incident import EVENTS, MARGIN_S, incident_of, key_of, opened, same_s
 from vigil.core.rules.notice import cancelled
@@ -111,7 +112,7 @@ def plan_reaction(book: Book, incident: Incident, now: float) -> None:
     """Ask for the moment of the next reaction to an incident, if there is one."""
     reaction = reaction_to(incident, book.reactions)
     if reaction is not None and incident.acked_at is None and incident.escalated_at is None:
-        book.do(SetTimer(incident.key, "react", max(now, react_at(incident, reaction))))
+        book.do(SetTimer(incident.key, TimerKind.REACT, max(now, react_at(incident, reaction))))
 
 
 def log(book: Book, at: float, incident: Incident, kind: str, **data: Any) -> None:

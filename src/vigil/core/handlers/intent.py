@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from vigil.core.book import GRACE_S, Book
-from vigil.core.model.death import Cause, Intent
+from vigil.core.effects import ReapEnded
+from vigil.core.model.death import Cause, Intent, IntentVerb
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
+from vigil.core.model.sighting import ReapOutcome, ReapVerdict
 
 INTENT_LASTS_S = 600.0
-SHIFT, UNHEALTHY, REAP, STALL = "shift", "unhealthy", "reap", "stall"  # verbs of policy
 REACTION = "reaction"  # who asks for a verb that the configuration wants done about an incident
 BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})  # these spare what somebody uses (P2)
 
@@ -18,12 +19,28 @@ def spares_people(intent: Intent | None) -> bool:
     return intent is not None and intent.cause in BY_POLICY
 
 
+def tell_outcome(book: Book, intent: Intent | None, outcome: ReapOutcome, why: str) -> None:
+    """Tell who swept what became of a launch that was to go; where nobody waits for that, do nothing."""
+    if intent is not None and intent.ticket:
+        book.do(ReapEnded(intent.ticket, intent.launch_id, outcome, why))
+
+
 def voided(intent: Intent | None, now: float) -> Intent | None:
     """Return an intent that is over: what ends within its grace is still its doing, what ends later is not."""
     return None if intent is None else replace(intent, void_from=min(intent.void_from or now + GRACE_S, now + GRACE_S))
 
 
-def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, reason: str, now: float) -> Intent:
+def intend(
+    book: Book,
+    session: Session,
+    verb: IntentVerb,
+    cause: Cause,
+    actor: str,
+    reason: str,
+    now: float,
+    verdict: ReapVerdict | None = None,
+    ticket: str = "",
+) -> Intent:
     """Record what is meant to be done, by whom and why; whoever asks again goes on with what was begun."""
     assert session.launch is not None
     before = session.intent
@@ -39,6 +56,9 @@ def intend(book: Book, session: Session, verb: str, cause: Cause, actor: str, re
         at=now if begun is None else begun.at,
         target=session.launch.process,
         until=now + INTENT_LASTS_S,
+        kind=None if verdict is None else verdict.kind,
+        why="" if verdict is None else verdict.evidence[0],
+        ticket=ticket if begun is None else ticket or begun.ticket,
     )
     book.change.intents.append(intent)
     return intent

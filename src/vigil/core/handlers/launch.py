@@ -8,13 +8,15 @@ from vigil.core.events import Attended, Closed, Found, Interrupted, Launched, Ru
 from vigil.core.handlers import heartbeat, remedy, watchdog
 from vigil.core.handlers.admission import launch_when_paced, spawn_over
 from vigil.core.handlers.conversation import judge_resume
-from vigil.core.handlers.intent import spares_people
+from vigil.core.handlers.intent import spares_people, tell_outcome
 from vigil.core.handlers.summary import summarise
 from vigil.core.handlers.transition import become
 from vigil.core.model.conversation import NOTHING_SPENT
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import Hold
+from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import Session, State
+from vigil.core.model.sighting import ReapOutcome
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import leaves_its_pane
 from vigil.core.rules.restart import comes_back_by_itself
 
@@ -31,7 +33,7 @@ def relaunch(book: Book, session: Session, now: float, by_policy: bool = False) 
         launch_when_paced(book, book.keep(replace(session, hold=None)), now)
     else:
         state = session.state if session.state is State.CRASHED else State.PENDING
-        become(book, session, now, state, "ending what its last launch left", hold=Hold("survivor", None), after=None)
+        become(book, session, now, state, "ending what its last launch left", hold=Hold(HoldReason.SURVIVOR, None), after=None)
         book.end_all(session.launch, unless_attended=by_policy and leaves_its_pane(session))
 
 
@@ -46,19 +48,19 @@ def attended(book: Book, event: Attended, now: float) -> None:
     if session.stall is not None and session.stall.step and session.state in remedy.TREATED:
         remedy.spared(book, session, event.why, now)
         return
-    if session.hold is None or session.hold.reason != "survivor":
+    if session.hold is None or session.hold.reason != HoldReason.SURVIVOR:
         return
     until = now + ATTENDED_S
     words = f"waits with its next launch: {event.why}; vigil restart {session.name} does not wait"
-    become(book, session, now, session.state, words, hold=Hold("survivor", until))
-    book.do(SetTimer(session.id, "hold", until))
+    become(book, session, now, session.state, words, hold=Hold(HoldReason.SURVIVOR, until))
+    book.do(SetTimer(session.id, TimerKind.HOLD, until))
 
 
 def _spare(book: Book, session: Session, why: str, now: float) -> None:
     """Let a session live on that policy would have ended; of one that died meanwhile only the rest is left to end."""
     assert session.launch is not None and session.intent is not None
     if session.launch.ended_at is not None:
-        book.do(SetTimer(session.id, "drain", now + ATTENDED_S))
+        book.do(SetTimer(session.id, TimerKind.DRAIN, now + ATTENDED_S))
         return
     book.log(now, session, "session.spared", verb=session.intent.verb, why=why)
     attached = max(1, session.attached)
@@ -66,8 +68,9 @@ def _spare(book: Book, session: Session, why: str, now: float) -> None:
     # It may have been interrupted already, and end of that in a moment: then that is ours and nobody's crash (P8).
     intent = replace(session.intent, void_from=now + GRACE_S) if now - session.intent.at >= GRACE_S else None
     become(book, session, now, State.RUNNING, words, after=None, intent=intent, attached=attached)
+    tell_outcome(book, session.intent, ReapOutcome.SPARED, words)
     if session.pulse is not None:
-        book.do(SetTimer(session.id, "pulse", now + ATTENDED_S))
+        book.do(SetTimer(session.id, TimerKind.PULSE, now + ATTENDED_S))
 
 
 def launched(book: Book, event: Launched, now: float) -> None:
@@ -115,7 +118,7 @@ def launched(book: Book, event: Launched, now: float) -> None:
     if before.process is None or event.adopted:
         watchdog.begin(book, session, now)
     if session.role is None and session.charges:
-        book.do(SetTimer(session.id, "stable", (launch.started_at or now) + session.spec.restart.reset_after_s))
+        book.do(SetTimer(session.id, TimerKind.STABLE, (launch.started_at or now) + session.spec.restart.reset_after_s))
 
 
 def interrupted(book: Book, event: Interrupted, now: float) -> None:
@@ -127,7 +130,7 @@ def interrupted(book: Book, event: Interrupted, now: float) -> None:
     launch = replace(session.launch, ended_at=now)
     book.change.launches.append(launch)
     if book.booted and not comes_back_by_itself(book.role_of(session)):
-        become(book, replace(session, launch=launch), now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
+        become(book, replace(session, launch=launch), now, State.PENDING, COLD_START, hold=Hold(HoldReason.COLD_START, None))
         return
     session = become(book, replace(session, launch=launch), now, State.PENDING, "its launch was interrupted")
     relaunch(book, session, now)

@@ -6,10 +6,10 @@ from vigil.core.book import Book
 from vigil.core.effects import Tell
 from vigil.core.events import Acked, Notified, Reached
 from vigil.core.handlers.incident import REMOVED, log, open_incident, resolve
-from vigil.core.model.incident import Incident, IncidentKind, Notice
+from vigil.core.model.incident import Incident, IncidentKind, Notice, NoticeEvent, NoticeState
 from vigil.core.model.replace import replace
 from vigil.core.rules.incident import key_of
-from vigil.core.rules.notice import CANCELLED, GIVEN_UP, SENDING, SENT, cancelled, is_revivable, revived, uncancelled
+from vigil.core.rules.notice import GIVEN_UP, cancelled, is_revivable, revived, uncancelled
 from vigil.words import some
 
 NOTICES_KEPT = 100
@@ -21,35 +21,36 @@ def notified(book: Book, event: Notified, now: float) -> None:
     if incident is None:
         return
     notice = event.notice
-    if notice.state == SENDING and any(one.id == notice.id and one.attempts >= notice.attempts for one in incident.notices):
+    if notice.state is NoticeState.SENDING and any(
+        one.id == notice.id and one.attempts >= notice.attempts for one in incident.notices
+    ):
         return  # that it is tried was said after what became of it: a loop that is late hears of both at once
     others = tuple(_overtaken(other, notice) for other in incident.notices if other.id != notice.id)
     why = _why_unwanted(incident, notice)
     notice = uncancelled(notice, now) if why is None else cancelled(notice, why)
     incident = replace(incident, notices=(*others, notice)[-NOTICES_KEPT:])
     book.keep_incident(incident)
-    if notice.state == SENDING:
+    if notice.state is NoticeState.SENDING:
         return
     words = {"route": notice.route, "state": notice.state, "why": notice.why, "event": notice.event}
     log(book, now, incident, "incident.notified", **words, attempts=notice.attempts, retry_at=notice.retry_at)
     book.do(Tell(incident))
     if notice.state in GIVEN_UP and (book.routes is None or notice.route in book.routes):
         _given_up(book, notice, now)
-    elif notice.state == SENT:
+    elif notice.state is NoticeState.SENT:
         reached(book, Reached(notice.route), now)
 
 
 def _overtaken(other: Notice, notice: Notice) -> Notice:
     """A repeat takes the place of the one before it that could not be delivered."""
-    step = notice.id.rpartition("/")[0]
-    same = other.route == notice.route and other.id.rpartition("/")[0] == step
+    same = notice.rung is not None and other.route == notice.route and notice.rung.is_same_step(other.rung)
     return cancelled(other, "the next one took its place") if same else other
 
 
 def _why_unwanted(incident: Incident, notice: Notice) -> str | None:
     if incident.hushed:
         return REMOVED
-    if notice.event == "resolved":
+    if notice.event is NoticeEvent.RESOLVED:
         return None if incident.resolved_at is not None else "it came back"
     if incident.resolved_at is not None:
         return "it is over"
@@ -84,7 +85,7 @@ def _revive(book: Book, incident: Incident, route: str, now: float) -> None:
 
     Only the newest: where a later one arrived, or may have, nobody hears it twice. Many at once are one summary, as ever.
     """
-    own = [notice for notice in incident.notices if notice.route == route and notice.state != CANCELLED]
+    own = [notice for notice in incident.notices if notice.route == route and notice.state is not NoticeState.CANCELLED]
     newest = max(own, key=lambda notice: notice.at, default=None)
     if newest is None or not is_revivable(newest, now) or _why_unwanted(incident, newest) is not None:
         return

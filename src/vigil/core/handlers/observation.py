@@ -10,7 +10,7 @@ from vigil.core.effects import LogEntry
 from vigil.core.events import Gap, Noted, Observed, Swept
 from vigil.core.handlers import host_incident, speech, watchdog
 from vigil.core.handlers.doubt import is_news, repair, weigh, well_again
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.replace import replace
 from vigil.core.rules import activity, summary
 
@@ -57,7 +57,7 @@ def swept(book: Book, event: Swept, now: float) -> None:
 
 def _looks_dead(facts: tuple[Fact, ...]) -> bool:
     """Say whether a session looks dead and nobody is sure."""
-    dead = [fact for fact in facts if fact.axis in (Axis.RUNTIME, Axis.PROCESS) and fact.value == "dead"]
+    dead = [fact for fact in facts if fact.axis in (Axis.RUNTIME, Axis.PROCESS) and fact.value == AxisValue.DEAD]
     return bool(dead) and not any(fact.conclusive for fact in dead)
 
 

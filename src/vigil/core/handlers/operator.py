@@ -15,13 +15,18 @@ from vigil.core.handlers.end import archive as put_away
 from vigil.core.handlers.end import end, remove
 from vigil.core.handlers.launch import relaunch
 from vigil.core.handlers.transition import become
+from vigil.core.model.death import IntentVerb
 from vigil.core.model.launch import Mode
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import After
+from vigil.core.model.restart import After, HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 
-TRIES = ("start", "restart", "reset")  # after these its next launch waits for no wall that was met before
-ENDED_BY_RESET = ("backoff", "limit", "auth", "cold-start", "saturated")
+TRIES = (
+    IntentVerb.START,
+    IntentVerb.RESTART,
+    IntentVerb.RESET,
+)  # after these its next launch waits for no wall that was met before
+ENDED_BY_RESET = frozenset(HoldReason) - {HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR}
 
 
 def declared(book: Book, event: Declared, now: float) -> None:
@@ -150,14 +155,14 @@ def _end_wait(book: Book, session: Session, event: Asked, now: float) -> None:
         relaunch(book, replace(session, asked_at=now), now)
 
 
-VERBS: dict[str, Callable[[Book, Session, Asked, float], None]] = {
-    "stop": stop,
-    "start": start,
-    "restart": restart,
-    "rm": rm,
-    "reset": reset,
-    "hibernate": hibernate,
-    "wake": wake,
-    "archive": archive,
-    "release": release,
+VERBS: dict[IntentVerb, Callable[[Book, Session, Asked, float], None]] = {
+    IntentVerb.STOP: stop,
+    IntentVerb.START: start,
+    IntentVerb.RESTART: restart,
+    IntentVerb.RM: rm,
+    IntentVerb.RESET: reset,
+    IntentVerb.HIBERNATE: hibernate,
+    IntentVerb.WAKE: wake,
+    IntentVerb.ARCHIVE: archive,
+    IntentVerb.RELEASE: release,
 }

@@ -7,10 +7,11 @@ from vigil.core.effects import SetTimer
 from vigil.core.events import Orphaned
 from vigil.core.handlers.intent import intend
 from vigil.core.handlers.transition import become
-from vigil.core.model.death import Cause
-from vigil.core.model.reading import Axis, Doubt, DoubtKind, Fact
+from vigil.core.model.death import Cause, IntentVerb
+from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind, Fact
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import AxisSign, runtime_sign
 from vigil.core.rules.restart import COMES_BACK
 
@@ -22,9 +23,9 @@ def orphaned(book: Book, event: Orphaned, now: float) -> None:
     session = book.living(event.launch_id)
     if session is None or session.state not in DOUBTED or (session.state is State.STUCK and session.doubt is None):
         return
-    facts = [Fact(Axis.RUNTIME, "dead", "pidfd", event.at, conclusive=True)]
+    facts = [Fact(Axis.RUNTIME, AxisValue.DEAD, "pidfd", event.at, conclusive=True)]
     if event.what == "server":
-        facts.append(Fact(Axis.SERVER, "dead", "keeper", event.at, conclusive=True))
+        facts.append(Fact(Axis.SERVER, AxisValue.DEAD, "keeper", event.at, conclusive=True))
     orphan(book, book.read_axes(session, tuple(facts)), event.what, now, event.exit_code, event.signal)
 
 
@@ -43,10 +44,10 @@ def orphan(
     if not sure or Cause.SERVER_DIED not in COMES_BACK[session.spec.restart.when]:
         state = State.STUCK if session.state is State.STUCK else State.SUSPECT
         become(book, session, now, state, f"{words}; vigil stop {session.name} ends it", hold=None)
-        book.do(SetTimer(session.id, "look", now + LOOK_S))
+        book.do(SetTimer(session.id, TimerKind.LOOK, now + LOOK_S))
         return
     assert session.launch is not None
-    intent = intend(book, session, "replace", Cause.SERVER_DIED, "policy", words, now)
+    intent = intend(book, session, IntentVerb.REPLACE, Cause.SERVER_DIED, "policy", words, now)
     become(book, session, now, State.ENDING, f"{words} and is ended before its replacement", after=None, intent=intent)
     book.end_all(session.launch)
 

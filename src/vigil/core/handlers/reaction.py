@@ -12,8 +12,10 @@ from vigil.core.events import Asked, Configured, ReactionEnded
 from vigil.core.handlers.incident import log, plan_reaction, resolve
 from vigil.core.handlers.intent import REACTION
 from vigil.core.handlers.operator import VERBS
-from vigil.core.model.incident import PROMPT, RUN, Incident, Reacted, Reaction, Severity
+from vigil.core.model.death import IntentVerb
+from vigil.core.model.incident import PROMPT, RUN, Incident, Reacted, Reaction, ReactionOutcome, Severity
 from vigil.core.model.replace import replace
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.reaction import LOOK_AGAIN_S, is_early, is_used_up, react_at, reaction_to, why_not
 
 
@@ -38,7 +40,7 @@ def react(book: Book, key: str, now: float) -> None:
     elif is_used_up(incident, reaction):
         _escalate(book, incident, now)
     elif is_early(incident, book.sessions.get(incident.session_id or ""), reaction.do, now):
-        book.do(SetTimer(key, "react", now + LOOK_AGAIN_S))
+        book.do(SetTimer(key, TimerKind.REACT, now + LOOK_AGAIN_S))
     else:
         _carry_out(book, incident, reaction, now)
 
@@ -46,17 +48,18 @@ def react(book: Book, key: str, now: float) -> None:
 def _carry_out(book: Book, incident: Incident, reaction: Reaction, now: float) -> None:
     session = book.sessions.get(incident.session_id or "")
     why = why_not(session, reaction.do)
-    outcome = "refused" if why is not None else "begun" if reaction.do in (PROMPT, RUN) else "done"
+    began = ReactionOutcome.BEGUN if reaction.do in (PROMPT, RUN) else ReactionOutcome.DONE
+    outcome = began if why is None else ReactionOutcome.REFUSED
     number = len(incident.reactions)
     incident = replace(incident, reactions=(*incident.reactions, Reacted(now, reaction.do, outcome, why or "")))
     book.keep_incident(incident)
     _log(book, incident, number, now)
     plan_reaction(book, incident, now)
-    if outcome == "begun":
+    if outcome is ReactionOutcome.BEGUN:
         book.do(React(incident, number, reaction.do, reaction.text, reaction.command))
-    elif outcome == "done":
+    elif outcome is ReactionOutcome.DONE:
         assert session is not None
-        asked = Asked(reaction.do, session.id, REACTION, f"incident {incident.id}")
+        asked = Asked(IntentVerb(reaction.do), session.id, REACTION, f"incident {incident.id}")
         book.log(now, session, f"session.asked-{asked.verb}", actor=asked.actor, reason=asked.reason)
         VERBS[asked.verb](book, session, asked, now)
 

@@ -7,19 +7,19 @@ not keep is compared once more by the tmux server itself in the moment of the ki
 from __future__ import annotations
 
 from vigil.core.book import GRACE_S, Book
-from vigil.core.effects import EndLaunch, EndStray, LogEntry
-from vigil.core.events import Sighted, Spared
+from vigil.core.effects import EndLaunch, EndStray, Judged, LogEntry, ReapEnded
+from vigil.core.events import Sighted, Spared, StrayEnded
 from vigil.core.handlers.incident import open_incident, resolve
-from vigil.core.handlers.intent import REAP, intend
+from vigil.core.handlers.intent import intend, tell_outcome
 from vigil.core.handlers.transition import become
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.replace import replace
 from vigil.core.model.restart import After
 from vigil.core.model.session import Session, State
-from vigil.core.model.sighting import Glimpse, ReapAction, ReapClass
+from vigil.core.model.sighting import Glimpse, ReapAction, ReapClass, ReapOutcome, ReapVerdict
 from vigil.core.rules import incident
-from vigil.core.rules.reap import ReapVerdict, judge, processes_of
+from vigil.core.rules.reap import judge, processes_of
 
 SETTLED_S = 600.0  # a store that was lost stays an incident for so long, whatever else is found
 AFTER = {ReapClass.ORPHAN: After.STOP, ReapClass.ARCHIVED: After.ARCHIVE, ReapClass.IDLE: After.PARK}
@@ -28,17 +28,19 @@ AFTER = {ReapClass.ORPHAN: After.STOP, ReapClass.ARCHIVED: After.ARCHIVE, ReapCl
 def sighted(book: Book, event: Sighted, now: float) -> None:
     """Do what the table says, each with its intent and its class in the event log first."""
     verdicts, strays, why_kept = judge(book.sessions.values(), book.roles, event.glimpses, event.strays, event.policy, now)
+    if event.ticket:
+        book.do(Judged(event.ticket, (*verdicts, *(verdict for verdict, _ in strays))))
     glimpses = {glimpse.launch_id: glimpse for glimpse in event.glimpses}
     for verdict in verdicts:
         session = book.of_launch(verdict.launch_id)
         if verdict.action is not ReapAction.KEEP and session is not None:
-            reap(book, session, verdict, glimpses[verdict.launch_id], event.actor, now)
+            reap(book, session, verdict, glimpses[verdict.launch_id], event, now)
     for verdict, stray in strays:
         if verdict.action is ReapAction.KILL:
             pids = [process.pid for process in processes_of(stray)]
             data = {"class": verdict.kind.value, "evidence": list(verdict.evidence), "pids": pids, "actor": event.actor}
             book.change.log.append(LogEntry(now, "orphan.reaping", None, stray.name or None, stray.launch_id, data))
-            book.do(EndStray(stray, GRACE_S))
+            book.do(EndStray(stray, GRACE_S, event.ticket))
     _tell_of_store(book, why_kept, now)
 
 
@@ -54,14 +56,14 @@ def _tell_of_store(book: Book, why_kept: str, now: float) -> None:
         resolve(book, key, "every launch that lives is known", now)
 
 
-def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, actor: str, now: float) -> None:
+def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, event: Sighted, now: float) -> None:
     """Mean it, then ask for it: what lives is compared by its server first; what only left something behind is cleared."""
-    launch = session.launch
+    launch, actor = session.launch, event.actor
     assert launch is not None
     reason = f"{verdict.kind}: {verdict.evidence[0]}"
     data = {"class": verdict.kind.value, "action": verdict.action.value, "evidence": list(verdict.evidence), "actor": actor}
     book.log(now, session, "session.reaping", **data)
-    intent = intend(book, session, REAP, Cause.POLICY, actor, reason, now)
+    intent = intend(book, session, IntentVerb.REAP, Cause.POLICY, actor, reason, now, verdict, event.ticket)
     if launch.ended_at is not None:
         book.keep(replace(session, intent=intent))
         book.do(EndLaunch(launch, GRACE_S))
@@ -74,13 +76,35 @@ def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, a
 def spared(book: Book, event: Spared, now: float) -> None:
     """What was to be reaped lives on; of one that died meanwhile the rest is ended."""
     session = book.of_launch(event.launch_id)
-    if session is None or session.state is not State.ENDING or session.intent is None or session.intent.verb != REAP:
+    if (
+        session is None
+        or session.state is not State.ENDING
+        or session.intent is None
+        or session.intent.verb is not IntentVerb.REAP
+    ):
         return
     assert session.launch is not None
     if session.launch.ended_at is not None:
         book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
         return
-    book.log(now, session, "session.spared", verb=REAP, why=event.why)
+    book.log(now, session, "session.spared", verb=IntentVerb.REAP.value, why=event.why)
     # A kill that its server did after all was ours, and nobody's crash (P8).
     intent = replace(session.intent, void_from=now + GRACE_S)
-    become(book, session, now, State.RUNNING, f"not reaped: {event.why}", after=None, intent=intent, waking=None)
+    words = f"not reaped: {event.why}"
+    become(book, session, now, State.RUNNING, words, after=None, intent=intent, waking=None)
+    tell_outcome(book, intent, ReapOutcome.UNKNOWN if event.unsure else ReapOutcome.SPARED, words)
+
+
+def stray_ended(book: Book, event: StrayEnded, now: float) -> None:
+    """Log what became of a stray, and tell who swept."""
+    stray = event.stray
+    data: dict[str, str | int] = {"launch": stray.launch_id, "session": stray.name}
+    if event.outcome in (ReapOutcome.ENDED, ReapOutcome.FAILED):
+        kind = "orphan.reaped"
+        data |= {"class": ReapClass.ORPHAN, "ended": event.ended, "left": event.left}
+    else:
+        kind = "orphan.spared"
+        data |= {"why": event.why, "outcome": event.outcome}
+    book.change.log.append(LogEntry(now, kind, None, stray.name or None, stray.launch_id, data))
+    if event.ticket:
+        book.do(ReapEnded(event.ticket, stray.launch_id, event.outcome, event.why))

@@ -11,19 +11,25 @@ from collections.abc import Callable
 from vigil.core.book import GRACE_S, Book
 from vigil.core.effects import CloseInput, EndChild, EndLaunch, Interrupt, SetTimer
 from vigil.core.events import Stepped
-from vigil.core.handlers.intent import STALL, intend, voided
+from vigil.core.handlers.intent import intend, voided
 from vigil.core.handlers.transition import become
-from vigil.core.model.death import Cause, Intent
+from vigil.core.model.death import Cause, Intent, IntentVerb
 from vigil.core.model.evidence import Child
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
 from vigil.core.model.stall import Stall, Thresholds
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.stall.case import Silence
 from vigil.core.rules.stall.remedy import REMEDIES, Remedy, RemedySight, hung, kept_by, next_step
 from vigil.core.rules.stall.verdict import StallFinding, StallVerdict
 
 TREATED = frozenset({State.STARTING, State.RUNNING})
-PEOPLE = "people"  # the timer of a remedy that waits for a person to leave
+VERBS = {
+    Remedy.CHILD: IntentVerb.STALL_CHILD,
+    Remedy.INTERRUPT: IntentVerb.STALL_INTERRUPT,
+    Remedy.STDIN: IntentVerb.STALL_STDIN,
+    Remedy.END: IntentVerb.STALL,
+}
 PEOPLE_S = 2.0  # a sweep comes only every 15
 
 
@@ -35,7 +41,7 @@ def treat(book: Book, session: Session, case: Silence, found: StallFinding, now:
     kept = kept_by(sight)
     if kept:
         if waits_for_people(session, case.limits):
-            book.do(SetTimer(session.id, PEOPLE, now + PEOPLE_S))
+            book.do(SetTimer(session.id, TimerKind.PEOPLE, now + PEOPLE_S))
         return book.keep(replace(session, stall=replace(stall, kept=kept)), durable=False)
     child = hung(case, found.verdict)
     step = next_step(found.verdict, stall.step, session.launch.reads_input, child)
@@ -75,7 +81,7 @@ def _end(book: Book, session: Session, stall: Stall, _child: Child | None, reaso
     assert session.launch is not None
     done = stall.verdict == StallVerdict.LIMBO and not session.trail.failed
     cause = Cause.FINISHED if done else Cause.STALLED
-    intent = intend(book, session, STALL, cause, "policy", reason, now)
+    intent = intend(book, session, IntentVerb.STALL, cause, "policy", reason, now)
     book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
     return become(book, session, now, State.ENDING, f"ended: {reason}", hold=None, after=None, intent=intent)
 
@@ -89,7 +95,7 @@ STEPS: dict[Remedy, Callable[[Book, Session, Stall, Child | None, str, float], S
 
 
 def _intend(book: Book, session: Session, step: Remedy, reason: str, now: float) -> Intent:
-    return intend(book, session, f"{STALL}-{step}", Cause.STALLED, "policy", reason, now)
+    return intend(book, session, VERBS[step], Cause.STALLED, "policy", reason, now)
 
 
 def waits_for_people(session: Session, limits: Thresholds) -> bool:
@@ -101,10 +107,10 @@ def waits_for_people(session: Session, limits: Thresholds) -> bool:
 def spared(book: Book, session: Session, why: str, now: float) -> None:
     """A remedy was not tried after all: somebody uses the session. It begins anew when they have left (P2)."""
     assert session.stall is not None
-    book.log(now, session, "session.spared", verb=f"{STALL}-{session.stall.step}", why=why)
+    book.log(now, session, "session.spared", verb=VERBS[Remedy(session.stall.step)].value, why=why)
     stall = replace(session.stall, step="", stepped_at=None, kept=why)
     book.keep(replace(session, stall=stall, intent=voided(session.intent, now), attached=max(1, session.attached)))
-    book.do(SetTimer(session.id, PEOPLE, now + PEOPLE_S))
+    book.do(SetTimer(session.id, TimerKind.PEOPLE, now + PEOPLE_S))
 
 
 def stepped(book: Book, event: Stepped, now: float) -> None:

@@ -12,6 +12,7 @@ from vigil.core.handlers.incident import hush, open_incident, resolve, say_anew
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import After
 from vigil.core.model.session import Session
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.escalation import is_settled
 from vigil.core.rules.incident import RULES, IncidentRule, conditions_of, died_in, is_past, is_wedged, key_of, subject_of
 
@@ -58,7 +59,7 @@ def _follow_one(book: Book, session: Session, now: float) -> None:
                 resolve(book, key, words, now, final=removed, hushed=removed)
         elif key not in book.incidents and not is_past(rule, session) and not _is_folded(book, rule, session):
             if rule.folded_into is IncidentKind.MASS_DEATH and (settles_at := host_incident.settles_at(book, session)) > now:
-                book.do(SetTimer(session.id, "incidents", settles_at))
+                book.do(SetTimer(session.id, TimerKind.INCIDENTS, settles_at))
             else:
                 open_incident(book, rule.kind, session, rule.why(session), now, subject_of(rule, session))
 

@@ -14,15 +14,17 @@ from vigil.core.book import GRACE_S, Book
 from vigil.core.effects import EndLaunch, Interrupt, LogEntry, SetTimer
 from vigil.core.events import ShiftAborted, ShiftAsked
 from vigil.core.handlers.end import remove
-from vigil.core.handlers.intent import SHIFT, intend
+from vigil.core.handlers.intent import intend
 from vigil.core.handlers.replica import create, respecify
 from vigil.core.handlers.transition import become
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.reading import Axis
 from vigil.core.model.replace import replace
 from vigil.core.model.restart import After
 from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.speech import Activity
 from vigil.core.model.team import Phase, Role, Shift, Shifted
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.death import EARLY_S
 from vigil.core.rules.plan import is_leaving, is_same
 
@@ -31,7 +33,9 @@ DRAINS = 4  # old replicas that are drained at once
 SETTLED_S = EARLY_S  # who never says anything is ready once it has outlived an early exit
 KEPT = frozenset({State.STOPPED, State.SUCCEEDED, State.PARKED})  # their slots are theirs: nothing is launched in their place
 PLAIN = frozenset({State.STARTING, State.RUNNING})  # what is in doubt is left alone until it is not (P2)
-QUIET = frozenset({"idle", "waiting-human", "waiting-timer"})  # activities that an interruption would only disturb
+QUIET = frozenset(
+    {Activity.IDLE, Activity.WAITING_HUMAN, Activity.WAITING_TIMER}
+)  # activities that an interruption would only disturb
 
 
 def shift_asked(book: Book, event: ShiftAsked, now: float) -> None:
@@ -67,7 +71,7 @@ def advance(book: Book, role: Role, now: float) -> None:
     PHASES[role.shift.phase](book, role, role.shift, now)
     after = book.roles.get(role.key)
     if after is not None and after.shift is not None and after.shift.phase is not Phase.WAITING:
-        book.do(SetTimer(role.key, "shift", now + TICK_S))
+        book.do(SetTimer(role.key, TimerKind.SHIFT, now + TICK_S))
 
 
 def _begin(book: Book, role: Role, shift: Shift, now: float) -> None:
@@ -155,11 +159,11 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
     if launch is None:
         remove(book, session, now)
     elif session.state not in ALIVE:
-        intent = intend(book, session, SHIFT, Cause.POLICY, actor, reason, now)
+        intent = intend(book, session, IntentVerb.SHIFT, Cause.POLICY, actor, reason, now)
         become(book, session, now, State.ENDING, f"being removed: {reason}", hold=None, after=After.REMOVE, intent=intent)
         book.end_all(launch, unless_attended=True)  # a person may look at what a dead agent left
     elif not session.attached and session.state in PLAIN:
-        intent = intend(book, session, SHIFT, Cause.POLICY, actor, reason, now)
+        intent = intend(book, session, IntentVerb.SHIFT, Cause.POLICY, actor, reason, now)
         words = f"asked to leave: {reason}"
         become(book, session, now, State.ENDING, words, hold=None, after=After.REMOVE, intent=intent)
         if launch.id in book.spawning:
@@ -169,12 +173,12 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
             drain_timer(book, book.sessions[session.id], now)
         else:
             book.do(Interrupt(launch))
-            book.do(SetTimer(session.id, "drain", now + GRACE_S))
+            book.do(SetTimer(session.id, TimerKind.DRAIN, now + GRACE_S))
 
 
 def drain_timer(book: Book, session: Session, _now: float) -> None:
     """A replica that was asked to leave has had its grace."""
-    if session.state is State.ENDING and session.intent is not None and session.intent.verb == SHIFT:
+    if session.state is State.ENDING and session.intent is not None and session.intent.verb is IntentVerb.SHIFT:
         assert session.launch is not None
         book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
 
@@ -203,13 +207,12 @@ def _finish(book: Book, role: Role, shift: Shift, why: str, now: float) -> None:
         if session.index in role.slots and not is_same(session.spec, role.spec.spec):
             respecify(book, session, role.spec.spec, shift.actor, now)
     _over(book, role, now, True, why)
-    go_on(book, role.key, now)
+    go_on(book, role)
 
 
-def go_on(book: Book, key: str, _now: float) -> None:
+def go_on(book: Book, role: Role) -> None:
     """Let the next role of a team begin, when one is done or gone."""
-    team = key.rpartition("/")[0]
-    book.touched |= {other for other in book.roles if other.rpartition("/")[0] == team}
+    book.touched |= {other.key for other in _team_of(book, role)}
 
 
 def _over(book: Book, role: Role, now: float, done: bool, why: str) -> None:

@@ -10,7 +10,7 @@ from vigil.core.handlers.summary import summarise
 from vigil.core.handlers.transition import become
 from vigil.core.model.launch import Launch, Mode
 from vigil.core.model.progress import NOTHING_COUNTED, UNHEARD
-from vigil.core.model.reading import Axis, Reading
+from vigil.core.model.reading import Axis, AxisValue, Reading
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
 
@@ -49,4 +49,4 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
 
 def unheard(now: float) -> dict[Axis, Reading]:
     """Return the axes of a launch of which nothing was read and which has said nothing yet."""
-    return {Axis.ACTIVITY: Reading("unknown", "none", False, now, now, "this agent has reported nothing yet")}
+    return {Axis.ACTIVITY: Reading(AxisValue.UNKNOWN, "none", False, now, now, "this agent has reported nothing yet")}

@@ -7,19 +7,19 @@ from vigil.core.effects import Amend, SetTimer
 from vigil.core.events import Weighed
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules import summary
 from vigil.core.rules.activity import KEPT_OF_DEATH
 from vigil.core.rules.summary import summary_of, told
 
 LATEST_S = 15.0  # after a death whose pane stays open
 KIND = "session.summary"
-TIMER = "summary"
 
 
 def await_summary(book: Book, session: Session, now: float) -> None:
     """A launch has died and left its pane open: nothing says when the rest of it was read, so that is given a while."""
     if session.launch is not None and session.launch.ended_at is not None and not session.launch.summarised:
-        book.do(SetTimer(session.id, TIMER, now + LATEST_S))
+        book.do(SetTimer(session.id, TimerKind.SUMMARY, now + LATEST_S))
 
 
 def summarise(book: Book, session: Session, now: float) -> Session:

@@ -13,10 +13,12 @@ from vigil.core.handlers.incident import plan_reaction
 from vigil.core.handlers.intent import spares_people
 from vigil.core.handlers.launch import COLD_START, relaunch
 from vigil.core.handlers.transition import become
+from vigil.core.model.incident import ReactionOutcome
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import Hold
+from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import Session, State
 from vigil.core.model.team import Role
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import leaves_its_pane, rested
 from vigil.core.rules.notice import interrupted
 from vigil.core.rules.restart import comes_back_by_itself, is_saturated
@@ -60,8 +62,8 @@ def _take_up_session(book: Book, session: Session, booted: bool, now: float) -> 
     if session.state is State.ENDING:
         book.end_all(session.launch, unless_attended=spares_people(session.intent))
     elif booted and waits and not failed and not comes_back_by_itself(book.role_of(session)):
-        become(book, session, now, State.PENDING, COLD_START, hold=Hold("cold-start", None))
-    elif waits and (hold is None or hold.reason in ("pace", "memory", "survivor")):
+        become(book, session, now, State.PENDING, COLD_START, hold=Hold(HoldReason.COLD_START, None))
+    elif waits and (hold is None or hold.reason in (HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR)):
         relaunch(book, session, now, by_policy=True)
     else:
         _close_launch(book, session, now)
@@ -69,7 +71,7 @@ def _take_up_session(book: Book, session: Session, booted: bool, now: float) -> 
             session = _wait_on(book, session, hold.until, now)
         if session.doubt is not None:
             session = book.keep(replace(session, doubt=rested(session.doubt, now)))
-            book.do(SetTimer(session.id, "look", now))
+            book.do(SetTimer(session.id, TimerKind.LOOK, now))
         session = heartbeat.rest(book, session, now)
         watchdog.rest(book, session, now)
 
@@ -85,15 +87,15 @@ def _close_launch(book: Book, session: Session, now: float) -> None:
 
 def _wait_on(book: Book, session: Session, until: float, now: float) -> Session:
     session = _shorten(book, session, until, now)
-    book.do(SetTimer(session.id, "hold", session.hold.until if session.hold and session.hold.until else now))
+    book.do(SetTimer(session.id, TimerKind.HOLD, session.hold.until if session.hold and session.hold.until else now))
     return session
 
 
 def _take_up_role(book: Book, role: Role, now: float) -> None:
     if role.shift is not None:
-        book.do(SetTimer(role.key, "shift", now))
+        book.do(SetTimer(role.key, TimerKind.SHIFT, now))
     if role.charges:
-        book.do(SetTimer(role.key, "steady", now))
+        book.do(SetTimer(role.key, TimerKind.STEADY, now))
 
 
 def _as_of(session: Session, now: float) -> Session:
@@ -117,7 +119,7 @@ def _take_up_wall(book: Book, session: Session, now: float) -> None:
     taken_up = replace(wall, at=min(wall.at, now), until=until)
     session = book.keep(replace(session, wall=taken_up), durable=taken_up != wall)
     if until is not None and not wall.over:
-        book.do(SetTimer(session.id, "wall", until))
+        book.do(SetTimer(session.id, TimerKind.WALL, until))
 
 
 def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
@@ -139,7 +141,8 @@ def _take_up_incidents(book: Book, now: float) -> None:
         notices = tuple(interrupted(notice, now) for notice in incident.notices)
         words = "the daemon ended meanwhile"
         reactions = tuple(
-            replace(one, outcome="unknown", why=words) if one.outcome == "begun" else one for one in incident.reactions
+            replace(one, outcome=ReactionOutcome.UNKNOWN, why=words) if one.outcome is ReactionOutcome.BEGUN else one
+            for one in incident.reactions
         )
         if notices != incident.notices or reactions != incident.reactions:
             book.keep_incident(replace(incident, notices=notices, reactions=reactions))

@@ -11,6 +11,7 @@ from vigil.core.handlers import heartbeat, shift, watchdog
 from vigil.core.handlers.charge import retry_as_declared
 from vigil.core.handlers.operator import asked
 from vigil.core.handlers.replica import create, respecify
+from vigil.core.model.death import IntentVerb
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role, RoleSpec
@@ -48,8 +49,8 @@ def _declare(book: Book, step: PlanStep, wanted: RoleSpec | None, actor: str, no
 
 
 def _create(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now: float) -> None:
-    assert step.slot is not None
-    create(book, book.roles[step.role], int(step.slot.rpartition("/")[2]), actor, now)
+    assert step.index is not None
+    create(book, book.roles[step.role], step.index, actor, now)
 
 
 def _update(book: Book, step: PlanStep, wanted: RoleSpec | None, actor: str, now: float) -> None:
@@ -59,22 +60,23 @@ def _update(book: Book, step: PlanStep, wanted: RoleSpec | None, actor: str, now
 
 def _replace(book: Book, step: PlanStep, wanted: RoleSpec | None, actor: str, now: float) -> None:
     _update(book, step, wanted, actor, now)
-    _ask("restart", book, step, actor, now)
+    _ask(IntentVerb.RESTART, book, step, actor, now)
 
 
 def _start(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now: float) -> None:
-    _ask("start", book, step, actor, now)
+    _ask(IntentVerb.START, book, step, actor, now)
 
 
 def _drain(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now: float) -> None:
-    _ask("rm", book, step, actor, now)
+    _ask(IntentVerb.RM, book, step, actor, now)
 
 
 def _forget(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now: float) -> None:
     """A role is no more, and what was counted against it; replicas that still end are nobody's any more."""
+    role = book.roles[step.role]
     book.forget_role(step.role)
     _log(book, now, step.role, "role.forgotten", actor=actor)
-    shift.go_on(book, step.role, now)
+    shift.go_on(book, role)
 
 
 STEPS: dict[PlanVerb, Callable[[Book, PlanStep, RoleSpec | None, str, float], None]] = {
@@ -93,7 +95,7 @@ def _session(book: Book, step: PlanStep) -> Session:
     return book.sessions[book.by_name[step.slot]]
 
 
-def _ask(verb: str, book: Book, step: PlanStep, actor: str, now: float) -> None:
+def _ask(verb: IntentVerb, book: Book, step: PlanStep, actor: str, now: float) -> None:
     asked(book, Asked(verb, _session(book, step).id, actor, step.why), now)
 
 

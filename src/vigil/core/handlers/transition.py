@@ -14,6 +14,7 @@ def become(book: Book, session: Session, now: float, state: State, why: str, **c
     moved = state is not session.state
     if state not in DOUBTED:
         changes["doubt"] = None
+    changes = {"unended": "", **changes}
     changed = replace(session, state=state, why=why, state_since=now if moved else session.state_since, **changes)
     if moved:
         data: dict[str, Any] = {"from": session.state.value, "to": state.value, "why": why}

@@ -11,6 +11,7 @@ from vigil.core.model.reading import Axis
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
 from vigil.core.model.speech import Said, What
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.activity import activity_facts
 from vigil.core.rules.wall import read_wall
 
@@ -22,7 +23,7 @@ def meet(book: Book, session: Session, met: Wall, now: float) -> Session:
         data = {"until": met.until, "tries": met.tries, "why": met.text}
         book.log(now, session, f"session.{met.cause}", **data, **({"note": met.note} if met.note else {}))
     if met.until is not None:
-        book.do(SetTimer(session.id, "wall", met.until))
+        book.do(SetTimer(session.id, TimerKind.WALL, met.until))
     return replace(session, wall=met)
 
 
@@ -49,7 +50,7 @@ def wall_over(book: Book, session: Session, now: float) -> None:
     if wall is not None and (wall.over or wall.until is None):
         return
     if wall is not None and wall.until is not None and now < wall.until:
-        book.do(SetTimer(session.id, "wall", wall.until))
+        book.do(SetTimer(session.id, TimerKind.WALL, wall.until))
         return
     doing, reading = session.doing, session.axes.get(Axis.ACTIVITY)
     session = replace(session, wall=None if wall is None else replace(wall, over=True))

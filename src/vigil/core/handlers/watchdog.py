@@ -13,7 +13,7 @@ from vigil.core.effects import Diagnose, Look, SetTimer
 from vigil.core.events import Diagnosed, Measured, WatchdogsSet
 from vigil.core.handlers.conversation import quarantine
 from vigil.core.handlers.intent import voided
-from vigil.core.handlers.remedy import PEOPLE, PEOPLE_S, treat, waits_for_people
+from vigil.core.handlers.remedy import PEOPLE_S, treat, waits_for_people
 from vigil.core.handlers.reminder import remind_of_questions
 from vigil.core.model.death import Confidence
 from vigil.core.model.evidence import Evidence
@@ -22,6 +22,7 @@ from vigil.core.model.progress import IDLE, SAID_NOTHING, Doing
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
 from vigil.core.model.stall import Stall, Thresholds, Watchdog
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules import incident, summary
 from vigil.core.rules.stall.case import Silence, case_of, is_watched, kind_of, silent_from, what_is_open
 from vigil.core.rules.stall.course import continued, is_told, words_of
@@ -118,7 +119,7 @@ def see_people(book: Book, session: Session, now: float) -> None:
     if is_watched(session) and waits_for_people(session, limits_for(book, session)):
         assert session.launch is not None
         book.do(Look(session.launch))
-        book.do(SetTimer(session.id, PEOPLE, now + PEOPLE_S))
+        book.do(SetTimer(session.id, TimerKind.PEOPLE, now + PEOPLE_S))
 
 
 def left_alone(book: Book, before: Session, session: Session, now: float) -> None:
@@ -135,7 +136,7 @@ def _due_at(book: Book, session: Session, now: float) -> float:
 
 def _arm(book: Book, session: Session, at: float) -> None:
     book.checked_at[session.id] = at
-    book.do(SetTimer(session.id, "silence", at))
+    book.do(SetTimer(session.id, TimerKind.SILENCE, at))
 
 
 def case_for(book: Book, session: Session, evidence: Evidence, now: float) -> Silence:

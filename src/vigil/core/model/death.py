@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.progress import Recent
+from vigil.core.model.sighting import ReapClass
 
 
 class Cause(StrEnum):
@@ -37,6 +38,28 @@ class Confidence(StrEnum):
     UNKNOWN = "unknown"
 
 
+class IntentVerb(StrEnum):
+    """What an operator or a policy wants of a session; those that end its launch become intents."""
+
+    STOP = "stop"
+    START = "start"
+    RESTART = "restart"
+    RM = "rm"
+    RESET = "reset"
+    HIBERNATE = "hibernate"
+    WAKE = "wake"
+    ARCHIVE = "archive"
+    RELEASE = "release"
+    SHIFT = "shift"
+    UNHEALTHY = "unhealthy"
+    REAP = "reap"
+    REPLACE = "replace"  # of an agent that outlived its pane or its server
+    STALL = "stall"  # the last remedy: the launch is ended
+    STALL_CHILD = "stall-end-child"
+    STALL_INTERRUPT = "stall-interrupt"
+    STALL_STDIN = "stall-close-stdin"
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
     """What we mean to do to a launch, durable before its first signal (P8)."""
@@ -44,7 +67,7 @@ class Intent:
     id: str
     session_id: str
     launch_id: str
-    verb: str
+    verb: IntentVerb
     cause: Cause
     actor: str
     reason: str
@@ -52,6 +75,9 @@ class Intent:
     target: ProcessId | None
     until: float
     void_from: float | None = None  # it was given up: what ends later is not its doing
+    kind: ReapClass | None = None  # of a reap: what its session was to the reaper
+    why: str = ""  # of a reap: the evidence that decided; the reason says both
+    ticket: str = ""  # of a reap: who swept waits for what becomes of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,12 @@ def why_not_an_identity(identity: str) -> str | None:
     return next(filter(None, map(why_not_a_name, parts)), None)
 
 
+def team_of(identity: str) -> tuple[str, str] | None:
+    """Return the workspace and the team that an identity names; None for a plain name."""
+    parts = identity.split("/")
+    return (parts[0], parts[1]) if len(parts) == 4 else None
+
+
 def stem_of(command: str) -> str:
     """Return a plain name made from a command, to which the caller adds what makes it unique."""
     base = command.rstrip("/").rpartition("/")[2].lower()

@@ -37,21 +37,66 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
+class NoticeState(StrEnum):
+    """What became of a notice so far."""
+
+    SENDING = "sending"
+    SENT = "sent"
+    RETRYING = "retrying"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # it may have arrived
+    CANCELLED = "cancelled"
+
+
+class NoticeEvent(StrEnum):
+    """What a notice says."""
+
+    OPENED = "opened"
+    REMINDER = "reminder"
+    AGAIN = "again"
+    ESCALATED = "escalated"
+    RESOLVED = "resolved"
+
+
+class ReactionOutcome(StrEnum):
+    """What became of a reaction."""
+
+    BEGUN = "begun"
+    DONE = "done"
+    REFUSED = "refused"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # the daemon ended meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """Which repeat of which step of a ladder a notice is."""
+
+    step: int
+    number: int  # 0 is the first
+    urgent: bool = False  # of the ladder that began anew when its incident became urgent
+
+    def is_same_step(self, other: Rung | None) -> bool:
+        """Say whether another one is of the same step of the same ladder."""
+        return other is not None and (self.step, self.urgent) == (other.step, other.urgent)
+
+
 @dataclass(frozen=True, slots=True)
 class Notice:
     """One notice of an incident to one route, and what became of it; its id is the same when it is sent again."""
 
     id: str
     route: str
-    state: str  # sending, sent, retrying, failed, unknown or cancelled (core/rules/notice.py)
+    state: NoticeState
     at: float
     why: str = ""
-    event: str = "opened"  # what it says: opened, reminder, again, escalated or resolved
+    event: NoticeEvent = NoticeEvent.OPENED  # what it says
     attempts: int = 1
     unsure: int = 0  # attempts that may have arrived all the same
     retry_at: float | None = None
     took: tuple[str, ...] = ()  # where its route reaches several at once, those that took it: they are not told again
     revived: bool = False  # it was given up, and is tried once more because its route delivers again
+    rung: Rung | None = None  # None: it was decided beside the ladder
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +105,7 @@ class Reacted:
 
     at: float
     do: str
-    outcome: str  # begun, done, refused, failed or unknown
+    outcome: ReactionOutcome
     why: str = ""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from vigil.core.model.speech import Activity
+
 
 class Axis(StrEnum):
     """What is observed apart and never folded (DESIGN 4.1)."""
@@ -15,12 +17,23 @@ class Axis(StrEnum):
     ACTIVITY = "activity"
 
 
+class AxisValue(StrEnum):
+    """What a sensor found on the server, runtime or process axis; the activity axis shows an Activity."""
+
+    ALIVE = "alive"
+    DEAD = "dead"
+    STOPPED = "stopped"
+    WEDGED = "wedged"  # it lives, and does not answer
+    UNKNOWN = "unknown"  # the probe ran and could not tell
+    FAILED = "failed"  # the probe failed
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One reading of one axis: what, from where, how sure."""
 
     axis: Axis
-    value: str
+    value: AxisValue | Activity
     source: str
     observed_at: float
     conclusive: bool = False
@@ -31,7 +44,7 @@ class Fact:
 class Reading:
     """What an axis shows now, and since when it shows that."""
 
-    value: str
+    value: AxisValue | Activity
     source: str
     conclusive: bool
     observed_at: float

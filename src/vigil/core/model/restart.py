@@ -30,11 +30,24 @@ class RestartPolicy:
 NEVER_RESTARTS = RestartPolicy()
 
 
+class HoldReason(StrEnum):
+    """What a session that is wanted waits for."""
+
+    BACKOFF = "backoff"
+    SATURATED = "saturated"  # it was given up after its last allowed restart
+    LIMIT = "limit"
+    AUTH = "auth"
+    SURVIVOR = "survivor"  # what its last launch left is ended first
+    PACE = "pace"  # others are launched before it
+    MEMORY = "memory"
+    COLD_START = "cold-start"  # a new boot of the host left it waiting for a person
+
+
 @dataclass(frozen=True, slots=True)
 class Hold:
     """Why a session that is wanted is not launched, and until when; None waits for a person."""
 
-    reason: str
+    reason: HoldReason
     until: float | None
 
 

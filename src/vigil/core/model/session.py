@@ -94,3 +94,4 @@ class Session:
     tally: Tally = NOTHING_COUNTED  # what was counted of its launch
     worked: Mapping[str, float] = field(default_factory=dict)  # when each kind of evidence last showed that it works
     archived_at: float | None = None  # it was put away: kept for its record, and not listed
+    unended: str = ""  # why its launch could not be ended, while it is stuck for that

@@ -29,6 +29,29 @@ class ReapAction(StrEnum):
     KILL = "kill"
 
 
+class ReapOutcome(StrEnum):
+    """What became of what was to go."""
+
+    PARKED = "parked"
+    STOPPED = "stopped"
+    ENDED = "ended"  # of a stray, or what a launch left behind
+    REMOVED = "removed"
+    SPARED = "spared"  # something was no longer as it was when that was decided
+    FAILED = "failed"  # some of it lives on
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ReapVerdict:
+    """What a session is, what is done about it, and the evidence; the first line decided."""
+
+    name: str
+    launch_id: str
+    kind: ReapClass
+    action: ReapAction
+    evidence: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ReapPolicy:
     """What the configuration says of reaping."""

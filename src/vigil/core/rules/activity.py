@@ -143,7 +143,7 @@ def take_in(doing: Doing, said: Said, at: float) -> Doing:
 HELD = {What.LIMIT.value: "its account is at its limit", What.AUTH.value: "nobody lets it in: it needs a login"}
 
 
-def activity_of(doing: Doing) -> tuple[str, str]:
+def activity_of(doing: Doing) -> tuple[Activity, str]:
     """Return what to show: a question outranks what waits, which outranks what runs; and that in words."""
     if doing.asked:
         return Activity.WAITING_HUMAN, f"asked: {_names(doing.asked)}"

@@ -9,9 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.model.incident import (
+    Incident,
+    IncidentKind,
+    Ladder,
+    LadderStep,
+    Notice,
+    NoticeEvent,
+    NoticeState,
+    Rung,
+    Severity,
+    Telling,
+)
 from vigil.core.model.replace import replace
-from vigil.core.rules.notice import CANCELLED, OPEN, RETRYING, TOLD
+from vigil.core.rules.notice import OPEN, TOLD
 from vigil.core.rules.quiet_hours import is_of_team, quiet_until
 
 SEVERITY: dict[IncidentKind, Severity] = {
@@ -32,7 +43,6 @@ SEVERITY: dict[IncidentKind, Severity] = {
     IncidentKind.LOW_MEMORY: Severity.WARNING,
 }
 USUAL_S = (0.0, 1800.0, 7200.0)  # where there are routes and no ladder: at once, after half an hour, after two hours
-OVER = "/resolved/"  # in the id of an all-clear
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +51,10 @@ class Due:
 
     notice_id: str
     route: str
-    event: str  # opened, reminder, again, escalated or resolved
+    event: NoticeEvent
     incident: Incident
     before: Notice | None = None  # what became of it so far, where it was tried already
+    rung: Rung | None = None  # None: it was decided beside the ladder
 
 
 def usual_ladders(routes: Iterable[str]) -> tuple[Ladder, ...]:
@@ -102,21 +113,25 @@ def _due(incident: Incident, telling: Telling, now: float) -> list[Due]:
     if incident.acked_at is not None:
         return []
     due = _steps_due(incident, telling, now)
-    new = {notice.notice_id.rpartition("/")[0] for notice in due}
-    retries = [again for again in _retries(incident, now) if again.notice_id.rpartition("/")[0] not in new]
+    new = [notice.rung for notice in due if notice.rung is not None]
+    retries = [again for again in _retries(incident, now) if not any(rung.is_same_step(again.rung) for rung in new)]
     return [*due, *_told_again(incident, now), *retries]
 
 
 def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
-    told, first = _told(incident), "opened"
+    told, first = _told(incident), NoticeEvent.OPENED
     if incident.escalated_at is not None:  # everybody hears of that once
-        told, first = {notice.route for notice in incident.notices if notice.event == "escalated"}, "escalated"
+        told, first = (
+            {notice.route for notice in incident.notices if notice.event is NoticeEvent.ESCALATED},
+            NoticeEvent.ESCALATED,
+        )
     due = []
     for index, step in enumerate(steps_of(incident, telling)):
         number = _repeat_at(step, _base(incident), now)
         if number > _newest(incident, index):
-            event = "reminder" if step.route in told else first
-            due.append(Due(f"{_step_id(incident, index)}/{number}", step.route, event, incident))
+            event = NoticeEvent.REMINDER if step.route in told else first
+            rung = Rung(index, number, incident.escalated_at is not None)
+            due.append(Due(_id_of(incident, rung), step.route, event, incident, rung=rung))
             told.add(step.route)
     return due + _reminders(incident, {notice.route for notice in due})
 
@@ -127,7 +142,7 @@ def _reminders(incident: Incident, told_now: set[str]) -> list[Due]:
         return []
     recorded = {notice.id for notice in incident.notices}
     due = [
-        Due(f"{incident.id}/reminded{incident.reminders}/{route}", route, "reminder", incident)
+        Due(f"{incident.id}/reminded{incident.reminders}/{route}", route, NoticeEvent.REMINDER, incident)
         for route in sorted(_told(incident) - told_now)
     ]
     return [notice for notice in due if notice.notice_id not in recorded]
@@ -138,15 +153,15 @@ def _base(incident: Incident) -> float:
     return incident.opened_at if incident.escalated_at is None else incident.escalated_at
 
 
-def _step_id(incident: Incident, index: int) -> str:
-    return f"{incident.id}/{'' if incident.escalated_at is None else 'u'}{index}"
+def _id_of(incident: Incident, rung: Rung) -> str:
+    return f"{incident.id}/{'u' if rung.urgent else ''}{rung.step}/{rung.number}"
 
 
 def _all_clears(incident: Incident, now: float) -> list[Due]:
     if incident.resolved_at is None or incident.hushed or now < (incident.over_at or incident.resolved_at):
         return []
     recorded = {notice.id for notice in incident.notices}
-    due = [Due(f"{incident.id}{OVER}{route}", route, "resolved", incident) for route in sorted(_told(incident))]
+    due = [Due(f"{incident.id}/resolved/{route}", route, NoticeEvent.RESOLVED, incident) for route in sorted(_told(incident))]
     return [notice for notice in due if notice.notice_id not in recorded]
 
 
@@ -157,13 +172,13 @@ def _told_again(incident: Incident, now: float) -> list[Due]:
     recorded = {notice.id for notice in incident.notices}
     since = {notice.route for notice in incident.notices if notice.at >= (incident.reopened_at or 0.0)}
     ids = {route: f"{incident.id}/again{incident.reopened}/{route}" for route in sorted(_told(incident) - since)}
-    return [Due(id_, route, "again", incident) for route, id_ in ids.items() if id_ not in recorded]
+    return [Due(id_, route, NoticeEvent.AGAIN, incident) for route, id_ in ids.items() if id_ not in recorded]
 
 
 def _retries(incident: Incident, now: float) -> list[Due]:
     """Return what is to be tried again, if its moment has come."""
     due = [notice for notice in _waiting(incident) if (notice.retry_at or 0.0) <= now]
-    return [Due(notice.id, notice.route, notice.event, incident, notice) for notice in due]
+    return [Due(notice.id, notice.route, notice.event, incident, notice, notice.rung) for notice in due]
 
 
 def _waiting(incident: Incident) -> list[Notice]:
@@ -171,24 +186,24 @@ def _waiting(incident: Incident) -> list[Notice]:
     return [
         notice
         for notice in incident.notices
-        if notice.state == RETRYING
+        if notice.state is NoticeState.RETRYING
         and not incident.hushed
-        and (incident.resolved_at is None or OVER in notice.id)
+        and (incident.resolved_at is None or notice.event is NoticeEvent.RESOLVED)
         and not _is_overtaken(notice, incident)
     ]
 
 
 def _is_overtaken(notice: Notice, incident: Incident) -> bool:
     """Say whether a later repeat of the same step is on its way, or has come."""
-    step, _, number = notice.id.rpartition("/")
-    later = (other.id.rpartition("/") for other in incident.notices if other.event != "resolved" and other.state != CANCELLED)
-    return notice.event not in ("resolved", "again") and any(
-        prefix == step and other.isdigit() and int(other) > int(number) for prefix, _, other in later
-    )
+    rung = notice.rung
+    if rung is None:
+        return False
+    others = [other.rung for other in incident.notices if other.state is not NoticeState.CANCELLED and other.rung is not None]
+    return any(other.is_same_step(rung) and other.number > rung.number for other in others)
 
 
 def _told(incident: Incident) -> set[str]:
-    return {notice.route for notice in incident.notices if notice.state in TOLD and OVER not in notice.id}
+    return {notice.route for notice in incident.notices if notice.state in TOLD and notice.event is not NoticeEvent.RESOLVED}
 
 
 def _repeat_at(step: LadderStep, base: float, now: float) -> int:
@@ -213,8 +228,8 @@ def _moment(step: LadderStep, base: float, number: int) -> float:
 
 def _newest(incident: Incident, index: int) -> int:
     """Return the newest repeat recorded of a step; a clock that was set back must not bring older ones after it."""
-    prefix = f"{_step_id(incident, index)}/"
-    numbers = (int(notice.id.removeprefix(prefix)) for notice in incident.notices if notice.id.startswith(prefix))
+    step = Rung(index, 0, incident.escalated_at is not None)
+    numbers = (notice.rung.number for notice in incident.notices if notice.rung is not None and step.is_same_step(notice.rung))
     return max(numbers, default=-1)
 
 
@@ -244,12 +259,12 @@ def is_settled(incident: Incident) -> bool:
     """Say whether nothing more is to be told of an incident that is over: whoever was told of it heard that it is."""
     if incident.hushed:
         return True
-    cleared = {notice.route for notice in incident.notices if OVER in notice.id}
+    cleared = {notice.route for notice in incident.notices if notice.event is NoticeEvent.RESOLVED}
     return not any(notice.state in OPEN for notice in incident.notices) and _told(incident) <= cleared
 
 
 def is_wanted(due: Due, incident: Incident) -> bool:
     """Say whether a notice still says how things are, by the newest version of its incident."""
-    if due.event == "resolved":
+    if due.event is NoticeEvent.RESOLVED:
         return incident.resolved_at is not None and not incident.hushed
     return incident.resolved_at is None and incident.acked_at is None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vigil.core.model.death import Cause, Death
-from vigil.core.model.reading import Axis, Doubt, DoubtKind
+from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind
+from vigil.core.model.restart import HoldReason
 from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.speech import Activity
 from vigil.core.model.stall import Stall
 from vigil.core.rules.health import health_of
 from vigil.core.rules.liveness import PATIENCE
@@ -16,10 +18,10 @@ from vigil.words import some, times
 
 DOUBTFUL = (State.SUSPECT, State.STUCK)
 HOLDS = {  # what ends a wait that is not for a moment, nor for a person
-    "survivor": "is launched when the last launch is verified gone",
-    "pace": "is launched when its turn comes",
-    "memory": "is launched when the host has memory for it",
-    "cold-start": "is launched by vigil up, or vigil start",
+    HoldReason.SURVIVOR: "is launched when the last launch is verified gone",
+    HoldReason.PACE: "is launched when its turn comes",
+    HoldReason.MEMORY: "is launched when the host has memory for it",
+    HoldReason.COLD_START: "is launched by vigil up, or vigil start",
 }
 SURE = (DoubtKind.WEDGED, DoubtKind.ORPHANED)  # what is the matter is known, only not what becomes of it
 
@@ -78,13 +80,13 @@ def why_of(session: Session) -> str:
     if session.state is not State.RUNNING:
         return session.why
     process, server, activity = (session.axes.get(axis) for axis in (Axis.PROCESS, Axis.SERVER, Axis.ACTIVITY))
-    if process is not None and process.value == "stopped":
+    if process is not None and process.value == AxisValue.STOPPED:
         return "its agent is stopped (SIGSTOP or Ctrl-Z), not dead"
-    if server is not None and server.value == "wedged":
+    if server is not None and server.value == AxisValue.WEDGED:
         return "its tmux server does not answer at the moment"
-    if activity is not None and activity.value == "waiting-human":
+    if activity is not None and activity.value == Activity.WAITING_HUMAN:
         return f"waits for a human: {activity.why}"
-    if activity is not None and activity.value == "throttled" and session.wall is not None and not session.wall.over:
+    if activity is not None and activity.value == Activity.THROTTLED and session.wall is not None and not session.wall.over:
         return f"{session.wall.cause}: {session.wall.text}"
     if session.stall is not None and session.stall.warned_at is not None:
         return f"{session.stall.verdict}: {'; '.join(session.stall.reasons)}"
@@ -160,15 +162,15 @@ def _status(death: Death) -> str:
 def _ruled_out(session: Session) -> list[str]:
     out = []
     process, runtime, server = (session.axes.get(axis) for axis in (Axis.PROCESS, Axis.RUNTIME, Axis.SERVER))
-    if process is not None and process.value == "alive" and process.conclusive:
+    if process is not None and process.value == AxisValue.ALIVE and process.conclusive:
         out.append("the agent is dead: the kernel says that this very process lives")
-    if process is not None and process.value == "dead" and runtime is not None and runtime.value == "alive":
+    if process is not None and process.value == AxisValue.DEAD and runtime is not None and runtime.value == AxisValue.ALIVE:
         out.append("the agent lives because its pane does: the two are observed apart")
-    if process is not None and process.value == "stopped":
+    if process is not None and process.value == AxisValue.STOPPED:
         out.append("the agent is dead: it is stopped (SIGSTOP, Ctrl-Z) and goes on with SIGCONT")
-    if server is not None and server.value == "wedged":
+    if server is not None and server.value == AxisValue.WEDGED:
         out.append("the server is dead: it does not answer, but its process lives")
-    if process is not None and process.value in ("unknown", "failed"):
+    if process is not None and process.value in (AxisValue.UNKNOWN, AxisValue.FAILED):
         out.append("the agent is dead: that it could not be read proves nothing")
     if (found := _found(session)) is not None:
         out += found.ruled_out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vigil.core.model.heartbeat import PulseState
-from vigil.core.model.reading import Axis
+from vigil.core.model.reading import Axis, AxisValue
 from vigil.core.model.session import Session, State
 
 HEALTH = {
@@ -28,11 +28,11 @@ def health_of(session: Session) -> str:
     """Return one of ok, suspect, stalled, needs-input, throttled, unhealthy, dead, unknown."""
     process = session.axes.get(Axis.PROCESS)
     server = session.axes.get(Axis.SERVER)
-    if session.state is State.RUNNING and process is not None and process.value == "stopped":
+    if session.state is State.RUNNING and process is not None and process.value == AxisValue.STOPPED:
         return "stalled"
     if session.state in STALLED_IN and session.stall is not None and session.stall.warned_at is not None:
         return "stalled"
-    if session.state is State.RUNNING and server is not None and server.value == "wedged":
+    if session.state is State.RUNNING and server is not None and server.value == AxisValue.WEDGED:
         return "suspect"
     if session.state is State.RUNNING and session.pulse is not None and session.pulse.state in PULSES:
         return PULSES[session.pulse.state]

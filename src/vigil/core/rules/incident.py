@@ -12,10 +12,12 @@ from operator import attrgetter
 from typing import Any
 
 from vigil.core.model.death import Cause
-from vigil.core.model.incident import Incident, IncidentKind
+from vigil.core.model.incident import Incident, IncidentKind, NoticeEvent
 from vigil.core.model.reading import Axis, DoubtKind
 from vigil.core.model.replace import replace
+from vigil.core.model.restart import HoldReason
 from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.speech import Activity
 from vigil.core.rules.escalation import SEVERITY
 from vigil.core.rules.notice import uncancelled
 from vigil.core.rules.restart import HELD
@@ -66,7 +68,7 @@ def opened(fresh: Incident, before: Incident | None) -> Incident:
             reopened=before.reopened + 1,
             reopened_at=now,
             again_at=now + same_s(before),
-            notices=tuple(uncancelled(notice, now) for notice in before.notices if notice.event != "resolved"),
+            notices=tuple(uncancelled(notice, now) for notice in before.notices if notice.event != NoticeEvent.RESOLVED),
         )
     fresh = replace(fresh, flaps=before.flaps + 1, spent=before.spent + len(before.reactions))
     # It resolved and opens again within one moment: another one all the same, with an id of its own.
@@ -129,19 +131,19 @@ class IncidentRule:
 
 def _is_down_by_its_server(session: Session) -> bool:
     death, hold = session.last_death, session.hold
-    if hold is not None and hold.reason in HELD:  # that is why it is down by now
+    if hold is not None and hold.reason in HELD.values():  # that is why it is down by now
         return False
     return session.state in DOWN and death is not None and death.cause is Cause.SERVER_DIED and is_last(session)
 
 
 def _waits_for_a_human(session: Session) -> bool:
     activity = session.axes.get(Axis.ACTIVITY)
-    return session.state in ALIVE and activity is not None and activity.value == "waiting-human"
+    return session.state in ALIVE and activity is not None and activity.value == Activity.WAITING_HUMAN
 
 
 def _is_at(session: Session, cause: Cause) -> bool:
     """Say whether a session waits for a wall, or its living agent stands before one."""
-    if session.hold is not None and session.hold.reason == cause:
+    if session.hold is not None and session.hold.reason is HELD.get(cause):
         return True
     wall = session.wall
     met = wall is not None and wall.cause is cause and not wall.over and wall.at > (session.asked_at or 0.0)
@@ -163,7 +165,9 @@ def _stall_of(session: Session) -> str:
 
 RULES = (
     IncidentRule(IncidentKind.STUCK, lambda s: s.state is State.STUCK, folded_into=IncidentKind.STUCK),
-    IncidentRule(IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == "saturated", of=lambda s: s.role),
+    IncidentRule(
+        IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == HoldReason.SATURATED, of=lambda s: s.role
+    ),
     IncidentRule(IncidentKind.LIMIT, lambda s: _is_at(s, Cause.LIMIT), _wall_of, of=lambda s: s.account or None),
     IncidentRule(IncidentKind.AUTH, lambda s: _is_at(s, Cause.AUTH), _wall_of, of=lambda s: s.account or None),
     IncidentRule(

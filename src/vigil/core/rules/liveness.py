@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vigil.core.model.reading import Axis, Doubt, DoubtKind, Reading
+from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind, Reading
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
 
@@ -110,21 +110,26 @@ WELL = Judgement(LifeVerdict.LIVE)
 DEAD = Judgement(LifeVerdict.DEAD)
 
 
+SIGNS: dict[str, AxisSign] = {
+    AxisValue.ALIVE: AxisSign.ALIVE,
+    AxisValue.STOPPED: AxisSign.STOPPED,
+    AxisValue.FAILED: AxisSign.FAILED,
+}
+
+
 def sign_of(reading: Reading | None) -> AxisSign:
     """Return one axis in one word."""
     if reading is None:
         return AxisSign.UNCLEAR
-    if reading.value == "dead":
+    if reading.value == AxisValue.DEAD:
         return AxisSign.DEAD if reading.conclusive else AxisSign.GONE
-    return {"alive": AxisSign.ALIVE, "stopped": AxisSign.STOPPED, "failed": AxisSign.FAILED}.get(
-        reading.value, AxisSign.UNCLEAR
-    )
+    return SIGNS.get(reading.value, AxisSign.UNCLEAR)
 
 
 def runtime_sign(axes: Mapping[Axis, Reading]) -> AxisSign:
     """Return what is known of the pane; a server that the kernel saw end took its panes with it, a stopped root is there."""
     server = axes.get(Axis.SERVER)
-    if server is not None and server.value == "dead" and server.conclusive:
+    if server is not None and server.value == AxisValue.DEAD and server.conclusive:
         return AxisSign.DEAD
     sign = sign_of(axes.get(Axis.RUNTIME))
     return AxisSign.ALIVE if sign is AxisSign.STOPPED else sign
@@ -164,10 +169,10 @@ def _doubt_of(cell: Cell, axes: Mapping[Axis, Reading]) -> tuple[DoubtKind, Axis
     """Return what is doubtful, and which axis has to be well again."""
     server = axes.get(Axis.SERVER)
     if cell is Cell.LIVE:
-        if server is None or server.value == "alive":
+        if server is None or server.value == AxisValue.ALIVE:
             return None
-        return (DoubtKind.WEDGED if server.value == "wedged" else DoubtKind.BLIND), Axis.SERVER
-    if cell is Cell.BLIND and server is not None and server.value == "wedged":
+        return (DoubtKind.WEDGED if server.value == AxisValue.WEDGED else DoubtKind.BLIND), Axis.SERVER
+    if cell is Cell.BLIND and server is not None and server.value == AxisValue.WEDGED:
         return DoubtKind.WEDGED, Axis.SERVER  # the server is why the rest cannot be read
     of_runtime = cell in (Cell.PANE, Cell.ORPHANED) or (cell is Cell.BLIND and _axis_is_well(Axis.PROCESS, axes))
     return DOUBT_OF[cell], Axis.RUNTIME if of_runtime else Axis.PROCESS
@@ -225,7 +230,7 @@ def rested(doubt: Doubt, now: float) -> Doubt:
 
 def _closed_at(axes: Mapping[Axis, Reading]) -> float:
     """Return since when the pane or its server is seen to be gone."""
-    return min(axes[axis].since for axis in (Axis.SERVER, Axis.RUNTIME) if axis in axes and axes[axis].value == "dead")
+    return min(axes[axis].since for axis in (Axis.SERVER, Axis.RUNTIME) if axis in axes and axes[axis].value == AxisValue.DEAD)
 
 
 def _evidence(axes: Mapping[Axis, Reading]) -> str:
@@ -241,4 +246,4 @@ def leaves_its_pane(session: Session) -> bool:
     launch, runtime = session.launch, session.axes.get(Axis.RUNTIME)
     if launch is None or launch.ended_at is None or launch.closed or launch.found in (None, launch.process):
         return False
-    return runtime is not None and runtime.value == "alive"
+    return runtime is not None and runtime.value == AxisValue.ALIVE

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vigil.core.model.incident import Notice
+from vigil.core.model.incident import Notice, NoticeState
 from vigil.core.model.replace import replace
 
-SENDING, SENT, RETRYING, FAILED, UNKNOWN, CANCELLED = "sending", "sent", "retrying", "failed", "unknown", "cancelled"
-OPEN = frozenset({SENDING, RETRYING})  # something is still to come of these
-TOLD = frozenset({SENT, UNKNOWN})  # whoever was told, or may have been
-GIVEN_UP = frozenset({FAILED, UNKNOWN})
+OPEN = frozenset({NoticeState.SENDING, NoticeState.RETRYING})  # something is still to come of these
+TOLD = frozenset({NoticeState.SENT, NoticeState.UNKNOWN})  # whoever was told, or may have been
+GIVEN_UP = frozenset({NoticeState.FAILED, NoticeState.UNKNOWN})
 MOST_UNSURE = 2
 FACTOR = 2.0
 CAP_S = 600.0
@@ -56,22 +55,22 @@ class Tried:
 class FateRow:
     """One row: what a notice becomes when this holds of it."""
 
-    state: str
+    state: NoticeState
     holds: Callable[[Tried], bool]
 
 
 FATES = (  # The first row that holds decides.
-    FateRow(SENT, lambda tried: tried.attempt.ok),
-    FateRow(FAILED, lambda tried: tried.attempt.permanent),
-    FateRow(UNKNOWN, lambda tried: tried.notice.unsure >= MOST_UNSURE),
-    FateRow(FAILED, lambda tried: tried.notice.attempts >= tried.patience.attempts),
-    FateRow(RETRYING, lambda _: True),
+    FateRow(NoticeState.SENT, lambda tried: tried.attempt.ok),
+    FateRow(NoticeState.FAILED, lambda tried: tried.attempt.permanent),
+    FateRow(NoticeState.UNKNOWN, lambda tried: tried.notice.unsure >= MOST_UNSURE),
+    FateRow(NoticeState.FAILED, lambda tried: tried.notice.attempts >= tried.patience.attempts),
+    FateRow(NoticeState.RETRYING, lambda _: True),
 )
 
 
 def begun(notice: Notice, now: float) -> Notice:
     """Return a notice that is being tried, once more than before."""
-    return replace(notice, state=SENDING, at=now, attempts=notice.attempts + 1, retry_at=None, why="")
+    return replace(notice, state=NoticeState.SENDING, at=now, attempts=notice.attempts + 1, retry_at=None, why="")
 
 
 def fate_of(notice: Notice, attempt: Attempt, patience: RoutePatience, now: float, jitter: float) -> Notice:
@@ -79,7 +78,7 @@ def fate_of(notice: Notice, attempt: Attempt, patience: RoutePatience, now: floa
     took = tuple(dict.fromkeys((*notice.took, *attempt.took)))
     notice = replace(notice, at=now, why=attempt.why, unsure=notice.unsure + (1 if attempt.unsure else 0), took=took)
     state = next(row.state for row in FATES if row.holds(Tried(notice, attempt, patience)))
-    retry_at = now + pause_s(notice.attempts, patience, jitter) if state == RETRYING else None
+    retry_at = now + pause_s(notice.attempts, patience, jitter) if state is NoticeState.RETRYING else None
     return replace(notice, state=state, retry_at=retry_at)
 
 
@@ -91,30 +90,34 @@ def pause_s(attempts: int, patience: RoutePatience, jitter: float) -> float:
 
 def interrupted(notice: Notice, now: float) -> Notice:
     """Return a notice that was being tried when its life ended: it may have arrived, and is tried once more at most."""
-    if notice.state != SENDING:
+    if notice.state is not NoticeState.SENDING:
         return notice
     unsure = notice.unsure + 1
     if unsure >= MOST_UNSURE:
-        return replace(notice, state=UNKNOWN, unsure=unsure, why="the daemon ended while it was being sent, twice")
+        return replace(notice, state=NoticeState.UNKNOWN, unsure=unsure, why="the daemon ended while it was being sent, twice")
     words = "the daemon ended while it was being sent"
-    return replace(notice, state=RETRYING, unsure=unsure, retry_at=now, why=words)
+    return replace(notice, state=NoticeState.RETRYING, unsure=unsure, retry_at=now, why=words)
 
 
 def revived(notice: Notice, now: float) -> Notice:
     """Return a notice that was given up, to be tried once more and never again: its route delivers."""
-    return replace(notice, state=RETRYING, retry_at=now, revived=True, why="its route delivers again")
+    return replace(notice, state=NoticeState.RETRYING, retry_at=now, revived=True, why="its route delivers again")
 
 
 def is_revivable(notice: Notice, now: float) -> bool:
     """Say whether a notice did not arrive, for certain, and lately enough to be of use."""
-    return notice.state == FAILED and not notice.revived and now - notice.at <= REVIVED_S
+    return notice.state is NoticeState.FAILED and not notice.revived and now - notice.at <= REVIVED_S
 
 
 def cancelled(notice: Notice, why: str) -> Notice:
     """Return a notice that nobody needs any more; one that is on its way, or has its fate, stays what it is."""
-    return replace(notice, state=CANCELLED, retry_at=None, why=why) if notice.state == RETRYING else notice
+    return (
+        replace(notice, state=NoticeState.CANCELLED, retry_at=None, why=why) if notice.state is NoticeState.RETRYING else notice
+    )
 
 
 def uncancelled(notice: Notice, now: float) -> Notice:
     """Return a notice that somebody needs after all: what it speaks of came back before anybody was told."""
-    return replace(notice, state=RETRYING, retry_at=now, why="") if notice.state == CANCELLED else notice
+    return (
+        replace(notice, state=NoticeState.RETRYING, retry_at=now, why="") if notice.state is NoticeState.CANCELLED else notice
+    )

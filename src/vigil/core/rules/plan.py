@@ -12,12 +12,11 @@ from enum import StrEnum
 from itertools import count, islice
 
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import After
+from vigil.core.model.restart import After, HoldReason
 from vigil.core.model.session import ALIVE, Session, Spec, State
 from vigil.core.model.team import Manifest, Role, RoleSpec
 from vigil.words import some
 
-COLD_START = "cold-start"  # what a new boot of the host left waiting for a person
 RESTING = {  # states a replica stays in until somebody acts: its slot is its own, nothing is spawned in its place
     State.STOPPED: "an operator stopped it",
     State.SUCCEEDED: "it finished",
@@ -47,6 +46,7 @@ class PlanStep:
     role: str
     slot: str | None
     why: str
+    index: int | None = None  # of a slot that is to be filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at
     for index in slots:
         name, session = wanted.slot(index), there.get(index)
         if session is None:
-            yield PlanStep(PlanVerb.CREATE, wanted.key, name, "nobody has this slot")
+            yield PlanStep(PlanVerb.CREATE, wanted.key, name, "nobody has this slot", index)
         elif is_leaving(session):
             yield Held(name, "leaving", "what had this slot is being removed")
         elif not is_same(session.spec, wanted.spec):
             yield _differs(wanted, session, at_once)
             yield from _start(wanted, session)
-        elif session.hold is not None and session.hold.reason == COLD_START:
+        elif session.hold is not None and session.hold.reason is HoldReason.COLD_START:
             yield from _start(wanted, session)
         elif session.hold is not None:
             yield Held(name, session.hold.reason, session.why, session.hold.until)
@@ -152,7 +152,7 @@ def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at
 
 
 def _start(wanted: RoleSpec, session: Session) -> Iterator[PlanStep]:
-    if session.hold is not None and session.hold.reason == COLD_START:
+    if session.hold is not None and session.hold.reason is HoldReason.COLD_START:
         yield PlanStep(PlanVerb.START, wanted.key, session.name, session.why)
 
 

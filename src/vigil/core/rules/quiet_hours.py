@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vigil.core.model.identity import team_of
 from vigil.core.model.incident import ALWAYS, Incident, Quiet
 
 DAY_S = 86400.0
@@ -23,8 +24,8 @@ def quiet_until(incident: Incident, rules: tuple[Quiet, ...], now: float) -> flo
 
 def is_of_team(incident: Incident, team: str) -> bool:
     """Say whether an incident is that of a team's session: by the team's name, or by workspace and name."""
-    parts = (incident.session or "").split("/")
-    return len(parts) == 4 and team in (parts[1], f"{parts[0]}/{parts[1]}")
+    found = team_of(incident.session or "")
+    return found is not None and team in (found[1], "/".join(found))
 
 
 def _passes(incident: Incident, rule: Quiet) -> bool:

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 
 from vigil.core.model.death import Confidence
 from vigil.core.model.incident import HIBERNATE, PROMPT, RESTART, RUN, Incident, IncidentKind, Reaction
-from vigil.core.model.reading import Axis
+from vigil.core.model.reading import Axis, AxisValue
+from vigil.core.model.restart import HoldReason
 from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.speech import Activity
 from vigil.core.rules.quiet_hours import is_of_team
 from vigil.core.rules.stall.remedy import SENSORS, WINDOWS
 
 ENDS = frozenset({RESTART, HIBERNATE})  # what lives
-BUSY = frozenset({"starting", "working", "thinking", "tool"})
+BUSY = frozenset({Activity.STARTING, Activity.WORKING, Activity.THINKING, Activity.TOOL})
 EARLY_S = 600.0  # so long a finding has to be made a second time before nobody waits for that any more
 LOOK_AGAIN_S = 1.0
 LEFT_ALONE = frozenset({State.STOPPED, State.SUCCEEDED, State.PARKED})
-WALLS = frozenset({"limit", "auth"})
+WALLS = frozenset({HoldReason.LIMIT, HoldReason.AUTH})
 # About which kinds each may be done. Nothing is typed into a question, and what is stuck is not known well enough to be ended.
 FOR: dict[str, frozenset[IncidentKind]] = {
     PROMPT: frozenset({IncidentKind.STALLED, IncidentKind.TAINTED}),
@@ -80,13 +82,13 @@ def _is_found_once(session: Session) -> bool:
 
 def _waits_for_a_human(session: Session) -> bool:
     activity = session.axes.get(Axis.ACTIVITY)
-    return bool(session.doing.asked) or (activity is not None and activity.value == "waiting-human")
+    return bool(session.doing.asked) or (activity is not None and activity.value == Activity.WAITING_HUMAN)
 
 
 def _is_unclear(session: Session) -> bool:
     process, server = session.axes.get(Axis.PROCESS), session.axes.get(Axis.SERVER)
-    unread = process is None or process.value in ("unknown", "failed")
-    return session.state in (State.SUSPECT, State.STUCK) or unread or (server is not None and server.value != "alive")
+    unread = process is None or process.value in (AxisValue.UNKNOWN, AxisValue.FAILED)
+    return session.state in (State.SUSPECT, State.STUCK) or unread or (server is not None and server.value != AxisValue.ALIVE)
 
 
 REFUSALS = (  # The first row that holds decides.
@@ -104,8 +106,8 @@ REFUSALS = (  # The first row that holds decides.
 )
 
 
-def _hold(session: Session) -> str:
-    return "" if session.hold is None else session.hold.reason
+def _hold(session: Session) -> HoldReason | None:
+    return None if session.hold is None else session.hold.reason
 
 
 def reaction_to(incident: Incident, reactions: tuple[Reaction, ...]) -> Reaction | None:

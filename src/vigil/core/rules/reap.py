@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
-from vigil.core.model.sighting import Glimpse, ReapAction, ReapClass, ReapPolicy, Sighting, Stray
+from vigil.core.model.sighting import Glimpse, ReapAction, ReapClass, ReapPolicy, ReapVerdict, Sighting, Stray
 from vigil.core.model.speech import Activity
 from vigil.core.model.team import Role
 from vigil.core.rules.sighting import last_work, sight, unreadable_stray
@@ -37,17 +37,6 @@ class ReapRule:
     action: ReapAction
     holds: Callable[[Sighting], bool]
     why: Callable[[Sighting], str]
-
-
-@dataclass(frozen=True, slots=True)
-class ReapVerdict:
-    """What a session is, what is done about it, and the evidence; the first line decided."""
-
-    name: str
-    launch_id: str
-    kind: ReapClass
-    action: ReapAction
-    evidence: tuple[str, ...]
 
 
 def recent_s(s: Sighting) -> float:

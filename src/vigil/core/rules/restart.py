@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 
 from vigil.core.model.death import Cause
-from vigil.core.model.restart import Hold, RestartPolicy, RestartWhen
+from vigil.core.model.restart import Hold, HoldReason, RestartPolicy, RestartWhen
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 
@@ -26,7 +26,7 @@ COUNTED = frozenset(
         Cause.UNOBSERVED,
     }
 )
-HELD = frozenset({Cause.LIMIT, Cause.AUTH})  # a launch now would only meet the same wall
+HELD = {Cause.LIMIT: HoldReason.LIMIT, Cause.AUTH: HoldReason.AUTH}  # a launch now would only meet the same wall
 LIMIT_S = 3600.0  # a limit that does not say when it ends is tried again after so long
 COMES_BACK: dict[RestartWhen, frozenset[Cause]] = {
     RestartWhen.ALWAYS: frozenset(Cause),
@@ -45,14 +45,14 @@ def charge(
     if stable_s >= policy.reset_after_s:
         count = 0
     if cause in HELD:
-        return count, Hold(cause.value, until=_lifted_at(cause, at, resets_at, policy))
+        return count, Hold(HELD[cause], until=_lifted_at(cause, at, resets_at, policy))
     if cause in FREE:
-        return count, Hold("backoff", until=at + policy.base_s)  # uncharged, and still no tight loop
+        return count, Hold(HoldReason.BACKOFF, until=at + policy.base_s)  # uncharged, and still no tight loop
     assert cause in COUNTED
     count += 1
     if 0 < policy.max_restarts < count:  # 0 means no limit
-        return count, Hold("saturated", until=None)
-    return count, Hold("backoff", until=at + delay_s(count, policy, jitter))
+        return count, Hold(HoldReason.SATURATED, until=None)
+    return count, Hold(HoldReason.BACKOFF, until=at + delay_s(count, policy, jitter))
 
 
 def _lifted_at(cause: Cause, at: float, resets_at: float | None, policy: RestartPolicy) -> float | None:
@@ -81,4 +81,4 @@ def comes_back_by_itself(role: Role | None) -> bool:
 
 def is_saturated(session: Session) -> bool:
     """Say whether a session was given up after its last allowed restart."""
-    return session.hold is not None and session.hold.reason == "saturated"
+    return session.hold is not None and session.hold.reason is HoldReason.SATURATED

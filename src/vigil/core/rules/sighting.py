@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from vigil.core.model.death import Cause
 from vigil.core.model.launch import RuntimeKind
-from vigil.core.model.reading import Axis
+from vigil.core.model.reading import Axis, AxisValue
 from vigil.core.model.replace import replace
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.sighting import Glimpse, ReapPolicy, Sighting
@@ -117,7 +117,7 @@ def _unreadable(session: Session, glimpse: Glimpse | None) -> str:
     if glimpse.unreadable or glimpse.clients is None:
         return glimpse.unreadable or "who is attached could not be read"
     process = session.axes.get(Axis.PROCESS)
-    if process is None or process.value not in ("alive", "stopped"):
+    if process is None or process.value not in (AxisValue.ALIVE, AxisValue.STOPPED):
         return "its process cannot be read"
     return ""
 

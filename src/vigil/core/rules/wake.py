@@ -12,6 +12,7 @@ from enum import StrEnum
 from vigil.core.model.conversation import Wake
 from vigil.core.model.death import Cause
 from vigil.core.model.launch import Mode
+from vigil.core.model.restart import HoldReason
 
 CRASHED, FIRST, ASKED, AWAKE = "crashed", "first", "asked", "already awake"
 NEVER, PARKED, INTERRUPTED = "never ran", "parked", "interrupted"  # how a launch ended that left no death, or slept well
@@ -35,8 +36,8 @@ BLAMELESS = frozenset(
 BROKEN = frozenset({Cause.CRASH, Cause.EARLY_EXIT, Cause.UNOBSERVED})  # what it was told may be what broke it
 UNBORN = frozenset({Cause.LAUNCH_FAILED, INTERRUPTED})  # it said nothing: what was decided for it holds still
 ENDINGS = frozenset({NEVER}) | BLAMELESS | BROKEN | UNBORN
-CRASH_LOOP = frozenset({"backoff", "saturated"})
-WALLS = frozenset({"limit", "auth"})
+CRASH_LOOP = frozenset({HoldReason.BACKOFF, HoldReason.SATURATED})
+WALLS = frozenset({HoldReason.LIMIT, HoldReason.AUTH})
 
 
 class Life(StrEnum):
@@ -63,7 +64,7 @@ class WakeQuestion:
     asked: Mode | None  # fresh, resume, or nothing was said
     by_wake: bool  # `vigil wake` and a message ask; `start` and policy just launch
     life: Life
-    hold: str  # why it waits, if that is not over
+    hold: HoldReason | None  # why it waits, if that is not over
     ended: str  # its last launch
     found: Resumability
     resumes_crashed: bool = False  # after_crash = resume
@@ -96,7 +97,7 @@ ROWS = (
     WakeRow(lambda c: c.life is Life.AWAKE, Mode.NOTHING, _always(AWAKE)),
     WakeRow(lambda c: c.by_wake and c.life is Life.STOPPED, Mode.REFUSED, _always("stopped")),
     WakeRow(lambda c: c.by_wake and c.hold in CRASH_LOOP, Mode.REFUSED, _always("crash-loop")),
-    WakeRow(lambda c: c.by_wake and c.hold in WALLS, Mode.REFUSED, lambda c: c.hold),
+    WakeRow(lambda c: c.by_wake and c.hold in WALLS, Mode.REFUSED, lambda c: c.hold or ""),
     WakeRow(lambda c: c.asked is Mode.FRESH, Mode.FRESH, _always(ASKED)),
     WakeRow(lambda c: c.asked is Mode.RESUME and _resumable(c), Mode.RESUME, _always(ASKED)),
     WakeRow(lambda c: c.asked is Mode.RESUME, Mode.REFUSED, _found),

@@ -11,7 +11,7 @@ LONGEST_S = 7 * 86400.0  # the longest limits are weekly: what lies beyond was m
 LIMIT_CAP_S = 6 * 3600.0  # a limit that does not say when it ends is tried again ever more rarely, up to this
 PASSED_S = 60.0  # one that says a moment that has passed is tried again so soon at first
 SLACK_S = 3600.0  # clocks differ, also by a change to summer time
-REASONS = frozenset(cause.value for cause in HELD)
+REASONS = frozenset(HELD.values())
 
 
 def read_wall(before: Wall | None, launch_id: str, cause: Cause, text: str, until: float | None, at: float) -> Wall:

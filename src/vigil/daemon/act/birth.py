@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from vigil.core.events import Launched
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.daemon.base.clock import Clock
 from vigil.keeper.protocol import Born
 from vigil.observe.process import read_group, read_process
@@ -71,7 +71,7 @@ def _read_axes(launch: Launch, known: Mapping[str, ProcessId], names: tuple[str,
 def _read_found(launch: Launch, names: tuple[str, ...], boot: str, at: float) -> Fact:
     if launch.found is not None:
         return read_process(Axis.PROCESS, launch.found, boot, at)
-    return Fact(Axis.PROCESS, "unknown", "procfs", at, why=f"no {' or '.join(names)} runs in it yet")
+    return Fact(Axis.PROCESS, AxisValue.UNKNOWN, "procfs", at, why=f"no {' or '.join(names)} runs in it yet")
 
 
 def with_processes(launch: Launch, event: Launched) -> Launch:

@@ -21,7 +21,9 @@ from vigil.core.effects import (
     RepairSocket,
     Spawn,
 )
-from vigil.core.events import Ended, Event, LaunchFailed, ReactionEnded, Stepped
+from vigil.core.events import Ended, Event, LaunchFailed, ReactionEnded, Stepped, StrayEnded
+from vigil.core.model.incident import ReactionOutcome
+from vigil.core.model.sighting import ReapOutcome
 from vigil.daemon.act.adopted import AdoptedLaunches
 from vigil.daemon.act.end import Ending
 from vigil.daemon.act.launches import Custody
@@ -109,11 +111,13 @@ def fault_of(effect: Effect, now: float) -> Event | None:
             return LaunchFailed(effect.launch.id, now, FAULT)
         case EndLaunch():
             return Ended(effect.launch.id, ok=False, why=FAULT)
+        case EndStray():
+            return StrayEnded(effect.stray, ReapOutcome.FAILED, why=FAULT, ticket=effect.ticket)
         case EndChild():
             return Stepped(effect.launch.id, END_CHILD, False, FAULT)
         case CloseInput():
             return Stepped(effect.launch.id, CLOSE_INPUT, False, FAULT)
         case React():
-            return ReactionEnded(effect.incident.id, effect.number, "failed", FAULT)
+            return ReactionEnded(effect.incident.id, effect.number, ReactionOutcome.FAILED, FAULT)
         case _:
             return None

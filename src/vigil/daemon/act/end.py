@@ -11,7 +11,7 @@ from vigil.core.effects import CloseLaunch, EndLaunch
 from vigil.core.events import Attended, Closed, Ended, Spared, Weighed
 from vigil.core.model.conversation import Transcript
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.session import Session
 from vigil.core.model.sighting import Guard
 from vigil.daemon.act.adopted import AdoptedLaunches
@@ -33,7 +33,7 @@ from vigil.observe.descendants import find_named
 from vigil.observe.process import read_group, read_process
 from vigil.observe.survivors import survivors_of
 from vigil.runtimes import socket_of
-from vigil.runtimes.tmux.guard import KILLED
+from vigil.runtimes.tmux.guard import KILLED, SPARED
 
 
 def why_attended(launch: Launch, home: Home) -> str:
@@ -88,8 +88,8 @@ class Ending:
             if effect.unless_attended and not effect.reap and (why := why_attended(launch, self._home)):
                 self._feed(Attended(launch.id, why))
                 return
-            if effect.reap and (why := await self._why_spared(launch, effect.guard)):
-                self._feed(Spared(launch.id, why))
+            if effect.reap and (spared := await self._spared(launch, effect.guard)) is not None:
+                self._feed(spared)
                 return
             left = await self._end_all(launch, effect.grace_s)
             transcript = await self._read_conversation(launch.id)
@@ -100,19 +100,19 @@ class Ending:
         else:
             self._feed(Ended(launch.id, ok=True, transcript=transcript))
 
-    async def _why_spared(self, launch: Launch, guard: Guard | None) -> str:
-        """Have a launch compared once more and killed where it lives; say why it was not, and nothing if it is to end."""
+    async def _spared(self, launch: Launch, guard: Guard | None) -> Spared | None:
+        """Have a launch compared once more and killed where it lives; return that it was not, None if it is to end."""
         agent = launch.agent
         if agent is None or not is_alive(agent, self._boot):
-            return ""  # it died meanwhile: what is left of it is nobody's
+            return None  # it died meanwhile: what is left of it is nobody's
         if guard is None:
-            return "it was not compared before the daemon ended; the next sweep looks at it again"
+            return Spared(launch.id, "it was not compared before the daemon ended; the next sweep looks at it again")
         runtime = self._custody.runtime_of(launch)
         assert runtime is not None
         done, why = await runtime.reap(launch, guard)
         if done == KILLED or not is_alive(agent, self._boot):
-            return ""
-        return why if done == "spared" else f"unknown: {why}"
+            return None
+        return Spared(launch.id, why) if done == SPARED else Spared(launch.id, f"unknown: {why}", unsure=True)
 
     async def _end_all(self, launch: Launch, grace_s: float) -> list[ProcessId]:
         """End the agent, then its survivors in rounds, then its server; return what lives on."""
@@ -154,7 +154,7 @@ class Ending:
         now = self._clock.now()
         facts = [read_process(Axis.RUNTIME, launch.root, self._boot, now)] if launch.root else []
         if launch.root is None and launch.process is not None:
-            facts = [read_group(launch.process, Fact(Axis.PROCESS, "dead", "pidfd", now, conclusive=True), now)]
+            facts = [read_group(launch.process, Fact(Axis.PROCESS, AxisValue.DEAD, "pidfd", now, conclusive=True), now)]
         if launch.server:
             facts.append(read_process(Axis.SERVER, launch.server, self._boot, now))
         self._feed(Closed(launch.id, tuple(facts), gone, transcript))

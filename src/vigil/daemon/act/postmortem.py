@@ -17,6 +17,7 @@ from vigil.core.effects import Amend, Examine
 from vigil.core.model.death import Death
 from vigil.core.model.progress import Recent
 from vigil.core.model.session import Session
+from vigil.core.model.speech import What
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.log import log
 from vigil.daemon.base.secrets import Secrets
@@ -170,7 +171,11 @@ def _keep(deaths: dict[str, Death], death: Death) -> None:
 
 def _as_event(one: Recent) -> dict[str, Any]:
     """Return a word of an agent as a line among those of the event log, of which it is none."""
-    told = {"tool" if one.what.value.startswith("tool") else "name": one.name, "text": one.text, "subagent": one.subagent}
+    told = {
+        "tool" if one.what in (What.TOOL_STARTED, What.TOOL_ENDED) else "name": one.name,
+        "text": one.text,
+        "subagent": one.subagent,
+    }
     data: dict[str, Any] = {key: value for key, value in told.items() if value}
     if one.failed:
         data["failed"] = True

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from vigil.core.effects import Purge
-from vigil.core.handlers.intent import REAP
+from vigil.core.model.death import IntentVerb
 from vigil.core.model.session import Session
 from vigil.daemon.act.launches import Custody
 from vigil.daemon.base.environments import Environments
 from vigil.home import Home
 from vigil.observe.spool import forget_hooks
 
-PARKING = frozenset({"hibernate", REAP})
+PARKING = frozenset({IntentVerb.HIBERNATE, IntentVerb.REAP})
 REMEMBERED = 1000  # removed sessions; whoever asked reads it within a minute
 Purged = tuple[list[str], list[str]]
 

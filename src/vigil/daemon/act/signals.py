@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterable
 
 from vigil.core.model.launch import ProcessId
-from vigil.core.model.reading import Axis
+from vigil.core.model.reading import Axis, AxisValue
 from vigil.kernel import process as kernel
 from vigil.observe.process import ask_kernel
 
@@ -28,7 +28,7 @@ async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[
         pidfd = kernel.open_pidfd(process.pid, process.start_ticks) if process.boot == boot else None
         if pidfd is not None:
             held[pidfd] = process
-        elif ask_kernel(Axis.PROCESS, process, boot, 0.0).value != "dead":
+        elif ask_kernel(Axis.PROCESS, process, boot, 0.0).value != AxisValue.DEAD:
             unsure.append(process)
     try:
         for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, KILL_GRACE_S)):

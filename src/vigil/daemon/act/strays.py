@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 
 from vigil.core.effects import EndStray
-from vigil.core.events import Event, Noted
+from vigil.core.events import Event, StrayEnded
 from vigil.core.model.launch import Launch
-from vigil.core.model.sighting import Stray
+from vigil.core.model.sighting import ReapOutcome, Stray
 from vigil.daemon.act.signals import end_processes
+from vigil.home import parts_of
 from vigil.runtimes import Tmux
-from vigil.runtimes.tmux.guard import KILLED
+from vigil.runtimes.tmux.guard import KILLED, SPARED
 from vigil.words import some
 
 
@@ -23,41 +25,29 @@ class Strays:
     def __init__(self, tmux: Tmux, feed: Callable[[Event], None]) -> None:
         self._tmux = tmux
         self._feed = feed
-        self.ended: dict[str, str] = {}  # what became of those that were ended last; empty while it is not known
 
     async def end(self, effect: EndStray) -> None:
-        """End one, verified, and keep what became of it for whoever swept."""
-        launch_id = effect.stray.launch_id
-        self.ended[launch_id] = ""
-        try:
-            self.ended[launch_id] = await self._end(effect.stray, effect.grace_s)
-        finally:
-            self.ended[launch_id] = self.ended[launch_id] or "failed"
-
-    async def _end(self, stray: Stray, grace_s: float) -> str:
-        glimpse = stray.glimpse
-        told: dict[str, str | int | float | None] = {"launch": stray.launch_id, "session": stray.name}
+        """End one, verified, and feed what became of it."""
+        stray, glimpse = effect.stray, effect.stray.glimpse
+        ended = partial(StrayEnded, stray, ticket=effect.ticket)
         if stray.server is not None and glimpse is not None and glimpse.guard is not None:
             done, why = await self._tmux.reap(launch_of(stray), glimpse.guard)
             if done != KILLED:
-                self._note("orphan.spared", stray, told | {"why": why, "outcome": done})
-                return f"{done}: {why}"
+                self._feed(ended(ReapOutcome.SPARED if done == SPARED else ReapOutcome.UNKNOWN, why=why))
+                return
         processes = [*stray.processes, *([stray.server] if stray.server is not None else [])]
-        left = await end_processes(dict.fromkeys(processes), grace_s)
+        left = await end_processes(dict.fromkeys(processes), effect.grace_s)
         if stray.socket and not left:
             remove_socket(stray.socket)
-        told |= {"class": "orphan", "ended": len(processes) - len(left), "left": len(left)}
-        self._note("orphan.reaped", stray, told)
-        return f"failed: {some(len(left), 'process lives', 'processes live')} on after KILL" if left else "ended"
-
-    def _note(self, kind: str, stray: Stray, told: Mapping[str, str | int | float | None]) -> None:
-        self._feed(Noted(kind, tuple(told.items()), session=stray.name or None, launch_id=stray.launch_id))
+        outcome = ReapOutcome.FAILED if left else ReapOutcome.ENDED
+        words = f"{some(len(left), 'process lives', 'processes live')} on after KILL" if left else ""
+        self._feed(ended(outcome, ended=len(processes) - len(left), left=len(left), why=words))
 
 
 def launch_of(stray: Stray) -> Launch:
     """Return a launch that stands for what is not one any more, so that its server can be asked."""
-    session_id, _, number = stray.launch_id.rpartition("-")
-    return Launch(stray.launch_id, session_id, int(number) if number.isdigit() else 0, 0.0, pane=stray.pane or None)
+    session_id, number = parts_of(stray.launch_id) or ("", 0)
+    return Launch(stray.launch_id, session_id, number, 0.0, pane=stray.pane or None)
 
 
 def remove_socket(path: str) -> None:

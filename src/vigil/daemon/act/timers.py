@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from vigil.core.effects import SetTimer
 from vigil.core.events import Event, TimerFired
+from vigil.core.model.timer import TimerKind
 from vigil.daemon.base.clock import Clock
 
 
@@ -16,7 +17,7 @@ class Timers:
     def __init__(self, clock: Clock, feed: Callable[[Event], None]) -> None:
         self._clock = clock
         self._feed = feed
-        self._waiting: dict[tuple[str, str], asyncio.TimerHandle] = {}
+        self._waiting: dict[tuple[str, TimerKind], asyncio.TimerHandle] = {}
 
     def set(self, effect: SetTimer) -> None:
         """Come back at a moment."""
@@ -31,6 +32,6 @@ class Timers:
         for handle in self._waiting.values():
             handle.cancel()
 
-    def _fire(self, key: tuple[str, str]) -> None:
+    def _fire(self, key: tuple[str, TimerKind]) -> None:
         self._waiting.pop(key, None)
         self._feed(TimerFired(*key))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vigil.core.events import Observed
 from vigil.core.model.launch import Launch, ProcessId, RuntimeKind
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.session import Session
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.sense.death import DeathWatch
@@ -15,7 +15,7 @@ from vigil.kernel.process import read_boot
 from vigil.observe.process import ask_kernel, read_group, read_process
 from vigil.runtimes import Runtime, socket_of
 
-SURE = ("alive", "stopped", "dead")
+SURE = (AxisValue.ALIVE, AxisValue.STOPPED, AxisValue.DEAD)
 CLIENTS_S = 0.5
 
 
@@ -45,7 +45,7 @@ class Looker:
         return True
 
     def _runs(self, server: ProcessId) -> bool:
-        return read_process(Axis.SERVER, server, self._boot, 0.0).value == "alive"
+        return read_process(Axis.SERVER, server, self._boot, 0.0).value == AxisValue.ALIVE
 
     def read(self, session: Session, asked: bool) -> Observed | None:
         """Return what the axes read; None while a server that was asked may still answer."""
@@ -77,7 +77,7 @@ class Looker:
     def _read_agent(self, launch: Launch, now: float) -> Fact:
         if launch.names and launch.found is None:
             names = " or ".join(launch.names)
-            return Fact(Axis.PROCESS, "unknown", "procfs", now, why=f"no {names} runs in it yet")
+            return Fact(Axis.PROCESS, AxisValue.UNKNOWN, "procfs", now, why=f"no {names} runs in it yet")
         agent = launch.agent
         assert agent is not None
         fact = read_process(Axis.PROCESS, agent, self._boot, now)
@@ -98,4 +98,4 @@ class Looker:
         ended = self._watch.has_ended(launch.id, role)
         if ended is None:
             return ask_kernel(axis, process, self._boot, now)
-        return Fact(axis, "dead" if ended else "alive", "pidfd", now, conclusive=True)
+        return Fact(axis, AxisValue.DEAD if ended else AxisValue.ALIVE, "pidfd", now, conclusive=True)

@@ -196,7 +196,7 @@ class DeathWatch:
         if end.killed and end.oom is None:
             watched.oom_kills = self._witness.oom_kills()
             if watched.oom_kills == 0:
-                watched.ends[agent_role(watched.launch)] = ProcessEnd(end.status, end.source, end.at, Oom(host_kills=0))
+                watched.ends[agent_role(watched.launch)] = replace(end, oom=Oom(host_kills=0))
 
     def _is_plain(self, watched: Watched) -> bool:
         """Say whether nothing needs to be waited for: a signal that no hangup sends, and the server still stood."""
@@ -254,7 +254,7 @@ class DeathWatch:
         agent = ends.get(role) or ProcessEnd(None, "", self._clock.now())
         status, source, at, observed_by, ambiguous = agent.status, agent.source, agent.at, observer, False
         code, number = kernel.split_status(status)
-        if source.startswith("keeper"):
+        if agent.by_keeper:
             observed_by = "keeper"
         if status is None and role == "agent":
             shim = records.read_shim_exit(self._folder(launch))
@@ -308,7 +308,7 @@ class DeathWatch:
 
 def _told(end: ProcessEnd) -> bool:
     """Say whether there is more to hope for: the status is known, or the keeper said that it does not know it either."""
-    return end.status is not None or end.source.startswith("keeper")
+    return end.status is not None or end.by_keeper
 
 
 def _wants_memory(watched: Watched) -> bool:

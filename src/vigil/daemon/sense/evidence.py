@@ -139,9 +139,7 @@ def evidence_of(
     number = _Numbers(now, why)
     others = [one for one in diagnosis.processes if one.role not in AGENT_ROLES]
     connected = [one for one in diagnosis.sockets if one.socket.family != "unix" and one.socket.state == "ESTABLISHED"]
-    readable = (
-        agent is not None and agent.sockets is not None and not any(one.startswith("sockets:") for one in diagnosis.unknown)
-    )
+    readable = agent is not None and agent.sockets is not None and not diagnosis.sockets_unread
     return Evidence(
         now,
         pid=agent.process.pid if agent else None,

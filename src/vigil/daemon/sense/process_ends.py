@@ -22,6 +22,7 @@ class ProcessEnd:
     source: str
     at: float
     oom: Oom | None = None
+    by_keeper: bool = False  # it waited for the process
 
     @property
     def killed(self) -> bool:
@@ -57,7 +58,8 @@ def ends_from_records(folder: str, clock: Clock) -> dict[str, ProcessEnd]:
 
 def end_of(word: ExitWord, clock: Clock) -> ProcessEnd:
     """Return an end as the keeper tells or recorded it."""
-    return ProcessEnd(word.status, f"keeper ({word.source or 'unknown'})", moment_of(word, clock), oom_of(word.oom))
+    source = f"keeper ({word.source or 'unknown'})"
+    return ProcessEnd(word.status, source, moment_of(word, clock), oom_of(word.oom), by_keeper=True)
 
 
 def oom_of(facts: KillFacts | None) -> Oom | None:

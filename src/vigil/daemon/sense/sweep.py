@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from vigil.core.events import Event, Observed, Swept
 from vigil.core.machine import Machine
-from vigil.core.model.reading import Fact
+from vigil.core.model.reading import AxisValue, Fact
 from vigil.core.model.session import ALIVE, Session
 from vigil.daemon.base.log import log
 from vigil.daemon.sense.axes import Looker
@@ -152,4 +152,4 @@ def is_looked_at(session: Session) -> bool:
 
 def is_well(fact: Fact) -> bool:
     """Say whether a reading leaves no doubt."""
-    return fact.value in ("alive", "stopped")
+    return fact.value in (AxisValue.ALIVE, AxisValue.STOPPED)

@@ -112,8 +112,7 @@ class Conversations:
         except (OSError, ValueError) as error:
             return Kept.UNKNOWN, f"how it is launched cannot be found out: {error}"
         if start.conversation != conversation:
-            words = next((line for line in start.without if "resume" in line), "its command takes no conversation")
-            return Kept.UNABLE, words
+            return Kept.UNABLE, start.unresumed or "its command takes no conversation"
         patterns = adapter.transcripts(place, conversation)
         if not patterns:
             return Kept.UNKNOWN, f"{spec.agent} does not show where it keeps its conversations"

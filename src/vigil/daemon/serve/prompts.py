@@ -17,7 +17,7 @@ from vigil.agents.contract import Adapter
 from vigil.core.events import Observed
 from vigil.core.machine import Machine
 from vigil.core.model.launch import Launch, RuntimeKind
-from vigil.core.model.reading import Axis
+from vigil.core.model.reading import Axis, AxisValue
 from vigil.core.model.session import Session
 from vigil.core.rules.prompt import ComposerSight, PromptRefusal, why_not
 from vigil.daemon.base.clock import Clock
@@ -267,7 +267,7 @@ def process_of(session: Session) -> str:
     reading, agent = session.axes.get(Axis.PROCESS), session.launch.agent if session.launch is not None else None
     if reading is None:
         return "unknown"
-    if reading.value not in ("alive", "stopped") or agent is None:
+    if reading.value not in (AxisValue.ALIVE, AxisValue.STOPPED) or agent is None:
         return reading.value
     return read_process(Axis.PROCESS, agent, agent.boot, 0.0).value
 

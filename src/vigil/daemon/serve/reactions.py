@@ -10,14 +10,18 @@ from collections.abc import Callable
 
 from vigil.core.effects import React
 from vigil.core.events import Event, ReactionEnded
-from vigil.core.model.incident import PROMPT
+from vigil.core.model.incident import PROMPT, ReactionOutcome
 from vigil.daemon.serve.prompts import Sending
 from vigil.errors import VigilError
 from vigil.notify import ExecRoute
 from vigil.notify.message import reaction_of
 
 RUN_S = 60.0
-OUTCOMES = {"submitted": "done", "unsubmitted": "failed", "refused": "refused"}
+OUTCOMES = {
+    "submitted": ReactionOutcome.DONE,
+    "unsubmitted": ReactionOutcome.FAILED,
+    "refused": ReactionOutcome.REFUSED,
+}
 
 
 class Reactor:
@@ -32,15 +36,16 @@ class Reactor:
         outcome, why = await (self._prompt(effect) if effect.do == PROMPT else self._run(effect))
         self._feed(ReactionEnded(effect.incident.id, effect.number, outcome, why))
 
-    async def _prompt(self, effect: React) -> tuple[str, str]:
+    async def _prompt(self, effect: React) -> tuple[ReactionOutcome, str]:
         assert effect.incident.session_id is not None
         try:
             sent = await self._sending.send(effect.incident.session_id, effect.text, 0.0, "reaction")
         except VigilError as error:
-            return "failed", str(error)
-        return OUTCOMES.get(sent.outcome, "unknown"), sent.why
+            return ReactionOutcome.FAILED, str(error)
+        return OUTCOMES.get(sent.outcome, ReactionOutcome.UNKNOWN), sent.why
 
-    async def _run(self, effect: React) -> tuple[str, str]:
+    async def _run(self, effect: React) -> tuple[ReactionOutcome, str]:
         route = ExecRoute(effect.command, RUN_S)
         ended = await asyncio.to_thread(route.deliver, reaction_of(effect.incident, effect.number))
-        return "done" if ended.ok else "unknown" if ended.unsure else "failed", ended.why
+        failed = ReactionOutcome.UNKNOWN if ended.unsure else ReactionOutcome.FAILED
+        return ReactionOutcome.DONE if ended.ok else failed, ended.why

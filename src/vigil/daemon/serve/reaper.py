@@ -9,23 +9,24 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import secrets as tokens
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from vigil.config.loading import ConfigFile
 from vigil.core.events import Sighted
-from vigil.core.handlers.end import LEFT_OVER, is_cleared
 from vigil.core.model.launch import ProcessId, RuntimeKind
 from vigil.core.model.session import ALIVE, Session, State
-from vigil.core.model.sighting import Glimpse, Guard, ReapAction, ReapClass, ReapPolicy, Stray
-from vigil.core.rules.reap import ReapVerdict, judge
+from vigil.core.model.sighting import Glimpse, Guard, ReapAction, ReapClass, ReapPolicy, ReapVerdict, Stray
+from vigil.core.rules.reap import judge
 from vigil.core.rules.sighting import says_idle
 from vigil.daemon.act import Actors, launch_of
 from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.log import log
+from vigil.daemon.base.sweeps import Reaped, Sweeps
 from vigil.daemon.sense.census import Census
 from vigil.daemon.sense.screens import Screens
 from vigil.daemon.supervisor import Supervisor
@@ -41,27 +42,8 @@ LEAST_S = 0.2
 CPU_S = 1.0
 FOLDER_S = 2.0
 OUTCOME_S = 60.0
-STEP_S = 0.02
 PRESSURE_S = 15.0  # between two that are put to sleep for want of memory: that shows only later
 MOST_BELOW = 4096
-
-
-@dataclass
-class ReapOutcome:
-    """What became of one session or stray."""
-
-    verdict: ReapVerdict
-    outcome: str = ""  # parked, ended, archived, spared or unknown, where anything was to be done
-    why: str = ""
-
-
-@dataclass
-class Looked:
-    """What one look at everything found."""
-
-    event: Sighted
-    verdicts: list[ReapVerdict] = field(default_factory=list)
-    strays: list[tuple[ReapVerdict, Stray]] = field(default_factory=list)
 
 
 class Reaper:
@@ -71,6 +53,7 @@ class Reaper:
         self,
         ground: Ground,
         supervisor: Supervisor,
+        reports: Sweeps,
         actors: Actors,
         census: Census,
         runtimes: dict[RuntimeKind, Runtime],
@@ -84,6 +67,7 @@ class Reaper:
         self._clock = ground.clock
         self._boot = ground.boot
         self._supervisor = supervisor
+        self._reports = reports
         self._carrier = actors
         self._census = census
         self._runtimes = runtimes
@@ -117,25 +101,29 @@ class Reaper:
                 except Exception:  # a sensor that fails is no reason to stop watching
                     log.exception("a reaper's sweep failed", next_sweep_s=wanted.interval_s)
 
-    async def sweep(self, actor: str, dry_run: bool = False, pressure: str = "") -> list[ReapOutcome]:
-        """Look at everything, do what the table says, and return what became of each; a dry run only looks."""
+    async def sweep(self, actor: str, dry_run: bool = False, pressure: str = "") -> list[Reaped]:
+        """Look at everything, have the core do what its table says, and return what became of each; a dry run only judges."""
         async with self._sweeping:
             await self._recover()  # what its launch's folder knows is no orphan
-            looked = await self.look(actor, pressure)
-            outcomes = [ReapOutcome(verdict) for verdict in looked.verdicts]
-            of_strays = [ReapOutcome(verdict) for verdict, _ in looked.strays]
-            if not dry_run:
-                self.sweeps += 1
-                self._schedule(looked)
-                self._carrier.strays.ended.clear()
-                await self._supervisor.done(looked.event)
-                cleared = {glimpse.launch_id for glimpse in looked.event.glimpses if glimpse.survivors}
-                await self._follow([one for one in outcomes if one.verdict.action is not ReapAction.KEEP], cleared)
-                await self._follow_strays([one for one in of_strays if one.verdict.action is not ReapAction.KEEP])
-            return [*outcomes, *of_strays]
+            seen = await self.look(actor, pressure)
+            if dry_run:
+                return [Reaped(verdict) for verdict in self._judge(seen)]
+            self.sweeps += 1
+            event = replace(seen, ticket=tokens.token_hex(8))
+            with self._reports.follow(event.ticket) as report:
+                await self._supervisor.done(event)
+                self._schedule(report.verdicts)
+                return await report.outcomes(OUTCOME_S)
 
-    async def look(self, actor: str, pressure: str = "") -> Looked:
-        """Read everything and judge it; nothing is done."""
+    def _judge(self, seen: Sighted) -> list[ReapVerdict]:
+        """Say what would be judged; the machine does not hear of it."""
+        machine = self._supervisor.machine
+        roles, now = machine.roles, self._clock.now()
+        verdicts, of_strays, _ = judge(machine.sessions.values(), roles, seen.glimpses, seen.strays, seen.policy, now)
+        return [*verdicts, *(verdict for verdict, _ in of_strays)]
+
+    async def look(self, actor: str, pressure: str = "") -> Sighted:
+        """Read everything there is to be judged."""
         wanted = self._config.last_good.reaper
         sessions = list(self._supervisor.shown.values())
         before = await self._census.take()
@@ -157,10 +145,7 @@ class Reaper:
             self._stray(glimpse, marked.get(glimpse.launch_id, []), servers.get(glimpse.launch_id), rates)
             for glimpse in of_strays
         )
-        event = Sighted(rated, found, ReapPolicy(wanted.idle_ttl_s, wanted.grace_s, pressure), actor)
-        machine = self._supervisor.machine
-        verdicts, judged, _ = judge(machine.sessions.values(), machine.roles, rated, found, event.policy, self._clock.now())
-        return Looked(event, verdicts, judged)
+        return Sighted(rated, found, ReapPolicy(wanted.idle_ttl_s, wanted.grace_s, pressure), actor)
 
     def _find_strays(
         self, seen: list[SeenProcess], sessions: list[Session]
@@ -264,50 +249,11 @@ class Reaper:
             glimpse=replace(glimpse, cpu=rates.get(glimpse.launch_id)),
         )
 
-    def _schedule(self, looked: Looked) -> None:
+    def _schedule(self, verdicts: tuple[ReapVerdict, ...]) -> None:
         """Look again when the grace of what waits for it is over."""
-        verdicts = [*looked.verdicts, *(verdict for verdict, _ in looked.strays)]
         waits = any(one.kind in (ReapClass.ORPHAN, ReapClass.ARCHIVED) and one.action is ReapAction.KEEP for one in verdicts)
         later = asyncio.get_running_loop().time() + self._config.last_good.reaper.grace_s
         self._again_at = later if waits else None
-
-    async def _follow(self, begun: list[ReapOutcome], cleared: set[str]) -> None:
-        """Wait for what was begun with sessions, and say what became of it; of those that are `cleared` only a rest lived."""
-        if not begun:
-            return
-        machine, supervisor = self._supervisor.machine, self._supervisor
-
-        def found(one: ReapOutcome) -> Session | None:
-            return supervisor.shown.get(machine.by_name.get(one.verdict.name, ""))
-
-        def settled() -> bool:
-            return not any(session and (session.state is State.ENDING or is_cleared(session)) for session in map(found, begun))
-
-        await supervisor.until(settled, OUTCOME_S)
-        for one in begun:
-            session = found(one)
-            if session is None:
-                one.outcome = "removed"
-            elif one.verdict.launch_id in cleared:
-                failed, why = session.why.startswith(LEFT_OVER), session.why
-                one.outcome, one.why = ("failed", why) if failed else ("ended", one.verdict.evidence[0])
-                if is_cleared(session):
-                    one.outcome, one.why = "unknown", "it takes long"
-            elif session.state in ALIVE:
-                one.outcome, one.why = "unknown" if "unknown: " in session.why else "spared", session.why
-            else:
-                one.outcome, one.why = session.state.value, session.why
-
-    async def _follow_strays(self, begun: list[ReapOutcome]) -> None:
-        """Wait for what was begun with strays, and say what became of it."""
-        deadline = asyncio.get_running_loop().time() + OUTCOME_S
-        ended = self._carrier.strays.ended
-        while any(not ended.get(one.verdict.launch_id) for one in begun):
-            if asyncio.get_running_loop().time() > deadline:
-                break
-            await asyncio.sleep(STEP_S)
-        for one in begun:
-            one.outcome, _, one.why = (ended.get(one.verdict.launch_id) or "unknown: it takes long").partition(": ")
 
 
 def read_gone_s(path: str) -> float | None:

@@ -18,12 +18,13 @@ from vigil.core.book import GRACE_S
 from vigil.core.events import Asked, Declared
 from vigil.core.handlers.operator import why_not_parked
 from vigil.core.model.conversation import Wake
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.identity import stem_of, why_not_a_name, why_not_an_identity
-from vigil.core.model.incident import Incident
+from vigil.core.model.incident import Incident, IncidentKind
 from vigil.core.model.launch import Mode, RuntimeKind
-from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.restart import HoldReason, RestartPolicy
 from vigil.core.model.session import ALIVE, Session, Spec, State
+from vigil.core.rules.incident import key_of
 from vigil.daemon.act import Actors
 from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.secrets import Secrets
@@ -94,11 +95,8 @@ class Operations:
     def incidents_of(self, session: Session) -> list[Incident]:
         """Return the open incidents of a session, as far as they are durable."""
         found = self._supervisor.incidents.values()
-        return [
-            one
-            for one in found
-            if one.session_id == session.id or (session.account and one.key.startswith(f"{session.account}/"))
-        ]
+        shared = {key_of(kind, session.account) for kind in IncidentKind} if session.account else set()
+        return [one for one in found if one.session_id == session.id or one.key in shared]
 
     def find(self, name: str) -> Session:
         """Return the session of exactly this name, as far as it is durable."""
@@ -173,7 +171,7 @@ class Operations:
             raise Refused(f"{name} is not put to sleep: {why}")
         if reason:
             reason = self._secrets.redactor(session.id).text(reason)
-        await self._supervisor.done(Asked(verb, session.id, actor, reason))
+        await self._supervisor.done(Asked(IntentVerb(verb), session.id, actor, reason))
         await self._supervisor.until(lambda: self._settled(session.id, verb), LAUNCH_S + END_S)
         now = self._supervisor.shown.get(session.id)
         if now is None:
@@ -194,7 +192,7 @@ class Operations:
             self._check_again(session)
         transcript = await self._conversations.read(session)
         ticket = tokens.token_hex(8)
-        asked = Asked("wake", session.id, actor, mode=mode.value if mode else "", transcript=transcript, ticket=ticket)
+        asked = Asked(IntentVerb.WAKE, session.id, actor, mode=mode.value if mode else "", transcript=transcript, ticket=ticket)
         await self._supervisor.done(asked)
         wake = self._supervisor.answers.pop(ticket, None)
         if wake is None:
@@ -210,7 +208,7 @@ class Operations:
         """Let go of a session that was adopted, and wait until nothing of ours is left on it."""
         assert session.launch is not None
         released = self._actors.adopted.release_of(session.launch.id)
-        await self._supervisor.done(Asked("release", session.id, actor, reason))
+        await self._supervisor.done(Asked(IntentVerb.RELEASE, session.id, actor, reason))
         await asyncio.wait((released,), timeout=RELEASE_S)
         await self.purged(session.id)
 
@@ -252,7 +250,7 @@ class Operations:
             return False
         if session.state is State.STARTING:  # one that waits for its agent to show itself has been launched
             return session.launch is not None and session.launch.process is not None
-        waiting = session.hold is not None and session.hold.reason in ("pace", "survivor")
+        waiting = session.hold is not None and session.hold.reason in (HoldReason.PACE, HoldReason.SURVIVOR)
         return not waiting or verb in ("stop", "rm", "hibernate", "archive")
 
     def _check(self, wanted: Wanted, command: tuple[str, ...], env: Mapping[str, str]) -> None:
@@ -304,4 +302,4 @@ def is_unwanted(name: str) -> bool:
 
 def not_ended(session: Session) -> str:
     """Say that a session could not be ended, and why."""
-    return f"{session.name} could not be ended yet: {session.why.removeprefix('could not be ended: ')}"
+    return f"{session.name} could not be ended yet: {session.unended or session.why}"

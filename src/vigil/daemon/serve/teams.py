@@ -133,7 +133,7 @@ class Teams:
 
     def find(self, name: str) -> Role:
         """Return the role of a name: its whole key, or TEAM/ROLE where only one workspace has that."""
-        found = [role for key, role in self._machine.roles.items() if key == name or key.partition("/")[2] == name]
+        found = [role for key, role in self._machine.roles.items() if name in (key, f"{role.spec.team}/{role.spec.name}")]
         if len(found) == 1:
             return found[0]
         if found:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from vigil.core.events import Event, Exited, Interrupted
 from vigil.core.model.death import Exit
 from vigil.core.model.launch import Launch
-from vigil.core.model.reading import Axis
+from vigil.core.model.reading import Axis, AxisValue
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.daemon.act import Custody, born_of, read_birth, with_processes
 from vigil.daemon.base.agents import Kinds
@@ -65,7 +65,7 @@ class Adopter:
         agent = launch.agent
         assert agent is not None
         fact = ask_kernel(Axis.PROCESS, agent, self._boot, self._clock.now())
-        if fact.value != "dead":  # what cannot be read is watched all the same, and judged by the liveness table (P7)
+        if fact.value != AxisValue.DEAD:  # what cannot be read is watched all the same, and judged by the liveness table (P7)
             self._custody.follow(launch)
             self._custody.listening.follow(session, launch)
             if launch.host is not None:

@@ -20,7 +20,7 @@ from vigil.core.model.launch import ForeignSession, Launch, ProcessId, RuntimeKi
 from vigil.core.model.session import Session, Spec, State
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.clock import Clock
-from vigil.home import Home
+from vigil.home import Home, parts_of
 from vigil.keeper import wire
 from vigil.keeper.protocol import Born
 from vigil.kernel import durable, process
@@ -75,12 +75,11 @@ def find_unknown(
     """Return sessions whose newest launch lives and is not known: those of no session we have, or newer than its last."""
     boot = process.read_boot()
     newest: dict[str, Session] = {}
-    for launch_id in _ids(home):
-        session_id, _, number = launch_id.rpartition("-")
+    for launch_id, (session_id, number) in _ids(home).items():
         known = sessions.get(session_id)
-        if known is not None and known.launches >= int(number):
+        if known is not None and known.launches >= number:
             continue
-        found = _read(home, launch_id, boot, names_of, now)
+        found = _read(home, Launch(launch_id, session_id, number, now), boot, names_of, now)
         if found is not None and (session_id not in newest or newest[session_id].launches < found.launches):
             newest[session_id] = found
     return list(newest.values())
@@ -88,22 +87,23 @@ def find_unknown(
 
 def roles_in(home: Home, known: Collection[str]) -> set[str]:
     """Return the roles that launches on disk are of, those of sessions that are known aside."""
-    unknown = [launch_id for launch_id in _ids(home) if launch_id.rpartition("-")[0] not in known]
+    unknown = [launch_id for launch_id, (session_id, _) in _ids(home).items() if session_id not in known]
     found = (durable.read_json(str(home.launch(launch_id) / "launch.json")) for launch_id in unknown)
     declared = (order.get("declared") for order in found if order is not None)
     return {str(each["role"]) for each in declared if isinstance(each, dict) and each.get("role")}
 
 
-def _ids(home: Home) -> list[str]:
+def _ids(home: Home) -> dict[str, tuple[str, int]]:
+    """Return the launches on disk by their ids, each with its session's id and its number."""
     try:
-        return sorted(name for name in os.listdir(home.launches) if name.rpartition("-")[2].isdigit())
+        return {name: parts for name in sorted(os.listdir(home.launches)) if (parts := parts_of(name)) is not None}
     except OSError:
-        return []
+        return {}
 
 
-def _read(home: Home, launch_id: str, boot: str, names_of: Callable[[str], tuple[str, ...]], now: float) -> Session | None:
+def _read(home: Home, found: Launch, boot: str, names_of: Callable[[str], tuple[str, ...]], now: float) -> Session | None:
     """Return the session of a launch whose agent lives; None if it does not, or its folder does not say whose it is."""
-    folder = home.launch(launch_id)
+    folder = home.launch(found.id)
     order, born = durable.read_json(str(folder / "launch.json")), durable.read_json(str(folder / "born.json"))
     if order is None or born is None or process.is_other_boot(str(born.get("boot", boot)), boot):
         return None
@@ -113,7 +113,6 @@ def _read(home: Home, launch_id: str, boot: str, names_of: Callable[[str], tuple
         return None
     if not process.is_alive(*processes.agent):
         return None
-    session_id, _, number = launch_id.rpartition("-")
     name, declared = order.get("session"), order.get("declared")
     spec = _spec(order, declared)
     if spec is None or not isinstance(name, str) or why_not_an_identity(name) is not None:
@@ -123,11 +122,9 @@ def _read(home: Home, launch_id: str, boot: str, names_of: Callable[[str], tuple
     began_at = float(created_at) if isinstance(created_at, int | float) else now
     root, server = (None if one is None else ProcessId(*one, boot) for one in (processes.root, processes.server))
     host = _host(order.get("host"))
-    launch = Launch(
-        launch_id,
-        session_id,
-        int(number),
-        began_at,
+    launch = replace(
+        found,
+        created_at=began_at,
         started_at=began_at,
         process=ProcessId(*processes.agent, boot),
         root=root,
@@ -137,7 +134,9 @@ def _read(home: Home, launch_id: str, boot: str, names_of: Callable[[str], tuple
         host=host,
     )
     role = more.get("role")
-    session = Session(session_id, name, spec, began_at, State.STARTING, now, "found alive", launch=launch, axes=unheard(now))
+    session = Session(
+        launch.session_id, name, spec, began_at, State.STARTING, now, "found alive", launch=launch, axes=unheard(now)
+    )
     return replace(
         session,
         launches=launch.number,

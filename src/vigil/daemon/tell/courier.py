@@ -8,9 +8,10 @@ from typing import Any
 
 from vigil.config.values import RouteConfig
 from vigil.core.events import Notified
-from vigil.core.model.incident import Incident, Notice
+from vigil.core.model.incident import Incident, Notice, NoticeState
+from vigil.core.model.replace import replace
 from vigil.core.rules.escalation import Due, is_wanted
-from vigil.core.rules.notice import CANCELLED, SENDING, RoutePatience, begun, fate_of
+from vigil.core.rules.notice import RoutePatience, begun, fate_of
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.inbox import Inbox
 from vigil.daemon.tell.known import KnownIncidents
@@ -44,7 +45,7 @@ class Courier:
             notice = self._begun(due)
             if newest is not None and not is_wanted(due, newest):
                 why = "it is over" if newest.resolved_at is not None else "it was acknowledged"
-                notice = Notice(notice.id, notice.route, CANCELLED, notice.at, why, notice.event, notice.attempts)
+                notice = replace(self._first(due), state=NoticeState.CANCELLED, at=notice.at, why=why, attempts=notice.attempts)
             else:
                 wanted.append(due)
             events.append(Notified(due.incident.id, notice))
@@ -60,8 +61,11 @@ class Courier:
         self._inbox.feed_from_thread(Notified(due.incident.id, notice))
 
     def _begun(self, due: Due) -> Notice:
-        before = due.before or Notice(due.notice_id, due.route, SENDING, 0.0, event=due.event, attempts=0)
-        return begun(before, self._clock.now())
+        return begun(due.before or self._first(due), self._clock.now())
+
+    def _first(self, due: Due) -> Notice:
+        """Return a notice that was not tried yet."""
+        return Notice(due.notice_id, due.route, NoticeState.SENDING, 0.0, event=due.event, attempts=0, rung=due.rung)
 
     def _compose(self, dues: Sequence[Due]) -> bytes:
         route = self._route_of(dues[0].route)

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from vigil.core.model.incident import Incident, Notice, Telling
+from vigil.core.model.incident import Incident, Notice, NoticeState, Telling
 from vigil.core.rules.escalation import Due, due_notices, next_at
-from vigil.core.rules.notice import FAILED, SENT
 from vigil.daemon.tell.clock import Heartbeat
 from vigil.daemon.tell.known import Known, KnownIncidents
 
@@ -68,7 +67,7 @@ class Escalator:
         refused = [(notice, why) for notice in due if (why := self._hand_out(notice)) is not None]
         with self._lock:
             for notice, _ in refused:
-                self._note(notice, FAILED, self._now() + RETRY_S)
+                self._note(notice, NoticeState.FAILED, self._now() + RETRY_S)
             for known in woken:
                 if self._known.get(known.incident.id) is known:
                     self._plan(known)
@@ -97,17 +96,21 @@ class Escalator:
         return None
 
     def _take_due(self, known: Known, now: float) -> list[Due]:
-        known.handed = {id_: notice for id_, notice in known.handed.items() if notice.state == SENT or notice.at > now}
+        known.handed = {
+            id_: notice for id_, notice in known.handed.items() if notice.state is NoticeState.SENT or notice.at > now
+        }
         taken = [replace(notice, incident=known.incident) for notice in due_notices(known.seen(), self._telling, now)]
         for notice in taken:
-            self._note(notice, SENT, now)
+            self._note(notice, NoticeState.SENT, now)
         return taken
 
-    def _note(self, notice: Due, state: str, at: float) -> None:
+    def _note(self, notice: Due, state: NoticeState, at: float) -> None:
         known = self._known.get(notice.incident.id)
         if known is not None:
             attempts = 1 if notice.before is None else notice.before.attempts + 1
-            known.handed[notice.notice_id] = Notice(notice.notice_id, notice.route, state, at, attempts=attempts)
+            known.handed[notice.notice_id] = Notice(
+                notice.notice_id, notice.route, state, at, event=notice.event, attempts=attempts, rung=notice.rung
+            )
 
     def _hand_out(self, notice: Due) -> BaseException | None:
         try:
@@ -118,7 +121,7 @@ class Escalator:
 
     def _plan(self, known: Known) -> None:
         """Work out when an incident's next notice is due; one that is resolved and has none left is over."""
-        retries = [notice.at for notice in known.handed.values() if notice.state == FAILED]
+        retries = [notice.at for notice in known.handed.values() if notice.state is NoticeState.FAILED]
         coming = next_at(known.seen(), self._telling, self._now())
         moment = min([*retries, *([] if coming is None else [coming])], default=None)
         if moment is not None and moment != known.next_at:

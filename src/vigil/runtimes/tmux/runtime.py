@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vigil.core.model.launch import Launch
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.sighting import Guard
 from vigil.home import Home
 from vigil.keeper.protocol import LaunchOrder
@@ -123,10 +123,10 @@ class Tmux:
             self.pinger.abandon(path)
             pong = Pong.SILENT
         if pong is Pong.ANSWERED:
-            return RuntimeAnswer(Fact(Axis.SERVER, "alive", "ping", now, conclusive=True))
+            return RuntimeAnswer(Fact(Axis.SERVER, AxisValue.ALIVE, "ping", now, conclusive=True))
         if pong is Pong.SILENT:
-            return RuntimeAnswer(Fact(Axis.SERVER, "wedged", "ping", now, why=f"no answer in {PING_S:g} s"))
-        return RuntimeAnswer(Fact(Axis.SERVER, "unknown", "ping", now, why=pong.value), pong is Pong.NO_SOCKET)
+            return RuntimeAnswer(Fact(Axis.SERVER, AxisValue.WEDGED, "ping", now, why=f"no answer in {PING_S:g} s"))
+        return RuntimeAnswer(Fact(Axis.SERVER, AxisValue.UNKNOWN, "ping", now, why=pong.value), pong is Pong.NO_SOCKET)
 
     def probes(self) -> tuple[int, int]:
         """Return the pings and commands under way, and those given up."""

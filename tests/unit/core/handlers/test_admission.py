@@ -11,10 +11,12 @@ from vigil.core.effects import Spawn
 from vigil.core.events import Applied, Asked, Exited, MemoryRead, Resumed, TimerFired
 from vigil.core.handlers.admission import PACE
 from vigil.core.machine import Machine
+from vigil.core.model.death import IntentVerb
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import State
 from vigil.core.model.team import Manifest, RoleSpec
+from vigil.core.model.timer import TimerKind
 from vigil.daemon.sense.memory import PLENTY, room_for
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=1, base_s=10.0, jitter=0.0)
@@ -79,7 +81,7 @@ def test_a_human_is_told_once_when_memory_stays_short_and_when_it_is_over() -> N
     stage = short()
     stage.now += 60.0
     for index in range(3):
-        stage.tell(TimerFired(sid(stage, index), "memory"))
+        stage.tell(TimerFired(sid(stage, index), TimerKind.MEMORY))
     opened = [incident.kind for incident in stage.incidents.values() if incident.resolved_at is None]
 
     stage.tell(MemoryRead(None, ""))
@@ -101,7 +103,7 @@ def test_what_waited_for_memory_goes_on_waiting_in_the_next_daemon() -> None:
 def test_a_stopped_one_does_not_wait_any_more() -> None:
     stage = short()
 
-    stage.tell(Asked("stop", sid(stage, 0), "alice"))
+    stage.tell(Asked(IntentVerb.STOP, sid(stage, 0), "alice"))
     stage.tell(MemoryRead(None, ""))
 
     assert states(stage) == ["stopped", "starting", "starting"]
@@ -128,7 +130,7 @@ def given_up(replicas: int = 2, retry_s: float = 3600.0) -> Stage:
         if number == 1:
             stage.now += 10.0
             for index in range(replicas):
-                stage.tell(TimerFired(sid(stage, index), "hold"))
+                stage.tell(TimerFired(sid(stage, index), TimerKind.HOLD))
                 stage.end_launch(sid(stage, index))
     assert states(stage) == ["failed (saturated)"] * replicas
     return stage
@@ -137,7 +139,7 @@ def given_up(replicas: int = 2, retry_s: float = 3600.0) -> Stage:
 def wake(stage: Stage) -> list[str]:
     """Let every wait be asked for."""
     for session in sorted(stage.machine.sessions.values(), key=lambda s: s.index):
-        stage.tell(TimerFired(session.id, "hold"))
+        stage.tell(TimerFired(session.id, TimerKind.HOLD))
     return states(stage)
 
 
@@ -189,7 +191,7 @@ def test_a_trial_that_goes_well_brings_back_the_others() -> None:
     stage = trial()
     stage.now += POLICY.reset_after_s
 
-    stage.tell(TimerFired(KEY, "steady"))
+    stage.tell(TimerFired(KEY, TimerKind.STEADY))
 
     assert states(stage) == ["running", "pending (survivor)"]
     assert stage.machine.roles[KEY].charges == 0
@@ -223,7 +225,7 @@ def test_a_changed_command_is_what_a_dead_replica_runs_next() -> None:
     role = replace(make_role(1, retry_saturated_s=3600.0), spec=make_spec(POLICY, ("sleep", "61")))
 
     stage.tell(Applied(Manifest("shop", (role,)), "alice"))
-    stage.tell(Asked("reset", sid(stage, 0), "alice"))
+    stage.tell(Asked(IntentVerb.RESET, sid(stage, 0), "alice"))
 
     session = stage.session(sid(stage, 0))
     assert session.spec.command == ("sleep", "61")

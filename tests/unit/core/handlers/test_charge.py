@@ -10,11 +10,12 @@ import pytest
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec, told_kinds
 from vigil.core.events import Applied, Asked, Exited, TimerFired
 from vigil.core.machine import Machine
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import State
 from vigil.core.model.team import Manifest, RoleSpec
+from vigil.core.model.timer import TimerKind
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=2, base_s=10.0, jitter=0.0)
 KEY = "shop/backend/coder"
@@ -52,7 +53,7 @@ def come_back(stage: Stage, index: int) -> None:
     hold = stage.session(sid(stage, index)).hold
     assert hold is not None and hold.until is not None
     stage.now = max(stage.now, hold.until)
-    stage.tell(TimerFired(sid(stage, index), "hold"))
+    stage.tell(TimerFired(sid(stage, index), TimerKind.HOLD))
     stage.end_launch(sid(stage, index))
     stage.tell(make_launched(stage.launch(sid(stage, index)).id, stage.now))
 
@@ -120,7 +121,7 @@ def test_a_reset_of_one_replica_brings_back_all_that_wait_and_forgets_the_count(
     die(stage, 0)
     die(stage, 1)
 
-    stage.tell(Asked("reset", sid(stage, 1), "alice"))
+    stage.tell(Asked(IntentVerb.RESET, sid(stage, 1), "alice"))
 
     assert stage.machine.roles[KEY].charges == 0
     assert states(stage) == ["pending (survivor)", "pending (survivor)", "running"]
@@ -136,7 +137,7 @@ def test_a_steady_sibling_neither_clears_the_count_of_one_that_loops_nor_is_touc
         assert stage.machine.roles[KEY].charges == count
         come_back(stage, 0)
         stage.now += 5.0
-        stage.tell(TimerFired(KEY, "steady"))
+        stage.tell(TimerFired(KEY, TimerKind.STEADY))
 
     die(stage, 0)
     assert states(stage) == ["failed (saturated)", "running"]
@@ -148,10 +149,10 @@ def test_a_role_is_forgiven_when_its_youngest_replica_has_been_up_long_enough() 
     come_back(stage, 0)
 
     stage.now += POLICY.reset_after_s - 1.0
-    stage.tell(TimerFired(KEY, "steady"))
+    stage.tell(TimerFired(KEY, TimerKind.STEADY))
     assert stage.machine.roles[KEY].charges == 1
     stage.now += 1.0
-    stage.tell(TimerFired(KEY, "steady"))
+    stage.tell(TimerFired(KEY, TimerKind.STEADY))
 
     assert stage.machine.roles[KEY].charges == 0
 
@@ -161,7 +162,7 @@ def test_nothing_is_forgiven_while_a_replica_is_in_backoff() -> None:
     die(stage, 0)
     stage.now += 2 * POLICY.reset_after_s
 
-    stage.tell(TimerFired(KEY, "steady"))
+    stage.tell(TimerFired(KEY, TimerKind.STEADY))
 
     assert stage.machine.roles[KEY].charges == 1
 
@@ -204,14 +205,14 @@ def test_what_rests_keeps_its_slot(state: State) -> None:
     policy = replace(POLICY, when=RestartWhen.ON_FAILURE)
     stage = team(2, policy)
     if state is State.STOPPED:
-        stage.tell(Asked("stop", sid(stage, 0), "alice"))
+        stage.tell(Asked(IntentVerb.STOP, sid(stage, 0), "alice"))
         die(stage, 0)
         stage.end_launch(sid(stage, 0))
     else:
         die(stage, 0, exit_code=0)
 
     stage.now += 1e6
-    stage.tell(TimerFired(sid(stage, 0), "hold"))
+    stage.tell(TimerFired(sid(stage, 0), TimerKind.HOLD))
 
     assert stage.session(sid(stage, 0)).state is state
 
@@ -232,7 +233,7 @@ def test_what_waits_after_a_reboot_is_started_by_a_person(verb: str) -> None:
     stage = team(1)
     die(stage, 0, rebooted=True)
 
-    stage.tell(Asked(verb, sid(stage, 0), "alice"))
+    stage.tell(Asked(IntentVerb(verb), sid(stage, 0), "alice"))
 
     assert stage.state(sid(stage, 0)) == "pending (survivor)"
 
@@ -252,7 +253,7 @@ def test_a_role_is_forgiven_also_when_nobody_of_it_was_launched_since() -> None:
     die(stage, 0)
     stage.now += POLICY.reset_after_s
 
-    stage.tell(TimerFired(KEY, "steady"))
+    stage.tell(TimerFired(KEY, TimerKind.STEADY))
 
     assert stage.machine.roles[KEY].charges == 0
 
@@ -262,7 +263,7 @@ def test_one_that_was_given_up_is_not_forgiven_by_a_steady_sibling() -> None:
     die(stage, 0)
     stage.now += 10 * POLICY.reset_after_s
 
-    stage.tell(TimerFired(KEY, "steady"))
+    stage.tell(TimerFired(KEY, TimerKind.STEADY))
 
     assert stage.machine.roles[KEY].charges == 3
     assert stage.state(sid(stage, 0)) == "failed (saturated)"
@@ -276,13 +277,13 @@ def test_a_trial_that_is_not_declared_any_more_does_not_come() -> None:
         stage.tell(make_launched(stage.launch(sid(stage, 0)).id, stage.now))
         die(stage, 0)
         stage.now += 100.0
-        stage.tell(TimerFired(sid(stage, 0), "hold"))
+        stage.tell(TimerFired(sid(stage, 0), TimerKind.HOLD))
         stage.end_launch(sid(stage, 0))
     assert stage.session(sid(stage, 0)).hold is not None
 
     stage.tell(declare(replace(role, retry_saturated_s=0.0)))
     stage.now += 86400.0
-    stage.tell(TimerFired(sid(stage, 0), "hold"))
+    stage.tell(TimerFired(sid(stage, 0), TimerKind.HOLD))
     stage.restart()
 
     assert stage.state(sid(stage, 0)) == "failed (saturated)"
@@ -293,7 +294,7 @@ def test_a_role_that_was_stored_without_slots_keeps_its_replicas() -> None:
     old = replace(stage.machine.roles[KEY], slots=())
 
     stage.machine = Machine(stage.durable.values(), (), [old])
-    effects = stage.tell(TimerFired(sid(stage, 0), "stable"))
+    effects = stage.tell(TimerFired(sid(stage, 0), TimerKind.STABLE))
 
     assert told_kinds(effects) == []
     assert states(stage) == ["running", "running"]

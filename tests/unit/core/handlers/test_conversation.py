@@ -27,7 +27,7 @@ from vigil.core.events import (
 )
 from vigil.core.handlers.conversation import quarantine, strike
 from vigil.core.model.conversation import Kept, Transcript, Wake
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.evidence import Evidence
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.launch import Mode
@@ -36,6 +36,7 @@ from vigil.core.model.session import State
 from vigil.core.model.sighting import Glimpse, ReapPolicy
 from vigil.core.model.speech import Said, Usage, What
 from vigil.core.model.stall import Watchdog, Watchdogs
+from vigil.core.model.timer import TimerKind
 
 CONVERSATION = "c-1"
 TURN = (Said(What.PROMPT, conversation=CONVERSATION), Said(What.TURN_ENDED, usage=Usage(10, 5)))
@@ -66,7 +67,7 @@ def park_it(stage: Stage) -> Stage:
 
 def wake(stage: Stage, mode: str = "", session_id: str = "s1", kept: Kept = Kept.THERE) -> Wake:
     """Ask for a wake, and return the answer."""
-    effects = stage.tell(Asked("wake", session_id, "alice", mode=mode, transcript=there(kept), ticket="t"))
+    effects = stage.tell(Asked(IntentVerb.WAKE, session_id, "alice", mode=mode, transcript=there(kept), ticket="t"))
     (answer,) = [effect.wake for effect in effects if isinstance(effect, Answer)]
     return answer
 
@@ -98,7 +99,7 @@ def test_what_was_put_to_sleep_wakes_in_its_conversation() -> None:
 def test_the_decision_is_in_the_log_before_anything_is_done() -> None:
     stage = park_it(conversing())
 
-    effects = stage.tell(Asked("wake", "s1", "alice", transcript=there()))
+    effects = stage.tell(Asked(IntentVerb.WAKE, "s1", "alice", transcript=there()))
 
     assert kinds(effects) == ["EndLaunch"]
     assert stage.log[-3:] == ["session.asked-wake", "session.wake", "session.state"]
@@ -116,7 +117,7 @@ def test_the_park_mark_dies_with_the_wake_so_a_crash_after_it_starts_fresh() -> 
     assert hold is not None and hold.until is not None
     refused = wake(stage)
     stage.now = hold.until
-    stage.tell(TimerFired("s1", "hold"))
+    stage.tell(TimerFired("s1", TimerKind.HOLD))
     come_up(stage)
 
     assert (refused.mode, refused.cause, refused.until) == (Mode.REFUSED, "crash-loop", hold.until)
@@ -290,7 +291,7 @@ def hang(stage: Stage, words: tuple[Said, ...] = AFTER_TOOL, read: Evidence | No
     stage.tell(Heard(stage.launch().id, told, "hook"))
     stage.now += 3600.0
     read = dataclasses.replace(read or evidence(), at=stage.now)
-    stage.tell(TimerFired("s1", "silence"), Diagnosed(stage.launch().id, read))
+    stage.tell(TimerFired("s1", TimerKind.SILENCE), Diagnosed(stage.launch().id, read))
     stall = stage.session().stall
     assert stall is not None
     return stall.verdict
@@ -350,7 +351,7 @@ def test_what_we_ended_for_a_stall_counts_unless_it_told_of_an_outage(words: tup
         stage.exit(signal=15)
         end(stage)
         stage.now += 3600.0
-        stage.tell(TimerFired("s1", "hold"))
+        stage.tell(TimerFired("s1", TimerKind.HOLD))
         come_up(stage)
 
     assert (stage.session().quarantined == (CONVERSATION,)) is counts
@@ -359,7 +360,7 @@ def test_what_we_ended_for_a_stall_counts_unless_it_told_of_an_outage(words: tup
 
 def look_again(stage: Stage) -> None:
     read = dataclasses.replace(evidence(), at=stage.now)
-    stage.tell(TimerFired("s1", "silence"), Diagnosed(stage.launch().id, read))
+    stage.tell(TimerFired("s1", TimerKind.SILENCE), Diagnosed(stage.launch().id, read))
 
 
 def test_a_resume_that_ended_because_the_model_did_not_answer_is_not_quarantined() -> None:

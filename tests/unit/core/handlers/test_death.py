@@ -27,8 +27,9 @@ from vigil.core.effects import EndLaunch
 from vigil.core.events import Exited, LaunchFailed, Orphaned, TimerFired
 from vigil.core.model.death import Cause
 from vigil.core.model.reading import Axis
-from vigil.core.model.restart import Hold, RestartPolicy, RestartWhen
+from vigil.core.model.restart import Hold, HoldReason, RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, State
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.restart import delay_s, jitter_of
 
 # Deaths
@@ -165,7 +166,7 @@ def test_the_real_delay_is_the_documented_one(count: int) -> None:
         assert timer.at == stage.session().hold.until  # type: ignore[union-attr]
         assert timer.at == died_at + delay_s(number, ALWAYS, jitter_of(f"s1-{number}"))
         stage.now = timer.at
-        assert kinds(stage.tell(TimerFired("s1", "hold"))) == ["EndLaunch"]
+        assert kinds(stage.tell(TimerFired("s1", TimerKind.HOLD))) == ["EndLaunch"]
         assert kinds(stage.end()) == ["Spawn"]
         stage.tell(make_launched(f"s1-{number + 1}", stage.now))
 
@@ -176,7 +177,7 @@ def test_a_crash_is_shown_until_its_replacement_starts() -> None:
     stage = crashed()
     since = stage.session().state_since
     stage.now = 1200.0
-    stage.tell(TimerFired("s1", "hold"))
+    stage.tell(TimerFired("s1", TimerKind.HOLD))
 
     assert (stage.state(), stage.session().state_since) == ("crashed (survivor)", since)
     stage.end()
@@ -198,14 +199,14 @@ def test_restarts_never_exceed_the_policy(allowed: int) -> None:
     launches = 1
     while "backoff" in (stage.exit(exit_code=1) and stage.state()):
         stage.now += 1000.0
-        stage.tell(TimerFired("s1", "hold"))
+        stage.tell(TimerFired("s1", TimerKind.HOLD))
         stage.end()
         launches += 1
         stage.tell(make_launched(f"s1-{launches}", stage.now))
 
     assert launches == 1 + allowed
     assert stage.state() == "failed (saturated)"
-    assert stage.session().hold == Hold("saturated", None)
+    assert stage.session().hold == Hold(HoldReason.SATURATED, None)
     assert f"again after {allowed} restart{'s' if allowed > 1 else ''}:" in stage.session().why
 
 

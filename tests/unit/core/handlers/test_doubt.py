@@ -20,7 +20,8 @@ from tests.unit.builders import (
 )
 from vigil.core.effects import Effect
 from vigil.core.events import Exited, Gap, Notified, Observed, TimerFired
-from vigil.core.model.incident import Notice
+from vigil.core.model.incident import Notice, NoticeState
+from vigil.core.model.timer import TimerKind
 
 
 def see_often(stage: Stage, times: int, sessions: Iterable[str] = ("s1",), step_s: float = 10.0, **axes: str) -> list[Effect]:
@@ -124,7 +125,7 @@ def test_a_late_notice_of_an_old_incident_does_not_lose_the_new_one() -> None:
     stage.hear("waiting-human")
     before = dict(stage.machine.incidents)
 
-    stage.tell(Notified(old.id, Notice("n", "desk", "sent", stage.now)))
+    stage.tell(Notified(old.id, Notice("n", "desk", NoticeState.SENT, stage.now)))
 
     assert stage.machine.incidents == before
 
@@ -263,11 +264,11 @@ def test_charges_are_forgiven_when_the_doubt_about_a_long_life_is_over() -> None
     see_often(stage, 2, server="wedged", step_s=12.0)
     assert stage.state() == "suspect"
 
-    timer = only_timer(stage.tell(TimerFired("s1", "stable")))
+    timer = only_timer(stage.tell(TimerFired("s1", TimerKind.STABLE)))
     assert stage.session().charges == 1
     stage.see()
     stage.now = timer.at
-    stage.tell(TimerFired("s1", "stable"))
+    stage.tell(TimerFired("s1", TimerKind.STABLE))
 
     assert stage.session().charges == 0
 

@@ -12,6 +12,7 @@ from vigil.core.handlers.summary import LATEST_S
 from vigil.core.model.death import Cause
 from vigil.core.model.reading import Axis
 from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.timer import TimerKind
 
 
 def found_agent(policy: RestartPolicy = NEVER) -> Stage:
@@ -129,5 +130,5 @@ def test_a_new_daemon_leaves_the_pane_of_a_dead_agent_open_too() -> None:
     stage = found_agent()
     stage.exit(exit_code=0)
 
-    assert stage.restart() == [SetTimer("s1", "summary", stage.now + LATEST_S)]
+    assert stage.restart() == [SetTimer("s1", TimerKind.SUMMARY, stage.now + LATEST_S)]
     assert stage.tell(RuntimeEnded("s1-1")) == [CloseLaunch(stage.launch())]

@@ -15,6 +15,7 @@ from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import State
 from vigil.core.model.speech import Said, What
 from vigil.core.model.team import Health, Manifest, RoleSpec
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.health import health_of
 from vigil.core.rules.heartbeat import KEEPS
 
@@ -39,7 +40,7 @@ def sid(stage: Stage) -> str:
 
 def check(stage: Stage, at: float) -> list[str]:
     stage.now = at
-    return kinds(stage.tell(TimerFired(sid(stage), "pulse")))
+    return kinds(stage.tell(TimerFired(sid(stage), TimerKind.PULSE)))
 
 
 def beat(stage: Stage, at: float) -> None:
@@ -118,7 +119,7 @@ def test_two_that_fall_silent_together_are_one_charge_and_both_come_back() -> No
     stage.now = STARTED + 210.0
 
     for one in both:
-        stage.tell(TimerFired(one, "pulse"))
+        stage.tell(TimerFired(one, TimerKind.PULSE))
         stage.tell(Exited(make_exit(f"{one}-1", stage.now, signal=15)))
         stage.tell(Ended(f"{one}-1", True))
 
@@ -127,7 +128,7 @@ def test_two_that_fall_silent_together_are_one_charge_and_both_come_back() -> No
     assert [death.cause for death in stage.deaths] == [Cause.UNHEALTHY] * 2
     stage.now += POLICY.base_s
     for one in both:
-        stage.tell(TimerFired(one, "hold"))
+        stage.tell(TimerFired(one, TimerKind.HOLD))
         stage.tell(Ended(f"{one}-1", True))
     assert [stage.session(one).state for one in both] == [State.STARTING] * 2
 
@@ -150,9 +151,9 @@ def test_each_timer_is_set_for_the_next_sign_that_is_due() -> None:
     beat(stage, 1050.0)
 
     stage.now = 1070.0
-    (timer,) = stage.tell(TimerFired(sid(stage), "pulse"))
+    (timer,) = stage.tell(TimerFired(sid(stage), TimerKind.PULSE))
 
-    assert timer == SetTimer(sid(stage), "pulse", 1110.0)
+    assert timer == SetTimer(sid(stage), TimerKind.PULSE, 1110.0)
 
 
 def test_under_never_the_slot_stays_empty() -> None:
@@ -230,7 +231,7 @@ def test_it_is_ended_only_if_nobody_is_there() -> None:
     stage = beating()
     stage.now = STARTED + 300.0
 
-    effects = stage.tell(TimerFired(sid(stage), "pulse"))
+    effects = stage.tell(TimerFired(sid(stage), TimerKind.PULSE))
 
     assert [effect.unless_attended for effect in effects if isinstance(effect, EndLaunch)] == [True]
 
@@ -256,7 +257,7 @@ def test_the_next_launch_begins_with_a_new_grace() -> None:
     stage.now = 1100.0
     stage.tell(Exited(make_exit(f"{sid(stage)}-1", 1100.0, exit_code=1)))
     stage.now = 1110.0
-    stage.tell(TimerFired(sid(stage), "hold"))
+    stage.tell(TimerFired(sid(stage), TimerKind.HOLD))
     stage.end_launch(sid(stage))
     stage.tell(make_launched(f"{sid(stage)}-2", 1111.0))
 

@@ -30,8 +30,9 @@ from vigil.core.events import Exited, Interrupted, Resumed, TimerFired
 from vigil.core.handlers.admission import PACE
 from vigil.core.machine import Machine
 from vigil.core.model.death import Cause, Wall
-from vigil.core.model.restart import Hold
+from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import ALIVE, State
+from vigil.core.model.timer import TimerKind
 
 # Time
 
@@ -44,9 +45,9 @@ def test_a_hold_that_is_told_early_is_waited_for_again(situation: str) -> None:
     assert hold.until is not None
     stage.now = hold.until - 0.001
 
-    assert stage.tell(TimerFired("s1", "hold")) == [SetTimer("s1", "hold", hold.until)]
+    assert stage.tell(TimerFired("s1", TimerKind.HOLD)) == [SetTimer("s1", TimerKind.HOLD, hold.until)]
     stage.now = hold.until
-    assert kinds(stage.tell(TimerFired("s1", "hold"))) == ["EndLaunch"]
+    assert kinds(stage.tell(TimerFired("s1", TimerKind.HOLD))) == ["EndLaunch"]
 
 
 @pytest.mark.parametrize("situation", sorted(set(situations()) - {"crashed", "finished_and_coming_back"}))
@@ -55,12 +56,12 @@ def test_a_hold_that_is_told_late_to_another_state_changes_nothing(situation: st
     before = stage.session()
     stage.now = 1e9
 
-    assert stage.tell(TimerFired("s1", "hold")) == []
+    assert stage.tell(TimerFired("s1", TimerKind.HOLD)) == []
     assert stage.session() == before
 
 
 def test_a_timer_of_a_session_that_is_gone_does_nothing() -> None:
-    for kind in ("hold", "stable"):
+    for kind in (TimerKind.HOLD, TimerKind.STABLE):
         assert Machine().handle(TimerFired("nobody", kind), 1000.0) == []
 
 
@@ -70,7 +71,7 @@ def test_a_launch_that_has_been_up_long_enough_is_forgiven() -> None:
     timer = only_timer(stage.tell(make_launched("s1-2", stage.now)))
     stage.now = timer.at
 
-    stage.tell(TimerFired("s1", "stable"))
+    stage.tell(TimerFired("s1", TimerKind.STABLE))
 
     assert stage.session().charges == 0
     assert stage.durable["s1"].charges == 0
@@ -82,7 +83,7 @@ def test_a_stable_timer_that_is_told_early_is_waited_for_again() -> None:
     timer = only_timer(stage.tell(make_launched("s1-2", stage.now)))
     stage.now = timer.at - 0.001
 
-    asked = stage.tell(TimerFired("s1", "stable"))
+    asked = stage.tell(TimerFired("s1", TimerKind.STABLE))
 
     assert stage.session().charges == 1
     assert asked == [timer]
@@ -94,12 +95,12 @@ def test_a_stable_timer_of_the_launch_before_forgives_nothing() -> None:
     stage.tell(make_launched("s1-2", stage.now))
     stage.exit(exit_code=1)
     stage.now += 590.0
-    stage.tell(TimerFired("s1", "hold"))
+    stage.tell(TimerFired("s1", TimerKind.HOLD))
     stage.end()
     stage.tell(make_launched("s1-3", stage.now))
     stage.now += 20.0
 
-    stage.tell(TimerFired("s1", "stable"))
+    stage.tell(TimerFired("s1", TimerKind.STABLE))
 
     assert stage.session().charges == 2
 
@@ -315,8 +316,8 @@ def test_a_hold_that_ended_while_no_daemon_ran_ends_at_once() -> None:
     assert hold is not None
     stage.now = 9000.0
 
-    assert stage.tell(Resumed())[1:] == [SetTimer("s1", "hold", hold.until or 0.0)]
-    assert kinds(stage.tell(TimerFired("s1", "hold"))) == ["EndLaunch"]
+    assert stage.tell(Resumed())[1:] == [SetTimer("s1", TimerKind.HOLD, hold.until or 0.0)]
+    assert kinds(stage.tell(TimerFired("s1", TimerKind.HOLD))) == ["EndLaunch"]
 
 
 def test_a_session_that_was_declared_and_never_launched_is_launched_by_the_next_daemon() -> None:
@@ -328,7 +329,7 @@ def test_a_session_that_was_declared_and_never_launched_is_launched_by_the_next_
 def test_a_launch_under_way_takes_its_place_also_after_a_restart_of_the_daemon() -> None:
     """Whatever order the store returns them in."""
     launching = [make_session(State.STARTING, id=f"a{i}", name=f"a{i}", launch=make_launch(f"a{i}")) for i in range(PACE)]
-    waiting = [make_session(State.PENDING, id=f"b{i}", name=f"b{i}", hold=Hold("pace", None)) for i in range(PACE)]
+    waiting = [make_session(State.PENDING, id=f"b{i}", name=f"b{i}", hold=Hold(HoldReason.PACE, None)) for i in range(PACE)]
     for order in (launching + waiting, waiting + launching):
         effects = Stage(order).tell(Resumed())
 
@@ -339,6 +340,8 @@ def test_a_launch_under_way_takes_its_place_also_after_a_restart_of_the_daemon()
 
 
 def test_a_hold_that_waits_for_a_person_is_not_ended_by_a_new_daemon() -> None:
-    held = make_session(State.PENDING, hold=Hold("limit", None), launch=make_launch(ended_at=1100.0, closed=True), launches=1)
+    held = make_session(
+        State.PENDING, hold=Hold(HoldReason.LIMIT, None), launch=make_launch(ended_at=1100.0, closed=True), launches=1
+    )
 
     assert kinds(Stage([held]).tell(Resumed())) == []

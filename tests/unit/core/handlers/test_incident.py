@@ -14,7 +14,17 @@ from tests.unit.builders import ALWAYS, SITUATIONS, Stage, fleet, running
 from tests.unit.incidents import HOLDS, OVER, come_back, die, last_told, only_incident, open_keys, told, waits
 from vigil.core.effects import Effect, Tell
 from vigil.core.events import Acked, Condition, Notified
-from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Telling
+from vigil.core.model.incident import (
+    Incident,
+    IncidentKind,
+    Ladder,
+    LadderStep,
+    Notice,
+    NoticeEvent,
+    NoticeState,
+    Rung,
+    Telling,
+)
 from vigil.core.rules.escalation import SEVERITY, due_notices, is_settled, next_at
 from vigil.core.rules.incident import MARGIN_S, REMEMBERED_S, SAME_S, host_incident, key_of
 
@@ -183,7 +193,7 @@ def walk(versions: list[Incident]) -> list[Notice]:
         while now is not None and now < until:
             seen = replace(version, notices=tuple(notices))
             due = due_notices(seen, OPS, now)
-            notices += [Notice(one.notice_id, one.route, "sent", now, event=one.event) for one in due]
+            notices += [Notice(one.notice_id, one.route, NoticeState.SENT, now, event=one.event, rung=one.rung) for one in due]
             now = next_at(replace(version, notices=tuple(notices)), OPS, now)
     return notices
 
@@ -250,7 +260,7 @@ def test_an_incident_of_a_removed_session_is_over_for_that_reason_and_at_once() 
 
     assert (over.resolution, over.over_at) == ("alpha was removed", over.resolved_at)
     assert open_keys(stage) == []
-    knows = replace(over, notices=(Notice(f"{over.id}/0/0", "ops", "sent", stage.now),))
+    knows = replace(over, notices=(Notice(f"{over.id}/0/0", "ops", NoticeState.SENT, stage.now, rung=Rung(0, 0)),))
     assert (due_notices(knows, OPS, stage.now + 1e6), next_at(knows, OPS, stage.now), is_settled(knows)) == ([], None, True)
 
 
@@ -269,7 +279,7 @@ def test_what_a_dead_agent_waited_for_is_nobody_elses_matter_when_its_session_is
 def test_what_was_over_just_before_its_session_was_removed_is_not_called_over_after_it() -> None:
     stage = running()
     first = last_told(waits(stage, True))
-    stage.tell(Notified(first.id, Notice(f"{first.id}/0/0", "ops", "sent", stage.now)))
+    stage.tell(Notified(first.id, Notice(f"{first.id}/0/0", "ops", NoticeState.SENT, stage.now, rung=Rung(0, 0))))
     over = last_told(waits(stage, False))
     assert next_at(over, OPS, stage.now) == over.over_at
 
@@ -278,7 +288,9 @@ def test_what_was_over_just_before_its_session_was_removed_is_not_called_over_af
 
     assert (hushed.id, hushed.resolution) == (over.id, over.resolution)
     assert due_notices(hushed, OPS, stage.now + 1e6) == []
-    late = Notice(f"{first.id}/resolved/ops", "ops", "retrying", stage.now, event="resolved", retry_at=stage.now + 5)
+    late = Notice(
+        f"{first.id}/resolved/ops", "ops", NoticeState.RETRYING, stage.now, event=NoticeEvent.RESOLVED, retry_at=stage.now + 5
+    )
     stage.tell(Notified(first.id, late))  # it was on its way when the session was removed, and failed
     assert stage.machine._book.find_incident(first.id).notices[-1].state == "cancelled"  # type: ignore[union-attr]
 
@@ -289,7 +301,7 @@ def test_what_was_over_just_before_its_session_was_removed_is_not_called_over_af
 def test_an_acknowledged_incident_stays_open_until_its_condition_ends() -> None:
     stage = running()
     incident = last_told(waits(stage, True))
-    retrying = Notice(f"{incident.id}/0/0", "ops", "retrying", stage.now, retry_at=stage.now + 5)
+    retrying = Notice(f"{incident.id}/0/0", "ops", NoticeState.RETRYING, stage.now, retry_at=stage.now + 5)
     stage.tell(Notified(incident.id, retrying))
 
     acked = last_told(stage.tell(Acked(incident.id, "alice")))

@@ -12,13 +12,14 @@ from tests.unit.incidents import HOLDS, OVER, last_told, only_incident, open_key
 from vigil.core.effects import Effect
 from vigil.core.events import Acked, Configured, Notified, Reached
 from vigil.core.handlers.notice import NOTICES_KEPT
-from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, NoticeState, Rung, Severity, Telling
+from vigil.core.model.upgrade import upgraded_notice
 from vigil.core.rules.escalation import due_notices, steps_of
 from vigil.core.rules.incident import host_incident
 
 
 def make_notice(notice_id: str = "n1", state: str = "sent", at: float = 1100.0) -> Notice:
-    return Notice(notice_id, "desk", state, at)
+    return Notice(notice_id, "desk", NoticeState(state), at)
 
 
 def test_what_became_of_a_notice_is_kept_with_its_incident() -> None:
@@ -94,7 +95,7 @@ def test_a_notice_of_an_incident_that_nobody_knows_changes_nothing() -> None:
 
 
 def fail(stage: Stage, incident: Incident, route: str, state: str = "failed") -> list[Effect]:
-    notice = Notice(f"{incident.id}/0/0", route, state, stage.now, "exit 1", attempts=3)
+    notice = Notice(f"{incident.id}/0/0", route, NoticeState(state), stage.now, "exit 1", attempts=3, rung=Rung(0, 0))
     return stage.tell(Notified(incident.id, notice))
 
 
@@ -125,7 +126,8 @@ def given_up(state: str = "failed", attempts: int = 3) -> tuple[Stage, Incident]
     stage = running()
     stage.tell(Configured(("ops",)))
     incident = last_told(waits(stage, True))
-    notice = Notice(f"{incident.id}/0/0", "ops", state, stage.now, "exit 1", attempts=attempts)
+    first, became = f"{incident.id}/0/0", NoticeState(state)
+    notice = Notice(first, "ops", became, stage.now, "exit 1", attempts=attempts, rung=Rung(0, 0))
     stage.tell(Notified(incident.id, notice))
     return stage, incident
 
@@ -137,8 +139,8 @@ def due(stage: Stage) -> list[str]:
 
 def deliver(stage: Stage, incident: Incident, notice_id: str, **changes: Any) -> None:
     before = next((one for one in stage.incidents[incident.id].notices if one.id == notice_id), None)
-    before = before or Notice(notice_id, "ops", "sent", stage.now)
-    now: dict[str, Any] = {"state": "sent", "at": stage.now} | changes
+    before = before or upgraded_notice(Notice(notice_id, "ops", NoticeState.SENT, stage.now))
+    now: dict[str, Any] = {"state": NoticeState.SENT, "at": stage.now} | changes
     stage.tell(Notified(incident.id, replace(before, **now)))
 
 
@@ -196,7 +198,7 @@ def test_that_a_route_does_not_deliver_is_told_by_the_others() -> None:
 def test_what_was_being_sent_when_the_daemon_ended_is_sent_again_and_what_waited_goes_on() -> None:
     stage = running()
     incident = last_told(waits(stage, True))
-    stage.tell(Notified(incident.id, Notice(f"{incident.id}/0/0", "ops", "sending", stage.now)))
+    stage.tell(Notified(incident.id, Notice(f"{incident.id}/0/0", "ops", NoticeState.SENDING, stage.now)))
 
     seen = last_told(stage.restart())
 

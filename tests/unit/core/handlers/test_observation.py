@@ -12,6 +12,7 @@ from vigil.core.effects import Effect, EndLaunch, Look, RepairSocket, SetTimer, 
 from vigil.core.events import Closed, Event, Exited, Found, Gap, Hooked, Observed, Orphaned, RuntimeEnded, Swept, TimerFired
 from vigil.core.model.death import Exit
 from vigil.core.model.reading import Axis
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import EPISODE_S, SAMPLE_S
 
 # A server that hangs
@@ -125,7 +126,7 @@ def test_a_look_that_nobody_answers_is_asked_for_again() -> None:
 
     for _ in range(5):
         stage.now += SAMPLE_S
-        look, timer = stage.tell(TimerFired("s1", "look"))
+        look, timer = stage.tell(TimerFired("s1", TimerKind.LOOK))
         assert look == Look(stage.launch())
         assert isinstance(timer, SetTimer) and timer.at > stage.now
 
@@ -135,7 +136,7 @@ def test_who_is_in_no_doubt_is_not_looked_at_when_an_old_timer_fires() -> None:
     stage.see(process="dead")
     stage.see()
 
-    assert stage.tell(TimerFired("s1", "look")) == []
+    assert stage.tell(TimerFired("s1", TimerKind.LOOK)) == []
 
 
 def test_what_is_well_costs_no_timer_and_no_write() -> None:
@@ -161,7 +162,7 @@ def test_the_memory_of_a_suspect_survives_a_restart() -> None:
 
     doubt = stage.session().doubt
     assert doubt == replace(before, since=before.since + 25.0, sampled_at=stage.now - 5.0), "while it was down it grew no older"
-    assert timers(asked) == [SetTimer("s1", "look", stage.now)]
+    assert timers(asked) == [SetTimer("s1", TimerKind.LOOK, stage.now)]
 
     stage.see(runtime="failed", process="failed")
     doubt = stage.session().doubt

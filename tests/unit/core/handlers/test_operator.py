@@ -23,7 +23,7 @@ from vigil.core.events import Asked, Ended
 from vigil.core.handlers.intent import INTENT_LASTS_S
 from vigil.core.handlers.operator import VERBS
 from vigil.core.machine import Machine
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.restart import After
 from vigil.core.model.session import ALIVE, State
 
@@ -125,7 +125,7 @@ def test_a_living_launch_is_ended_with_the_documented_grace() -> None:
 
 
 def test_a_verb_for_a_session_that_is_gone_does_nothing() -> None:
-    assert Machine().handle(Asked("stop", "nobody", "alice"), 1000.0) == []
+    assert Machine().handle(Asked(IntentVerb.STOP, "nobody", "alice"), 1000.0) == []
 
 
 def test_start_forgives_what_was_charged_and_restart_does_not() -> None:

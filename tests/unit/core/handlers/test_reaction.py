@@ -21,13 +21,15 @@ from vigil.core.model.incident import (
     Ladder,
     LadderStep,
     Reaction,
+    ReactionOutcome,
     Severity,
     Telling,
 )
 from vigil.core.model.reading import Axis
-from vigil.core.model.restart import Hold
+from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import State
 from vigil.core.model.stall import Stall
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.escalation import due_notices
 from vigil.core.rules.reaction import FOR, why_not
 
@@ -49,7 +51,7 @@ def fire(stage: Stage, effects: list[Effect]) -> list[Effect]:
     """The moment that was asked for last has come."""
     timer = due_timers(effects)[-1]
     stage.now = max(stage.now, timer.at)
-    return stage.tell(TimerFired(timer.session_id, "react"))
+    return stage.tell(TimerFired(timer.session_id, TimerKind.REACT))
 
 
 # Who is left alone
@@ -88,8 +90,8 @@ def test_a_prompt_is_typed_only_where_nobody_and_nothing_is_in_the_way(session: 
 
 
 def test_a_restart_may_bring_back_what_failed_but_not_what_meets_a_wall_or_was_stopped() -> None:
-    assert why_not(replace(IDLE, state=State.FAILED, hold=Hold("saturated", None)), RESTART) is None
-    assert why_not(replace(IDLE, state=State.PENDING, hold=Hold("auth", None)), RESTART) is not None
+    assert why_not(replace(IDLE, state=State.FAILED, hold=Hold(HoldReason.SATURATED, None)), RESTART) is None
+    assert why_not(replace(IDLE, state=State.PENDING, hold=Hold(HoldReason.AUTH, None)), RESTART) is not None
     assert why_not(replace(IDLE, state=State.PARKED), RESTART) == "it is not meant to run"
 
 
@@ -179,7 +181,7 @@ def test_a_reaction_is_recorded_before_it_is_done_and_what_became_of_it_after() 
     (react,) = reacted(asked)
     assert (react.do, react.command, react.number) == (RUN, ("page",), 0)
     assert [one.outcome for one in react.incident.reactions] == ["begun"]
-    stage.tell(ReactionEnded(react.incident.id, 0, "done"))
+    stage.tell(ReactionEnded(react.incident.id, 0, ReactionOutcome.DONE))
     assert [one.outcome for one in stage.machine.incidents["s1/needs-input"].reactions] == ["done"]
 
 

@@ -8,14 +8,14 @@ from tests.unit.builders import SITUATIONS, crashed, failed, kinds, running
 from vigil.core.effects import Persist
 from vigil.core.events import Closed, Noted, Observed
 from vigil.core.machine import Machine
-from vigil.core.model.reading import Axis, Fact
+from vigil.core.model.reading import Axis, AxisValue, Fact
 
 
 def test_a_reading_says_since_when_it_shows_what_it_shows() -> None:
     stage = running()
 
     def see(value: str, at: float) -> None:
-        stage.tell(Observed("s1-1", (Fact(Axis.SERVER, value, "ping", at),)))
+        stage.tell(Observed("s1-1", (Fact(Axis.SERVER, AxisValue(value), "ping", at),)))
 
     see("alive", 1101.0)
     see("wedged", 1102.0)
@@ -30,8 +30,8 @@ def test_what_is_conclusively_dead_is_not_brought_back_by_any_later_word(conclus
     stage = running()
 
     stage.tell(
-        Observed("s1-1", (Fact(Axis.SERVER, "dead", "pidfd", 1101.0, conclusive=True),)),
-        Observed("s1-1", (Fact(Axis.SERVER, "alive", "ping", 1102.0, conclusive),)),
+        Observed("s1-1", (Fact(Axis.SERVER, AxisValue.DEAD, "pidfd", 1101.0, conclusive=True),)),
+        Observed("s1-1", (Fact(Axis.SERVER, AxisValue.ALIVE, "ping", 1102.0, conclusive),)),
     )
 
     assert stage.session().axes[Axis.SERVER].value == "dead"
@@ -39,7 +39,7 @@ def test_what_is_conclusively_dead_is_not_brought_back_by_any_later_word(conclus
 
 @pytest.mark.parametrize("situation", ["running", "suspect", "being_stopped"])
 def test_a_reading_never_concludes_and_never_writes(situation: str) -> None:
-    facts = tuple(Fact(axis, "dead", "procfs", 1200.0, conclusive=True) for axis in Axis)
+    facts = tuple(Fact(axis, AxisValue.DEAD, "procfs", 1200.0, conclusive=True) for axis in Axis)
     stage = SITUATIONS[situation]()
     before = stage.session()
 
@@ -62,7 +62,7 @@ def test_a_dead_launch_is_not_read_any_more() -> None:
     stage = crashed()
     before = stage.session()
 
-    stage.tell(Observed("s1-1", (Fact(Axis.PROCESS, "alive", "procfs", 1200.0),), attached=1))
+    stage.tell(Observed("s1-1", (Fact(Axis.PROCESS, AxisValue.ALIVE, "procfs", 1200.0),), attached=1))
 
     assert stage.session() == before
 
@@ -70,7 +70,7 @@ def test_a_dead_launch_is_not_read_any_more() -> None:
 def test_what_is_left_of_a_closed_runtime_is_kept_and_durable() -> None:
     stage = failed()
 
-    stage.tell(Closed("s1-1", (Fact(Axis.SERVER, "dead", "procfs", 1200.0, conclusive=True),)))
+    stage.tell(Closed("s1-1", (Fact(Axis.SERVER, AxisValue.DEAD, "procfs", 1200.0, conclusive=True),)))
 
     assert stage.durable["s1"].axes[Axis.SERVER].value == "dead"
     assert stage.state() == "failed"

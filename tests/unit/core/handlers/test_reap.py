@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.unit.builders import (
     ALWAYS,
     Stage,
@@ -16,14 +18,14 @@ from tests.unit.builders import (
     make_session,
     running,
 )
-from vigil.core.effects import EndLaunch, EndStray
-from vigil.core.events import Ended, Event, Exited, Heard, Hooked, Observed, Recovered, Resumed, Sighted, Spared
+from vigil.core.effects import Effect, EndLaunch, EndStray, Judged, ReapEnded
+from vigil.core.events import Ended, Event, Exited, Heard, Hooked, Observed, Recovered, Resumed, Sighted, Spared, StrayEnded
 from vigil.core.handlers.end import is_cleared
 from vigil.core.model.death import Cause
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import After, RestartPolicy
 from vigil.core.model.session import State
-from vigil.core.model.sighting import Glimpse, Guard, ReapPolicy, Stray
+from vigil.core.model.sighting import Glimpse, Guard, ReapAction, ReapClass, ReapOutcome, ReapPolicy, Stray
 from vigil.core.model.speech import Hook, Said, What
 
 TTL_S = 100.0
@@ -240,6 +242,96 @@ def test_what_could_not_be_cleared_is_said_and_tried_again() -> None:
     assert kinds(stage.tell(seen(stage, survivors=left))) == ["EndLaunch"]
     stage.tell(Ended("s1-1", ok=True))
     assert [entry.data["class"] for entry in stage.entries if entry.kind == "session.reaped"] == ["orphan"]
+
+
+# What was judged, and what became of it, for who swept
+
+
+def swept(stage: Stage, **changes: object) -> list[Effect]:
+    return stage.tell(replace(seen(stage, **changes), ticket="t"))  # type: ignore[arg-type]
+
+
+def outcomes(effects: list[Effect]) -> list[tuple[str, str, str]]:
+    found = [effect for effect in effects if isinstance(effect, ReapEnded)]
+    assert {effect.ticket for effect in found} <= {"t"}
+    return [(effect.launch_id, effect.outcome.value, effect.why) for effect in found]
+
+
+def test_who_swept_gets_the_judgement_by_which_is_killed() -> None:
+    stage = idle()
+    stage.tell(Hooked("s1-1", (Hook("s1-1", "Stop", LATER, (Said(What.TURN_ENDED),)),)))
+
+    effects = swept(stage, strays=(make_stray(),))
+
+    judged, killed = effects
+    assert isinstance(judged, Judged) and isinstance(killed, EndStray)
+    assert [(one.launch_id, one.kind, one.action) for one in judged.verdicts] == [
+        ("s1-1", ReapClass.BUSY, ReapAction.KEEP),
+        ("s9-1", ReapClass.ORPHAN, ReapAction.KILL),
+    ]
+    assert killed.ticket == "t"
+
+
+@pytest.mark.parametrize("outcome", [ReapOutcome.ENDED, ReapOutcome.SPARED, ReapOutcome.UNKNOWN, ReapOutcome.FAILED])
+def test_what_became_of_a_stray_is_logged_and_told(outcome: ReapOutcome) -> None:
+    stage = idle()
+
+    effects = stage.tell(StrayEnded(make_stray(), outcome, 1, 0, "so it is", "t"))
+
+    assert outcomes(effects) == [("s9-1", outcome.value, "so it is")]
+    reaped = outcome in (ReapOutcome.ENDED, ReapOutcome.FAILED)
+    assert (stage.entries[-1].kind, stage.entries[-1].session) == ("orphan.reaped" if reaped else "orphan.spared", "gone")
+
+
+def test_what_was_put_to_sleep_or_could_not_be_ended_is_told_once() -> None:
+    for ok, outcome in ((True, "parked"), (False, "failed")):
+        stage = idle()
+        swept(stage)
+        stage.tell(Exited(make_exit(signal=1, at=stage.now)))
+
+        effects = stage.tell(Ended("s1-1", ok=ok, why="" if ok else "it lives on"))
+
+        assert outcomes(effects) == [("s1-1", outcome, stage.session().why)]
+        assert outcomes(stage.tell(Ended("s1-1", ok=ok))) == []
+
+
+def test_what_was_spared_is_told_and_whether_that_is_sure() -> None:
+    for unsure, outcome in ((False, "spared"), (True, "unknown")):
+        stage = idle()
+        swept(stage)
+
+        effects = stage.tell(Spared("s1-1", "any words", unsure))
+
+        assert outcomes(effects) == [("s1-1", outcome, "not reaped: any words")]
+
+
+def test_what_was_left_behind_is_told_of_also_if_it_could_not_be_ended() -> None:
+    for ok, outcome in ((True, "ended"), (False, "failed")):
+        stage = running()
+        stage.tell(Exited(make_exit(exit_code=3, at=stage.now + 50)))
+        stage.now = LATER
+        swept(stage, survivors=(make_process(901),))
+
+        ((launch_id, found, why),) = outcomes(stage.tell(Ended("s1-1", ok=ok, why="1 of them lives on")))
+
+        assert (launch_id, found) == ("s1-1", outcome)
+        assert ("lives on (pid 901)" if ok else "1 of them lives on") in why
+
+
+def test_who_swept_is_told_also_where_a_person_went_on_with_what_was_begun() -> None:
+    for verb, outcome in (("stop", "stopped"), ("rm", "removed"), ("restart", "ended")):
+        stage = idle()
+        swept(stage)
+        stage.ask(verb)
+
+        assert [found for _, found, _ in outcomes(stage.tell(Ended("s1-1", ok=True)))] == [outcome]
+
+
+def test_a_sweep_that_nobody_waits_for_tells_nobody() -> None:
+    stage = idle()
+    told = [*stage.tell(seen(stage)), *stage.tell(Ended("s1-1", ok=True))]
+
+    assert [effect for effect in told if isinstance(effect, Judged | ReapEnded)] == []
 
 
 def test_an_archived_session_that_still_runs_is_ended() -> None:

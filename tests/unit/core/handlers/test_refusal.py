@@ -17,7 +17,7 @@ from vigil.core.machine import Machine
 from vigil.core.model.conversation import Kept, Message, Transcript
 from vigil.core.model.death import Cause
 from vigil.core.model.launch import Mode
-from vigil.core.model.restart import After, Hold
+from vigil.core.model.restart import After, Hold, HoldReason
 from vigil.core.model.session import Session, State
 
 NOW = 2000.0
@@ -54,25 +54,25 @@ WAKES = (  # the session, what was asked, the cause, and the sentence
         "it is being ended (stop by alice); vigil start alpha starts it",
     ),
     (
-        session_of(State.CRASHED, "crash: exit 3", hold=Hold("backoff", NOW + 60)),
+        session_of(State.CRASHED, "crash: exit 3", hold=Hold(HoldReason.BACKOFF, NOW + 60)),
         None,
         "crash-loop",
         "it is in a crash-loop (crash: exit 3); vigil reset alpha ends the wait",
     ),
     (
-        session_of(State.FAILED, "gave up after 5", hold=Hold("saturated", None)),
+        session_of(State.FAILED, "gave up after 5", hold=Hold(HoldReason.SATURATED, None)),
         None,
         "crash-loop",
         "it is in a crash-loop (gave up after 5); vigil reset alpha ends the wait",
     ),
     (
-        session_of(State.PENDING, "usage limit", hold=Hold("limit", NOW + 60)),
+        session_of(State.PENDING, "usage limit", hold=Hold(HoldReason.LIMIT, NOW + 60)),
         None,
         "limit",
         "it waits for a limit to end (usage limit); vigil start alpha does not wait",
     ),
     (
-        session_of(State.PENDING, "not logged in", hold=Hold("auth", None)),
+        session_of(State.PENDING, "not logged in", hold=Hold(HoldReason.AUTH, None)),
         None,
         "auth",
         "it waits for a login (not logged in); log in, then vigil start alpha",

@@ -22,10 +22,11 @@ from vigil.core.events import (
     TimerFired,
 )
 from vigil.core.handlers.shift import DRAINS, SETTLED_S
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import Session, State
 from vigil.core.model.team import Health, Manifest, Phase, RoleSpec
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.plan import make_plan
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=5, base_s=10.0, jitter=0.0)
@@ -89,7 +90,7 @@ def settle(stage: Stage, name: str = "coder") -> list[Effect]:
     """Let new replicas that say nothing be up for long enough."""
     launch_all(stage)
     stage.now += SETTLED_S
-    return stage.tell(TimerFired(key(name), "shift"))
+    return stage.tell(TimerFired(key(name), TimerKind.SHIFT))
 
 
 def phase(stage: Stage, name: str = "coder") -> Phase | None:
@@ -147,7 +148,7 @@ def test_nothing_old_is_touched_before_every_new_one_is_ready() -> None:
     launch_all(stage)
     stage.now += SETTLED_S - 1
 
-    effects = stage.tell(TimerFired(key(), "shift"))
+    effects = stage.tell(TimerFired(key(), TimerKind.SHIFT))
 
     assert kinds(effects) == ["SetTimer"]
     assert phase(stage) is Phase.LAUNCHING
@@ -185,7 +186,7 @@ def test_what_is_busy_is_interrupted_has_its_grace_and_is_ended_then() -> None:
     assert Interrupt(launch) in effects
     assert stage.intents[-1].cause is Cause.POLICY
     stage.now += 10.0
-    effects = stage.tell(TimerFired(there(stage, 0).id, "drain"))
+    effects = stage.tell(TimerFired(there(stage, 0).id, TimerKind.DRAIN))
 
     assert [(e.launch.id, e.unless_attended) for e in effects if isinstance(e, EndLaunch)] == [(launch.id, True)]
 
@@ -221,7 +222,7 @@ def test_an_old_replica_with_a_person_in_it_is_not_ended_and_the_shift_still_end
     assert stage.state(there(stage, 0).id) == "running"
     assert "Interrupt" not in kinds(effects), "it is not asked again while that person is there"
     stage.now += TIMEOUT_S
-    stage.tell(TimerFired(key(), "shift"))
+    stage.tell(TimerFired(key(), TimerKind.SHIFT))
 
     assert outcome(stage) == (True, f"not drained yet: {key()}/0")
     assert shown(stage) == {0: "running", 1: "running"}
@@ -292,7 +293,7 @@ def test_a_shift_that_takes_too_long_is_given_up_and_says_what_it_waited_for() -
     launch_all(stage)
     stage.now += TIMEOUT_S
 
-    stage.tell(TimerFired(key(), "shift"))
+    stage.tell(TimerFired(key(), TimerKind.SHIFT))
 
     assert outcome(stage) == (False, f"not ready within 600 s: {key()}/1 has not said anything yet")
     end_draining(stage)
@@ -378,7 +379,7 @@ def test_what_rests_keeps_its_slot_and_will_run_the_new_command(resting: State) 
     launch_all(stage)
     stage.now = 2000.0
     if resting is State.STOPPED:
-        stage.tell(Asked("stop", there(stage, 0).id, "alice"))
+        stage.tell(Asked(IntentVerb.STOP, there(stage, 0).id, "alice"))
     stage.tell(Exited(make_exit(stage.launch(there(stage, 0).id).id, stage.now, exit_code=0)))
     stage.end_launch(there(stage, 0).id)
     apply(stage, replace(role, spec=make_spec(policy, NEW)))
@@ -432,7 +433,7 @@ def test_a_shift_goes_on_after_the_daemon_was_killed(moment: str) -> None:
 def test_a_replica_somebody_removes_is_born_again_and_clean() -> None:
     stage = serving(make_role())
     before = there(stage, 0).id
-    stage.tell(Asked("rm", before, "alice"))
+    stage.tell(Asked(IntentVerb.RM, before, "alice"))
     assert there(stage, 0).id == before, "it is not gone yet"
 
     end_draining(stage)
@@ -464,6 +465,6 @@ def test_who_asks_while_a_drain_waits_for_a_person_does_not_wait(verb: str) -> N
     old = there(stage, 0)
     assert stage.state(old.id) == "ending"
 
-    effects = stage.tell(Asked(verb, old.id, "alice"))
+    effects = stage.tell(Asked(IntentVerb(verb), old.id, "alice"))
 
     assert [effect.unless_attended for effect in effects if isinstance(effect, EndLaunch)] == [False]

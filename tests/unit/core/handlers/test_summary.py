@@ -23,6 +23,7 @@ from vigil.core.model.death import Cause
 from vigil.core.model.progress import NOTHING_COUNTED
 from vigil.core.model.reading import Axis
 from vigil.core.model.speech import Said, Usage, What
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.summary import ENDED_BY, VERDICTS, count_stall, ended_by, summary_of
 
 
@@ -107,7 +108,7 @@ def test_it_is_written_once_whatever_is_told_again_and_whoever_restarts() -> Non
     close(stage)
     stage.restart()
     stage.now += 1000.0
-    stage.tell(TimerFired("s1", "hold"))
+    stage.tell(TimerFired("s1", TimerKind.HOLD))
     stage.end()
 
     assert stage.launch().number == 2

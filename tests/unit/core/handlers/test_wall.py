@@ -14,9 +14,10 @@ from vigil.core.handlers.account import ASIDE_S, TRIAL_S
 from vigil.core.model.death import Cause, Words
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.reading import Axis
-from vigil.core.model.restart import Hold, RestartPolicy
+from vigil.core.model.restart import Hold, HoldReason, RestartPolicy
 from vigil.core.model.session import State
 from vigil.core.model.speech import Said, What
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.restart import LIMIT_S
 from vigil.core.rules.wall import LIMIT_CAP_S, LONGEST_S, PASSED_S, bounded, read_wall, stands
 
@@ -53,7 +54,7 @@ def die(stage: Stage, session_id: str, **found: Any) -> list[Any]:
 
 def come_back(stage: Stage, session_id: str) -> None:
     """What a session waits for is over, and what its last launch left is gone."""
-    stage.tell(TimerFired(session_id, "hold"))
+    stage.tell(TimerFired(session_id, TimerKind.HOLD))
     if stage.state(session_id).endswith("(survivor)"):
         stage.tell(Ended(stage.launch(session_id).id, True))
 
@@ -119,7 +120,7 @@ def test_an_agent_in_a_terminal_that_meets_its_limit_is_throttled_until_then_and
 
     session = stage.session()
     assert (session.axes[Axis.ACTIVITY].value, session.doing.until, session.state) == ("throttled", 5000.0, State.RUNNING)
-    assert SetTimer("s1", "wall", 5000.0) in effects
+    assert SetTimer("s1", TimerKind.WALL, 5000.0) in effects
     assert told(stage) == ["s1/limit"]
     assert [effect for effect in say(stage, "s1", limit(5000.0)) if isinstance(effect, Tell)] == []
     assert stage.log.count("session.limit") == 1
@@ -129,10 +130,10 @@ def test_when_the_moment_has_come_nobody_is_told_any_more() -> None:
     stage = running(ALWAYS)
     say(stage, "s1", limit(5000.0))
     stage.now = 4999.0
-    assert stage.tell(TimerFired("s1", "wall")) == [SetTimer("s1", "wall", 5000.0)]
+    assert stage.tell(TimerFired("s1", TimerKind.WALL)) == [SetTimer("s1", TimerKind.WALL, 5000.0)]
 
     stage.now = 5000.0
-    stage.tell(TimerFired("s1", "wall"))
+    stage.tell(TimerFired("s1", TimerKind.WALL))
 
     assert stage.session().axes[Axis.ACTIVITY].value == "idle"
     assert told(stage) == []
@@ -147,7 +148,7 @@ def test_one_that_ends_at_a_wall_waits_for_it_uncharged(said: Said, cause: Cause
 
     (death,) = stage.deaths
     assert (death.cause, death.charged) == (cause, False)
-    assert stage.session().hold == Hold(cause.value, until)
+    assert stage.session().hold == Hold(HoldReason(cause.value), until)
     assert told(stage) == [f"s1/{cause}"]
 
 
@@ -160,7 +161,7 @@ def test_one_that_a_person_leaves_at_its_limit_has_finished_and_comes_back_after
     stage.now += 10.0
     come_back(stage, "s1")
 
-    assert stage.session().hold == Hold("limit", 5000.0)
+    assert stage.session().hold == Hold(HoldReason.LIMIT, 5000.0)
 
 
 def test_a_kill_is_charged_also_at_a_limit_and_its_replacement_waits_for_the_limit() -> None:
@@ -172,7 +173,7 @@ def test_a_kill_is_charged_also_at_a_limit_and_its_replacement_waits_for_the_lim
     stage.now += 10.0
     come_back(stage, "s1")
 
-    assert stage.session().hold == Hold("limit", 5000.0)
+    assert stage.session().hold == Hold(HoldReason.LIMIT, 5000.0)
 
 
 def test_who_is_still_limited_after_the_wait_waits_longer_and_is_never_charged() -> None:
@@ -239,7 +240,7 @@ def test_a_fleet_meets_a_limit_once() -> None:
     come_back(stage, "s2")
     stage.tell(Declared("s9", "new", make_spec(NEVER), "alice", "claude-1"))
 
-    assert [stage.session(one).hold for one in ("s1", "s2", "s9")] == [Hold("limit", 5000.0)] * 3
+    assert [stage.session(one).hold for one in ("s1", "s2", "s9")] == [Hold(HoldReason.LIMIT, 5000.0)] * 3
     assert "met by n1" in stage.session("s9").why
     assert stage.session("s3").state is State.RUNNING
     assert told(stage) == ["claude-1/limit"]
@@ -261,7 +262,7 @@ def test_when_a_limit_should_be_over_one_is_tried_and_the_others_follow_when_it_
     for session_id in ("s1", "s2", "s3"):
         come_back(stage, session_id)
     assert [stage.state(one) for one in ("s1", "s2", "s3")] == ["starting", "pending (limit)", "pending (limit)"]
-    assert stage.session("s2").hold == Hold("limit", 5000.0 + TRIAL_S)
+    assert stage.session("s2").hold == Hold(HoldReason.LIMIT, 5000.0 + TRIAL_S)
 
     stage.tell(make_launched(stage.launch("s1").id, stage.now))
     stage.now += 5.0
@@ -288,7 +289,7 @@ def test_if_the_one_that_is_tried_is_limited_still_all_wait_on() -> None:
     for session_id in ("s2", "s3"):
         come_back(stage, session_id)
 
-    assert [stage.session(one).hold for one in ("s1", "s2", "s3")] == [Hold("limit", 9000.0)] * 3
+    assert [stage.session(one).hold for one in ("s1", "s2", "s3")] == [Hold(HoldReason.LIMIT, 9000.0)] * 3
     assert not any(death.charged for death in stage.deaths if death.session_id == "s1")
 
 
@@ -328,7 +329,7 @@ def test_whoever_works_all_along_says_nothing_of_a_limit() -> None:
     stage.now += 1.0
     say(stage, "s2", PROMPT, TOOL, STOP)
 
-    assert stage.session("s1").hold == Hold("limit", 5000.0)
+    assert stage.session("s1").hold == Hold(HoldReason.LIMIT, 5000.0)
 
 
 def test_a_wall_that_another_one_works_on_beside_holds_only_who_met_it() -> None:
@@ -358,7 +359,7 @@ def test_nobody_gets_in_until_one_whom_a_person_let_in_works() -> None:
     stage.now += 10.0
     for session_id in ("s2", "s3"):
         come_back(stage, session_id)
-    assert [stage.session(one).hold for one in ("s1", "s2", "s3")] == [Hold("auth", None)] * 3
+    assert [stage.session(one).hold for one in ("s1", "s2", "s3")] == [Hold(HoldReason.AUTH, None)] * 3
     assert told(stage) == ["claude-1/auth"]
 
     stage.ask("reset", "s2")
@@ -409,10 +410,10 @@ def test_a_new_daemon_waits_for_the_same_walls() -> None:
 
     effects = stage.restart()
 
-    assert SetTimer("s1", "wall", 5000.0) in effects
-    assert [stage.session(one).hold for one in ("s1", "s2")] == [Hold("limit", 5000.0)] * 2
+    assert SetTimer("s1", TimerKind.WALL, 5000.0) in effects
+    assert [stage.session(one).hold for one in ("s1", "s2")] == [Hold(HoldReason.LIMIT, 5000.0)] * 2
     stage.tell(Declared("s9", "new", make_spec(NEVER), "alice", "claude-1"))
-    assert stage.session("s9").hold == Hold("limit", 5000.0)
+    assert stage.session("s9").hold == Hold(HoldReason.LIMIT, 5000.0)
     assert told(stage) == ["claude-1/limit"]
 
 

@@ -26,13 +26,14 @@ from vigil.core.events import (
 )
 from vigil.core.model.death import Cause
 from vigil.core.model.evidence import Evidence
-from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, NoticeState, Rung, Severity, Telling
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import State
 from vigil.core.model.speech import Said, Usage, What
 from vigil.core.model.stall import Thresholds, Watchdog, Watchdogs
 from vigil.core.model.team import Manifest, RoleSpec
+from vigil.core.model.timer import TimerKind
 from vigil.core.rules.escalation import due_notices
 from vigil.core.rules.explain import explain
 from vigil.core.rules.health import health_of
@@ -62,7 +63,7 @@ def say(stage: Stage, *words: What, **more: Any) -> list[Effect]:
 
 def wake(stage: Stage, at: float) -> list[Effect]:
     stage.now = at
-    return stage.tell(TimerFired("s1", "silence"))
+    return stage.tell(TimerFired("s1", TimerKind.SILENCE))
 
 
 def look(stage: Stage, at: float, seen: Evidence | None = None) -> list[Effect]:
@@ -211,13 +212,13 @@ def test_an_agent_that_speaks_while_it_waits_is_reminded_of_no_sooner() -> None:
 
 def test_a_reminder_reaches_those_who_were_told_once_each() -> None:
     ladders = Telling((Ladder((LadderStep("ops"),), Severity.ACTION),), routes=("ops",))
-    sent = Notice("i/0/0", "ops", "sent", 1.0)
+    sent = Notice("i/0/0", "ops", NoticeState.SENT, 1.0, rung=Rung(0, 0))
     incident = Incident("i", "k", IncidentKind.NEEDS_INPUT, Severity.ACTION, "s1", "alpha", 0.0, "why", notices=(sent,))
 
     assert due_notices(incident, ladders, 700.0) == []
     (again,) = due_notices(replace(incident, reminders=1), ladders, 700.0)
     assert (again.event, again.route) == ("reminder", "ops")
-    told = replace(incident, reminders=1, notices=(sent, Notice(again.notice_id, "ops", "sent", 2.0)))
+    told = replace(incident, reminders=1, notices=(sent, Notice(again.notice_id, "ops", NoticeState.SENT, 2.0)))
     assert due_notices(told, ladders, 700.0) == []
     assert due_notices(replace(told, acked_at=3.0, reminders=2), ladders, 700.0) == []
 
@@ -362,7 +363,7 @@ def test_a_person_who_leaves_is_seen_to_leave_and_the_stall_is_treated_then_with
     stage = silent(KILLS)
     stage.tell(Observed("s1-1", (), attached=1))
     drive(stage, START + 900)
-    seen = stage.tell(TimerFired("s1", "people"))
+    seen = stage.tell(TimerFired("s1", TimerKind.PEOPLE))
     assert [type(effect) for effect in seen] == [Look, SetTimer]
     assert [effect.at for effect in seen if isinstance(effect, SetTimer)] == [stage.now + 2]
 
@@ -372,7 +373,7 @@ def test_a_person_who_leaves_is_seen_to_leave_and_the_stall_is_treated_then_with
 
     assert [type(effect) for effect in left if isinstance(effect, Diagnose)] == [Diagnose]
     assert [type(effect) for effect in done if isinstance(effect, Interrupt)] == [Interrupt]
-    assert stage.tell(TimerFired("s1", "people")) == []
+    assert stage.tell(TimerFired("s1", TimerKind.PEOPLE)) == []
 
 
 @pytest.mark.parametrize("seen", [evidence(tree_cpu=0.9), BLIND])
@@ -392,7 +393,7 @@ def test_who_attaches_where_no_remedy_is_wanted_is_not_waited_for() -> None:
     stage.tell(Observed("s1-1", (), attached=1))
     drive(stage, START + 900)
 
-    assert stage.tell(TimerFired("s1", "people")) == []
+    assert stage.tell(TimerFired("s1", TimerKind.PEOPLE)) == []
     assert not [effect for effect in stage.tell(Observed("s1-1", (), attached=0)) if isinstance(effect, Diagnose)]
 
 
@@ -464,7 +465,7 @@ def test_a_second_run_that_never_begins_to_speak_is_told_of() -> None:
     stage.now = START + 5
     stage.tell(Exited(make_exit(at=stage.now, exit_code=1)))
     stage.now = START + 20
-    stage.tell(TimerFired("s1", "hold"))
+    stage.tell(TimerFired("s1", TimerKind.HOLD))
     stage.end()
     stage.tell(make_launched("s1-2", at=stage.now))
     look(stage, stage.now + 300)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.builders import make_case, make_exit, make_intent
-from vigil.core.model.death import Cause, Confidence, Intent, Oom, Words
+from vigil.core.model.death import Cause, Confidence, Intent, IntentVerb, Oom, Words
 from vigil.core.model.restart import RestartWhen
 from vigil.core.rules.death import (
     CRASH_SIGNALS,
@@ -309,7 +309,7 @@ def test_who_else_ended_in_the_same_second_is_named() -> None:
 
 
 def test_a_server_that_we_ended_ourselves_is_not_to_blame() -> None:
-    intent = make_intent(Cause.SERVER_DIED, verb="replace")
+    intent = make_intent(Cause.SERVER_DIED, verb=IntentVerb.REPLACE)
     ours = make_case(intent, signal=9, server_ended=True, server_signal=15)
     before = replace(ours, server_told=True)
 

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.model.incident import (
+    Incident,
+    IncidentKind,
+    Ladder,
+    LadderStep,
+    Notice,
+    NoticeEvent,
+    NoticeState,
+    Rung,
+    Severity,
+    Telling,
+)
 from vigil.core.rules.escalation import SEVERITY, Due, due_notices, next_at, steps_of
 
 OPENED_AT = 1_700_000_000.0  # as large as real times are: sums are rounded as they will be
@@ -36,7 +47,10 @@ def make_ladders(*steps: LadderStep) -> Telling:
 
 
 def record(incident: Incident, due: list[Due], state: str = "sent") -> Incident:
-    notices = tuple(Notice(notice.notice_id, notice.route, state, OPENED_AT) for notice in due)
+    notices = tuple(
+        Notice(notice.notice_id, notice.route, NoticeState(state), OPENED_AT, event=notice.event, rung=notice.rung)
+        for notice in due
+    )
     return replace(incident, notices=incident.notices + notices)
 
 
@@ -97,7 +111,7 @@ def test_an_incident_without_a_ladder_is_told_to_nobody(ladders: tuple[Ladder, .
 def test_the_first_step_is_due_when_the_incident_opens() -> None:
     due = due_notices(make_incident(), make_ladders(OPS, NAGGING), OPENED_AT)
 
-    assert due == [Due("i1/0/0", "ops", "opened", make_incident())]
+    assert due == [Due("i1/0/0", "ops", NoticeEvent.OPENED, make_incident(), rung=Rung(0, 0))]
 
 
 def test_a_step_is_due_at_its_moment_and_not_before() -> None:

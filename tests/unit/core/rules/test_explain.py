@@ -18,18 +18,18 @@ from tests.unit.builders import (
     make_spec,
 )
 from vigil.core.model.death import Cause, Confidence, EvidenceLine
-from vigil.core.model.reading import Axis, Reading
-from vigil.core.model.restart import Hold, RestartPolicy
+from vigil.core.model.reading import Axis, AxisValue, Reading
+from vigil.core.model.restart import Hold, HoldReason, RestartPolicy
 from vigil.core.model.session import ALIVE, State
 from vigil.core.rules.explain import explain
 
 HOLDS = (
     None,
-    Hold("backoff", 1200.0),
-    Hold("saturated", None),
-    Hold("survivor", None),
-    Hold("pace", None),
-    Hold("limit", None),
+    Hold(HoldReason.BACKOFF, 1200.0),
+    Hold(HoldReason.SATURATED, None),
+    Hold(HoldReason.SURVIVOR, None),
+    Hold(HoldReason.PACE, None),
+    Hold(HoldReason.LIMIT, None),
 )
 
 
@@ -78,7 +78,7 @@ def test_the_reasons_are_the_evidence_each_once() -> None:
 def test_the_evidence_shows_every_axis_with_its_source_and_age() -> None:
     axes = {
         Axis.PROCESS: make_reading("alive", observed_at=1234.0),
-        Axis.SERVER: Reading("wedged", "ping", False, 1235.0, 1230.0, "no answer in 1 s"),
+        Axis.SERVER: Reading(AxisValue.WEDGED, "ping", False, 1235.0, 1230.0, "no answer in 1 s"),
     }
 
     found = {proof.fact: (proof.value, proof.source, proof.at) for proof in explain(make_session(axes=axes)).evidence}
@@ -144,7 +144,7 @@ def test_what_is_over_names_the_command_that_starts_it(state: State) -> None:
 
 def test_a_hold_without_an_end_says_what_it_waits_for() -> None:
     def words(reason: str) -> str:
-        return explain(make_session(State.PENDING, hold=Hold(reason, None))).next[0].what
+        return explain(make_session(State.PENDING, hold=Hold(HoldReason(reason), None))).next[0].what
 
     assert "vigil reset" in words("saturated")
     assert "verified gone" in words("survivor")

@@ -13,8 +13,9 @@ from tests.unit.core.handlers import test_wall as walls
 from tests.unit.core.handlers import test_watchdog as watching
 from tests.unit.incidents import die, hang, relaunched, told, waits
 from vigil.core.events import Closed, Condition, Configured, Notified, Reached, TimerFired
-from vigil.core.model.incident import IncidentKind, Notice, Severity
+from vigil.core.model.incident import IncidentKind, Notice, NoticeState, Severity
 from vigil.core.model.speech import What
+from vigil.core.model.timer import TimerKind
 
 URGENT, ACTION, WARNING = Severity.URGENT, Severity.ACTION, Severity.WARNING
 
@@ -54,7 +55,7 @@ def all_up_again(stage: Stage) -> None:
     for session_id in list(stage.machine.sessions):
         hold = stage.session(session_id).hold
         stage.now = max(stage.now, (hold.until or 0.0) if hold is not None else 0.0) + 10
-        stage.tell(TimerFired(session_id, "hold"))
+        stage.tell(TimerFired(session_id, TimerKind.HOLD))
         relaunched(stage, session_id)
 
 
@@ -90,7 +91,7 @@ def given_up_by_a_route() -> Stage:
     stage = running()
     stage.tell(Configured(("ops", "phone")))
     (incident,) = [one for one in told(waits(stage, True)) if one.kind is IncidentKind.NEEDS_INPUT]
-    stage.tell(Notified(incident.id, Notice(f"{incident.id}/0/0", "ops", "failed", stage.now, attempts=8)))
+    stage.tell(Notified(incident.id, Notice(f"{incident.id}/0/0", "ops", NoticeState.FAILED, stage.now, attempts=8)))
     waits(stage, False)
     return stage
 

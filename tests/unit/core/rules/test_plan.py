@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.builders import make_session, make_spec
-from vigil.core.model.restart import Hold
+from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.team import Manifest, Role, RoleSpec
 from vigil.core.rules.plan import RESTING, Held, Plan, PlanStep, PlanVerb, make_plan
@@ -70,7 +70,11 @@ def test_scaling_down_ends_the_newest_first() -> None:
 
 def test_scaling_down_ends_the_newest_whatever_state_the_others_are_in() -> None:
     role = make_role(replicas=3)
-    sessions = [replica(role, 0, State.CRASHED, Hold("backoff", 1060.0)), replica(role, 1, State.STOPPED), replica(role, 2)]
+    sessions = [
+        replica(role, 0, State.CRASHED, Hold(HoldReason.BACKOFF, 1060.0)),
+        replica(role, 1, State.STOPPED),
+        replica(role, 2),
+    ]
 
     plan = make_plan(Manifest("shop", (make_role(replicas=2),)), {role.key: known(role)}, sessions)
 
@@ -128,7 +132,7 @@ def test_what_rests_keeps_its_slot_and_says_why(state: State) -> None:
 
 def test_what_waits_says_for_what_and_until_when() -> None:
     role = make_role(replicas=1)
-    session = replica(role, 0, State.CRASHED, Hold("backoff", 2000.0))
+    session = replica(role, 0, State.CRASHED, Hold(HoldReason.BACKOFF, 2000.0))
 
     plan = make_plan(Manifest("shop", (role,)), {role.key: known(role)}, [session])
 
@@ -137,7 +141,7 @@ def test_what_waits_says_for_what_and_until_when() -> None:
 
 def test_what_a_new_boot_left_waiting_is_started() -> None:
     role = make_role(replicas=1)
-    session = replica(role, 0, State.PENDING, Hold("cold-start", None))
+    session = replica(role, 0, State.PENDING, Hold(HoldReason.COLD_START, None))
 
     plan = make_plan(Manifest("shop", (role,)), {role.key: known(role)}, [session])
 
@@ -194,7 +198,7 @@ def _carry_out(step: PlanStep, wanted: dict[str, RoleSpec], roles: dict[str, Rol
 
 def test_what_a_new_boot_left_waiting_is_started_also_when_its_command_changed() -> None:
     role = make_role(replicas=1)
-    session = replica(role, 0, State.PENDING, Hold("cold-start", None))
+    session = replica(role, 0, State.PENDING, Hold(HoldReason.COLD_START, None))
     changed = make_role(replicas=1, command=NEW)
 
     plan = make_plan(Manifest("shop", (changed,)), {role.key: known(role)}, [session])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vigil.core.model.death import Cause
-from vigil.core.model.restart import Hold, RestartPolicy, RestartWhen
+from vigil.core.model.restart import Hold, HoldReason, RestartPolicy, RestartWhen
 from vigil.core.rules.restart import COMES_BACK, COUNTED, FREE, HELD, charge, delay_s, jitter_of
 
 # DESIGN 4.4, column "charged", word for word.
@@ -49,7 +49,7 @@ def test_every_cause_is_charged_in_exactly_one_way() -> None:
 
 def test_the_charge_is_the_designs() -> None:
     assert {cause.value: cause in COUNTED for cause in Cause} == CHARGED
-    assert frozenset({Cause.LIMIT, Cause.AUTH}) == HELD
+    assert HELD == {Cause.LIMIT: HoldReason.LIMIT, Cause.AUTH: HoldReason.AUTH}
 
 
 def test_policies_mean_the_same_for_every_cause() -> None:
@@ -100,28 +100,34 @@ def test_a_charged_death_counts_one_and_waits_its_delay(cause: Cause, count: int
 
     assert new == count + 1
     if policy.max_restarts and new > policy.max_restarts:
-        assert hold == Hold("saturated", None)
+        assert hold == Hold(HoldReason.SATURATED, None)
     else:
-        assert hold == Hold("backoff", 1000.0 + delay_s(new, policy, jitter))
+        assert hold == Hold(HoldReason.BACKOFF, 1000.0 + delay_s(new, policy, jitter))
 
 
 @pytest.mark.parametrize("cause", sorted(FREE))
 def test_an_uncharged_death_costs_nothing_and_still_waits_the_base(cause: Cause) -> None:
     for count, jitter in product((0, 3, 99), (-1.0, 0.0, 1.0)):
-        assert charge(cause, 1000.0, count, 0.0, RestartPolicy(max_restarts=3), jitter) == (count, Hold("backoff", 1005.0))
+        assert charge(cause, 1000.0, count, 0.0, RestartPolicy(max_restarts=3), jitter) == (
+            count,
+            Hold(HoldReason.BACKOFF, 1005.0),
+        )
 
 
 @pytest.mark.parametrize("cause", sorted(HELD))
 def test_a_wall_holds_until_it_is_gone_and_costs_nothing(cause: Cause) -> None:
     policy = RestartPolicy(max_restarts=1)
 
-    assert charge(cause, 1000.0, 1, 0.0, policy, 0.0, resets_at=5000.0) == (1, Hold(cause.value, 5000.0))
-    assert charge(cause, 1000.0, 1, 0.0, policy, 0.0, resets_at=900.0) == (1, Hold(cause.value, 1005.0))  # no tight loop
+    assert charge(cause, 1000.0, 1, 0.0, policy, 0.0, resets_at=5000.0) == (1, Hold(HoldReason(cause.value), 5000.0))
+    assert charge(cause, 1000.0, 1, 0.0, policy, 0.0, resets_at=900.0) == (
+        1,
+        Hold(HoldReason(cause.value), 1005.0),
+    )  # no tight loop
 
 
 def test_without_a_moment_a_limit_is_tried_again_and_a_login_waits_for_a_person() -> None:
-    assert charge(Cause.LIMIT, 1000.0, 1, 0.0, RestartPolicy(), 0.0) == (1, Hold("limit", 4600.0))
-    assert charge(Cause.AUTH, 1000.0, 1, 0.0, RestartPolicy(), 0.0) == (1, Hold("auth", None))
+    assert charge(Cause.LIMIT, 1000.0, 1, 0.0, RestartPolicy(), 0.0) == (1, Hold(HoldReason.LIMIT, 4600.0))
+    assert charge(Cause.AUTH, 1000.0, 1, 0.0, RestartPolicy(), 0.0) == (1, Hold(HoldReason.AUTH, None))
 
 
 @pytest.mark.parametrize("allowed", [1, 2, 5])
@@ -139,7 +145,7 @@ def test_the_death_after_the_last_allowed_restart_waits_for_a_human(allowed: int
 def test_no_limit_never_saturates() -> None:
     _, hold = charge(Cause.CRASH, 1000.0, 10**9, 0.0, RestartPolicy(max_restarts=0), 0.0)
 
-    assert hold == Hold("backoff", 1300.0)
+    assert hold == Hold(HoldReason.BACKOFF, 1300.0)
 
 
 @given(st.sampled_from(Cause), st.integers(0, 99), POLICIES, JITTERS, st.floats(0, 1))

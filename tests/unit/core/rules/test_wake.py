@@ -9,6 +9,7 @@ import pytest
 
 from vigil.core.model.death import Cause
 from vigil.core.model.launch import Mode
+from vigil.core.model.restart import HoldReason
 from vigil.core.rules.wake import (
     BLAMELESS,
     BROKEN,
@@ -23,7 +24,7 @@ from vigil.core.rules.wake import (
     decide,
 )
 
-HOLDS = ("", "backoff", "saturated", "limit", "auth", "cold-start", "pace", "memory", "survivor")
+HOLDS = (None, *HoldReason)
 LAST = ((Mode.FRESH, "first"), (Mode.FRESH, "crashed"), (Mode.RESUME, "parked"), (Mode.RESUME, "crashed"))
 
 

@@ -12,7 +12,19 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, Severity, Telling
+from vigil.core.model.incident import (
+    Incident,
+    IncidentKind,
+    Ladder,
+    LadderStep,
+    Notice,
+    NoticeEvent,
+    NoticeState,
+    Rung,
+    Severity,
+    Telling,
+)
+from vigil.core.model.upgrade import upgraded_notice
 from vigil.core.rules.escalation import Due, usual_ladders
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.tell.clock import Heartbeat
@@ -91,7 +103,7 @@ class Stage:
 
 
 def make_notice(notice_id: str, route: str, state: str = "sent") -> Notice:
-    return Notice(notice_id, route, state, 0.0)
+    return upgraded_notice(Notice(notice_id, route, NoticeState(state), 0.0))
 
 
 @pytest.fixture
@@ -175,7 +187,7 @@ def test_a_route_gets_the_newest_version_as_it_was_told(make_stage: MakeStage) -
     stage.skipped_s = 30.0
 
     stage.wait_for("i1/0/0", "i1/1/0")
-    assert stage.handed[1][1] == Due("i1/1/0", "ops", "reminder", replace(incident, count=7))
+    assert stage.handed[1][1] == Due("i1/1/0", "ops", NoticeEvent.REMINDER, replace(incident, count=7), rung=Rung(1, 0))
 
 
 def test_an_acknowledged_incident_is_not_mentioned_again(make_stage: MakeStage) -> None:
