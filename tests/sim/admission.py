@@ -1,4 +1,4 @@
-"""Simulated admission: how many more launches the host has memory for, told as the real one does (daemon/admission.py)."""
+"""Simulated admission: how many more launches the host has memory for, told as the real one does (daemon/sense/memory.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new simulated daemon finds of one stored launch, as the real one does (daemon/adopt.py)."""
+"""What a new simulated daemon finds of one stored launch, as the real one does (daemon/start/takeover.py)."""
 
 from __future__ import annotations
 

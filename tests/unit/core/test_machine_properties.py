@@ -130,7 +130,7 @@ class World:
                 self.mail.append(Exited(body.exit))
 
     def adoption(self, session: Session, now: float) -> list[Event]:
-        """Return what a new daemon tells of a stored launch (daemon/adopt.py)."""
+        """Return what a new daemon tells of a stored launch (daemon/start/takeover.py)."""
         launch = session.launch
         if launch is None or session.state not in ALIVE or launch.ended_at is not None:
             return []

@@ -43,7 +43,7 @@ class Notice:
 
     id: str
     route: str
-    state: str  # sending, sent, retrying, failed, unknown or cancelled (core/outbox.py)
+    state: str  # sending, sent, retrying, failed, unknown or cancelled (core/rules/notice.py)
     at: float
     why: str = ""
     event: str = "opened"  # what it says: opened, reminder, again, escalated or resolved

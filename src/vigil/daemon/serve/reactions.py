@@ -1,6 +1,6 @@
 """The reactor: carries out what is to be done about an incident, within its time, and says what became of it.
 
-A prompt goes the way of every prompt (daemon/sending.py): into no dialog, no shell and no dead pane, and never twice.
+A prompt goes the way of every prompt (daemon/serve/prompts.py): into no dialog, no shell and no dead pane, and never twice.
 """
 
 from __future__ import annotations
