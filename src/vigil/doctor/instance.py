@@ -1,4 +1,4 @@
-"""Checks of an instance: its folders, database, daemon and keeper. Reads only; what mends is handed out, not done."""
+"""Checks of an instance: its folders, database, daemon and keeper. They only read; a finding carries its mend."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANOTHER_HOME = "set VIGIL_HOME to a folder of your own"
 
 
 def check_home(patient: Patient) -> list[Finding]:
-    """The folder that holds everything."""
+    """Check the folder that holds everything."""
     path = patient.home.path
     if not path.exists():
         if path.is_symlink():
@@ -95,7 +95,7 @@ def _megabytes(size: int) -> str:
 
 
 def _remote(path: Path) -> list[Finding]:
-    """SQLite's log and locks need a local file system."""
+    """Warn of a remote file system: SQLite's log and locks need a local one."""
     best, kind = "", ""
     for line in Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines():
         _, mount, fs, *_ = line.split()
@@ -108,7 +108,7 @@ def _remote(path: Path) -> list[Finding]:
 
 
 def check_sockets(patient: Patient) -> list[Finding]:
-    """The folder of the sockets: short enough for the kernel, and nobody else's."""
+    """Check the folder of the sockets: short enough for the kernel, and our own."""
     run = patient.home.run
     longest = len(os.fsencode(run)) + 1 + LONGEST_SOCKET_NAME
     if longest > SOCKET_PATH_BYTES:
@@ -127,7 +127,7 @@ def check_sockets(patient: Patient) -> list[Finding]:
 
 
 def check_database(patient: Patient) -> list[Finding]:
-    """The store: whole, ours, and of a schema this Vigil knows."""
+    """Check the store: undamaged, ours, and of a schema this Vigil knows."""
     path, found = patient.home.database, patient.database
     size = _megabytes(found.size_bytes)
     if found.state in ("absent", "empty"):
@@ -152,7 +152,7 @@ def check_database(patient: Patient) -> list[Finding]:
 
 
 def _move_aside(patient: Patient) -> str:
-    """Move a damaged database away, with the files that belong to it, unless a daemon has it open."""
+    """Move a damaged database away, with its other files, unless a daemon has it open."""
     home = patient.home
     if listens(home.api_socket) or lock_holder(home.lock("daemon")):
         return "did not move the database: a daemon has it open (vigil daemon stop, then again)"
@@ -169,7 +169,7 @@ def _move_aside(patient: Patient) -> str:
 
 
 def check_daemon(patient: Patient) -> list[Finding]:
-    """The process that decides."""
+    """Check the process that decides."""
     status, home = patient.status, patient.home
     if isinstance(status, NoAnswer):
         return [_silent("daemon", lock_holder(home.lock("daemon")), status, home.log / "daemon.log")]
@@ -215,7 +215,7 @@ def _silent(who: str, pid: int | None, silence: NoAnswer, log: Path) -> Finding:
 
 
 def check_keeper(patient: Patient) -> list[Finding]:
-    """The process that records every end."""
+    """Check the process that records every end."""
     home = patient.home
     try:
         answer = ping_keeper(home)
