@@ -1,7 +1,7 @@
 """HTTP to our own daemon over its unix socket.
 
-Written by hand: `http.client` brings `email` and `ssl` with it, a quarter of a command's start (docs/performance.md). It speaks
-to one server only: one request a connection, an answer with its length or in chunks.
+Written by hand: importing `http.client` brings `email` and `ssl`, a quarter of a command's start (docs/performance.md).
+It speaks to one server only: one request for each connection, an answer with its length or in chunks.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ HEAD_BYTES = 65536
 
 
 class BadAnswer(OSError):
-    """What came back is no answer of our daemon's."""
+    """The answer is not one of our daemon."""
 
 
 class HttpAnswer:
-    """An answer whose head was read; its body is read as it comes."""
+    """An answer with its head read; callers read its body as it comes."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock

@@ -1,4 +1,4 @@
-"""Starting the daemon on demand: one at a time, detached from us in every way, and told why it did not come up."""
+"""Starting the daemon on demand: one at a time, fully detached from us, with the reason if it fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vigil.errors import Unreachable, VigilError
 from vigil.home import Home, make_home
 
 START_S = 30.0
-AGAIN_S = 1.0  # whoever was told that a daemon runs, and finds none, starts one again: that one was dying
+AGAIN_S = 1.0  # after this long without an answer, the daemon that holds the lock was dying: start again
 PF_EXITING = 0x4
 SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
 RUNS_ALREADY = (
@@ -27,9 +27,9 @@ RUNS_ALREADY = (
 
 
 def start_daemon(home: Home, config: Path | None = None, record: Path | None = None) -> None:
-    """Start the daemon of a home, or wait for the one somebody else is starting; Unreachable with the reason if not.
+    """Start the daemon of a home, or wait for another starter; Unreachable with the reason if that fails.
 
-    Its configuration is the one the environment names, unless another is given. To `record`, it must be a new one.
+    Its configuration is `config`, or the one that the environment names. With `record`, no daemon may run yet.
     """
     make_home(home)
     lock = os.open(home.lock("start"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -44,7 +44,7 @@ def start_daemon(home: Home, config: Path | None = None, record: Path | None = N
 
 
 def answers(home: Home) -> bool:
-    """Say whether a daemon listens on the home's socket; one that was killed does for a moment, and answers nobody."""
+    """Say whether a living daemon listens on the home's socket; a killed one still does for a moment."""
     import socket
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
@@ -54,13 +54,13 @@ def answers(home: Home) -> bool:
             pid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         except OSError:
             return False
-        except AttributeError:  # no such option here
+        except AttributeError:  # this platform lacks the option
             return True
         return not _is_dying(pid)
 
 
 def _is_dying(pid: int) -> bool:
-    """Say whether a process is on its way out: its sockets stay open until the last of its threads is gone."""
+    """Say whether a process is dying: its sockets stay open until its last thread is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -82,7 +82,7 @@ def _wait_for(lock: int) -> None:
 
 
 def _start(home: Home, config: Path, record: Path | None) -> None:
-    # Where its configuration is must be said: its own environment holds no VIGIL_CONFIG.
+    # The daemon's own environment holds no VIGIL_CONFIG, so its arguments name the configuration.
     argv = [sys.executable, "-m", "vigil.daemon", "--home", str(home.path), "--config", str(config)]
     if record is not None:
         argv += ["--record", os.path.abspath(record)]
@@ -106,7 +106,7 @@ def _start(home: Home, config: Path, record: Path | None) -> None:
 
 
 def _spawn(argv: list[str], log_path: Path) -> str:
-    """Start a daemon's process, and return what it says of itself once it is up, or is not."""
+    """Start a daemon's process, and return its own word on whether it is up."""
     told, tell = os.pipe()
     try:
         with open(log_path, "ab") as errors:
@@ -127,12 +127,12 @@ def _spawn(argv: list[str], log_path: Path) -> str:
         os.close(tell)
     words = _read_line(told, START_S)
     os.close(told)
-    process.wait()  # it detached itself at once: what runs now is no child of ours
+    process.wait()  # it detached itself at once: the running daemon is not our child
     return words
 
 
 def clean_environment() -> dict[str, str]:
-    """Return our environment without what belongs to a session around us."""
+    """Return our environment without the variables of a session around us."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("VIGIL_", "TMUX"))}
 
 
