@@ -24,7 +24,7 @@ class HttpAnswer:
         self._stream = sock.makefile("rb")
         self.status, headers = self._read_head()
         self.trouble = headers.get(b"x-vigil-trouble", b"").decode("utf-8", "replace")
-        self._chunked = headers.get(b"transfer-encoding") == b"chunked"
+        self._chunked = headers.get(b"transfer-encoding", b"").lower() == b"chunked"
         self._length = int(headers.get(b"content-length", b"0"))
 
     def chunks(self) -> Iterator[bytes]:
@@ -68,7 +68,7 @@ class HttpAnswer:
         headers = {}
         while line := self._stream.readline(HEAD_BYTES).strip():
             key, _, value = line.partition(b":")
-            headers[key.strip().lower()] = value.strip().lower()
+            headers[key.strip().lower()] = value.strip()
         return int(words[1]), headers
 
 
