@@ -48,7 +48,5 @@ class Zone:
 def _zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError):  # also ZoneInfoNotFoundError, which is a KeyError
-        return None
-    except KeyError:
+    except (OSError, ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
         return None
