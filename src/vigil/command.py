@@ -51,9 +51,9 @@ def run_command(
     limit_bytes: int = 1 << 20,
     cwd: str | None = None,
 ) -> CommandAnswer:
-    """Run a command and return its answer, at most about half a second after its deadline; for worker threads.
+    """Run a command and return its answer, about half a second after its deadline at most.
 
-    A program that is missing or not executable answers 127 or 126, as in a shell.
+    It blocks: for worker threads. A missing or not executable program answers 127 or 126, as in a shell.
     """
     assert argv
     reap_lingering()

@@ -21,7 +21,7 @@ from urllib.parse import quote, quote_plus, unquote
 MARK = "[redacted]"
 SHORTEST = 6  # a shorter value occurs in too many words
 LONGEST = 1 << 14  # we hide a longer one where it is named, and search for it nowhere else
-SHORTEST_LINE = 16  # a line of a longer value that we search for alone
+SHORTEST_LINE = 16  # of a value of several lines, we also search for each line this long
 
 # A name's words: `--api-key`, `API_KEY`, `apiKey` and `api.key` are all api and key.
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -205,7 +205,7 @@ def _is_telling(value: str) -> bool:
 
 
 def _forms_of(secret: str) -> Iterator[str]:
-    """Yield a secret in the forms it may take in a text: plain, JSON, URL, base64, and line by line."""
+    """Yield a secret's possible forms in a text: plain, JSON, URL, base64, and single lines."""
     data = secret.encode("utf-8", "backslashreplace")
     yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     yield from (quote(data), quote(data, safe=""), quote_plus(data))
@@ -301,7 +301,7 @@ def _redact_text(text: str, found: list[str], script: bool) -> str:
 
 
 def _is_basic(word: str) -> bool:
-    """Say whether a word is a user and a password in base64, not the next word of a sentence."""
+    """Say whether a word is user and password in base64, not just the next word."""
     try:
         return b":" in base64.b64decode(word, validate=True)
     except binascii.Error:

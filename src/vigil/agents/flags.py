@@ -30,7 +30,7 @@ def wrapped(adapter: Adapter, command: Command) -> str:
 
 
 def given(command: Iterable[str], *flags: str) -> bool:
-    """Say whether a command has one of these flags: alone, with `=value`, or with a value behind its letter."""
+    """Say whether a command has one of these flags, as `--flag`, `--flag=value` or `-fvalue`."""
     return any(_is(word, flag) for word in before_end(command) for flag in flags)
 
 

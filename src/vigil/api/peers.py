@@ -20,7 +20,7 @@ DEPTH = 64
 
 
 class CheckedProtocol(HttpToolsProtocol):
-    """HTTP over a unix socket for one user: it hangs up on all others before it reads a byte."""
+    """HTTP over a unix socket for one user; it hangs up on others before reading."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Check the peer's uid, and keep its pid as the client's address."""

@@ -49,7 +49,7 @@ def row_of(death: dict[str, Any]) -> list[str]:
 
 
 def _moment(at: str) -> str:
-    """Return a moment for a narrow column: the time of day, with the day if it is not today."""
+    """Return a moment for a narrow column: its time, with the day unless that is today."""
     day, _, time_ = at.partition("T")
     return time_[:8] if day == f"{datetime.now(UTC):%Y-%m-%d}" else f"{day[5:]} {time_[:5]}"
 

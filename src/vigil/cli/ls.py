@@ -107,7 +107,7 @@ def row_of(session: dict[str, Any], wide: bool, now: float) -> list[str]:
 
 
 def used(usage: dict[str, Any] | None) -> tuple[str, str]:
-    """Return the tokens a session used, in and out, and their cost; `-` if its agent does not say."""
+    """Return a session's tokens, in and out, and their cost; `-` where unknown."""
     if usage is None:
         return "-", "-"
     tokens = f"{amount(usage['input_tokens'])}/{amount(usage['output_tokens'])}"

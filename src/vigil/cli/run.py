@@ -88,7 +88,7 @@ def run(
 
 
 def environment(extra: tuple[str, ...]) -> dict[str, str]:
-    """Return our environment with the given pairs; a value that is not UTF-8 is left out, with a warning."""
+    """Return our environment with the given pairs; warn of values left out, as not UTF-8."""
     found = {}
     for key, value in os.environ.items():
         try:

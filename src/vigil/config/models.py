@@ -202,7 +202,7 @@ class LadderTable(Table):
     severity: Annotated[Severity | None, BeforeValidator(partial(one_of, Severity))] = None
     kind: Annotated[IncidentKind | None, BeforeValidator(partial(one_of, IncidentKind))] = None
     team: Annotated[str, AfterValidator(_team)] | None = None
-    steps: list[StepTable]  # none: no route is told
+    steps: list[StepTable]  # none: such an incident reaches no route
 
 
 class QuietTable(Table):

@@ -15,7 +15,7 @@ LEAST_MEMORY_BYTES = 256 << 20  # room for one more agent: about 200 MB were mea
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
-    """One kind of agent: its command, and the names of its own process below that; empty if not given."""
+    """One kind of agent: its command, and its own process's names; empty if not given."""
 
     command: tuple[str, ...] = ()
     process: tuple[str, ...] = ()

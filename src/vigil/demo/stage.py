@@ -104,7 +104,7 @@ class DemoStage:
 
     @contextmanager
     def _holder(self, lock: str) -> Iterator[tuple[int, int | None]]:
-        """Yield pid and pidfd of the process that a lock names, if it lives and is the stage's own."""
+        """Yield pid and pidfd of a lock's holder, if it lives and is the stage's own."""
         try:
             pid = int(self.home.lock(lock).read_text())
         except (OSError, ValueError):

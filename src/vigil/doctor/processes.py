@@ -65,7 +65,7 @@ def ping_keeper(home: Home) -> dict[str, Any] | None:
 
 
 def lock_holder(lock: Path) -> int | None:
-    """Return the pid that holds a lock, from /proc: trying the lock could keep a starting daemon from it."""
+    """Return the pid that holds a lock, from /proc: taking it could stop a starting daemon."""
     try:
         pid, inode = int(lock.read_text()), lock.stat().st_ino
         held = Path("/proc/locks").read_text()

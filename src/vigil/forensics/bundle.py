@@ -66,7 +66,7 @@ def assemble(
     redact: Redact,
     now: float,
 ) -> Path:
-    """Write the bundle of a death, whole or not at all, and return its folder; OSError if the disk refuses.
+    """Write the bundle of a death, whole or (OSError) not at all, and return its folder.
 
     A second call adds what is known now, and keeps of the first bundle what has gone since.
     """

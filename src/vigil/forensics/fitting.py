@@ -31,7 +31,7 @@ class Parts:
 
 
 class Cut(NamedTuple):
-    """One row: what to shorten, and what to keep: bytes of a text, entries of a list, nothing of the rest."""
+    """One row: what to shorten, and how many bytes or entries to keep; other values go whole."""
 
     what: str
     keep: int

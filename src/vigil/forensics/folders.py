@@ -21,7 +21,7 @@ RENAME_EXCHANGE = 2
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a folder, 0700, its files 0600, over an earlier one; on OSError that one stays, and nothing is left over."""
+    """Write a folder (0700, files 0600) over an earlier one; an OSError leaves that as it was."""
     aside = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
     try:
         for name, data in files.items():

@@ -78,7 +78,7 @@ def tidy(deaths: Path, now: float, index: Index | None = None, limits: Limits = 
 
 
 def remove(deaths: Path, death_ids: Iterable[str]) -> list[str]:
-    """Remove the bundles of these deaths, and return the ids of those removed; a missing one is no error."""
+    """Remove the bundles of these deaths, if they exist; return the ids of those removed."""
     named = [death_id for death_id in death_ids if BUNDLE_NAME.fullmatch(death_id)]
     there = [death_id for death_id in named if _is_folder(deaths / death_id)]
     return [death_id for death_id in there if _remove(deaths / death_id)]

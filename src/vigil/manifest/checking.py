@@ -40,7 +40,7 @@ def _place_of(mistake: ErrorDetails) -> Place:
 
 
 def _told(found: list[tuple[Place, ErrorDetails | str]], lines: dict[Place, int]) -> tuple[str, ...]:
-    """Return the first problems in words and the number of the rest; words for a million would take minutes."""
+    """Return the first problems in words, and the number of the rest: a million would take minutes."""
     ordered = sorted(found, key=lambda problem: line_at(lines, problem[0]) or 0)
     told = [_one(where, problem, line_at(lines, where)) for where, problem in ordered[:MOST_PROBLEMS]]
     if len(ordered) > MOST_PROBLEMS:

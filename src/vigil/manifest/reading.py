@@ -23,7 +23,7 @@ ENDLESS_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+{PART}(?:[ \t]*+\.[ \t]*+{PART})
 
 
 class ManifestRefused(UsageError):
-    """The manifest is not valid; nothing was applied. Its text names all problems, in the order of their lines."""
+    """The manifest is not valid, and nothing was applied; the text names all problems by line."""
 
     def __init__(self, path: str, problems: tuple[str, ...]) -> None:
         self.problems = tuple(one_line(f"{path}: {problem}") for problem in problems)

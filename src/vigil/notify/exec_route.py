@@ -24,7 +24,7 @@ class ExecRoute:
     deadline_s: float = DEADLINE_S
 
     def deliver(self, body: bytes, _took: Collection[str] = ()) -> Delivery:
-        """Give the notice to the command, as one line; one that is cut off may have told people already."""
+        """Give the command the notice as one line; a command cut off may have delivered it."""
         answer = run_command(self.argv, self.deadline_s, stdin=body + b"\n", limit_bytes=0)
         if answer.status == 0:
             return Delivery(True)

@@ -37,7 +37,7 @@ def message_of(due: Due, details: Mapping[str, Any] | None = None) -> bytes:
 
 
 def summary_of(dues: Sequence[Due], details: bool = False) -> bytes:
-    """Return many notices to one route as one: counts by kind, the first ones by name, and all ids."""
+    """Return many notices as one: counts by kind, the first incidents, and all ids."""
     ids = [due.notice_id for due in dues]
     kinds = Counter(f"{EVENTS[due.event]}{due.incident.kind}" for due in dues)
     worst = min((due.incident.severity for due in dues), key=list(Severity).index)

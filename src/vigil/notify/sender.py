@@ -83,7 +83,7 @@ def _apart(url: str) -> tuple[str, dict[str, str]]:
 
 
 def by_apprise(wanted: Answer) -> Answer:
-    """Hand a notice to all URLs of a route at once; delivered when all took it, with those that did."""
+    """Hand a notice to all URLs of a route; delivered only when all took it."""
     try:
         import apprise
     except ImportError as error:

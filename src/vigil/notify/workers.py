@@ -168,7 +168,7 @@ class _Worker:
             self._deliver(self.route, dues)
 
     def _next(self) -> list[Due]:
-        """Wait for a notice and those that come with it: one, or a whole storm; none when it is time to end."""
+        """Wait, then return the next notice, or a whole storm; empty when it is time to end."""
         with self._changed:
             while not self._waiting and not self._finishing:
                 self._changed.wait()

@@ -36,7 +36,7 @@ def read_last_lines(path: Path, lines: int) -> bytes:
 
 
 def release_head(path: Path | str, kept_bytes: int = KEPT_BYTES) -> int:
-    """Release the disk of all but the last bytes once twice as much is used; return how many bytes."""
+    """Release all but the last bytes once twice as many are on disk; return how many."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

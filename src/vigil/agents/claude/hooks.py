@@ -163,7 +163,7 @@ def _stop(payload: Json) -> Iterable[Said]:
 
 
 def _wakes_at(cron: Json) -> float | None:
-    """Return when a one-time task runs: its schedule names minute, hour, day and month of this or the next year."""
+    """Return when a one-time task runs next; its schedule names minute, hour, day and month."""
     try:
         minute, hour, day, month, _ = text(cron, "schedule").split()
         now = time.time()

@@ -99,7 +99,7 @@ def _user(event: Json) -> Iterable[Said]:
 
 
 def said_to_model(event: Json, at: float | None, subagent: str, own: bool) -> Iterable[Said]:
-    """Return what a message to the model says: tools that ended, or words; the program's `own` words are no prompt."""
+    """Return what a message to the model says: ended tools, or words, a prompt unless `own`."""
     message = table(event, "message")
     blocks = rows(message, "content")
     results = [block for block in blocks if block.get("type") == "tool_result"]
@@ -115,7 +115,7 @@ def said_to_model(event: Json, at: float | None, subagent: str, own: bool) -> It
 
 
 def prompt_kind(prompt: str) -> What:
-    """Return the kind of a prompt: a user's, the program's own, or a command that need not start a turn."""
+    """Return a prompt's kind: a user's, the program's own, or a command without a turn."""
     if prompt.startswith(COMMANDS):
         return What.ALIVE
     return What.TURN_STARTED if prompt.startswith(NOTICE) else What.PROMPT

@@ -82,7 +82,7 @@ def _resumed(beginning: Beginning, at: int, is_exec: bool) -> tuple[Command, tup
 
 
 def _first_word(command: Command, start: int) -> int:
-    """Return where the first word stands that is neither a flag nor its value: a command, or a prompt."""
+    """Return the place of the first command or prompt, behind flags and their values."""
     at, takes_value = start, {*TAKES_VALUE.split(), *TAKES_MANY}
     while at < len(command) and command[at].startswith("-") and command[at] not in ("-", "--"):
         at += 2 if command[at] in takes_value else 1

@@ -83,7 +83,7 @@ ENTRIES: dict[str, Reader] = {
 
 
 def transcripts(place: Place, conversation: str) -> tuple[str, ...]:
-    """Return where a conversation's chat files lie: its own, named by the start of its id, and its sub-agents'."""
+    """Return where a conversation's chat files lie: its own, then its sub-agents'."""
     home = folder(place, "GEMINI_CLI_HOME", "")
     if not home or not is_id(conversation):
         return ()

@@ -35,7 +35,7 @@ def _result(event: Json) -> Iterable[Said]:
 
 
 def _error_in(said: str) -> str:
-    """Return the error at the end of an answer; elsewhere in it, an agent may well write about errors."""
+    """Return the error at the end of an answer; elsewhere it is only text."""
     return said[said.rfind(ERROR) :].strip() if ERROR in said and said.rstrip().endswith("]") else ""
 
 

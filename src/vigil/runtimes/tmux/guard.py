@@ -170,7 +170,7 @@ def why_spared(said: str, tag: str, guard: Guard) -> str:
 
 
 async def kill_tagged(call: Call, target: str, tag: str) -> bool:
-    """Kill a session with our tag, also if users are attached: an operator asked; say whether it was killed."""
+    """Kill a session with our tag, attached or not, as the operator asked; say whether it worked."""
     test = f"#{{&&:{_equal('#{' + TAG + '}', tag)},{_equal('#{session_id}', target)}}}"
     act = f"display-message -p {KILLED} ; kill-session -t '{target}'"
     said = await call("if-shell", "-F", "-t", f"{target}:", test, act, f"display-message -p {SPARED}")

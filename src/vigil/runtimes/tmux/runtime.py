@@ -224,7 +224,7 @@ class Tmux:
         return None
 
     async def reap(self, launch: Launch, guard: Guard) -> tuple[str, str]:
-        """Have the server kill a session if all is as it was; return `killed`, `spared` or `unknown`, and why.
+        """Have the server compare and kill; return `killed`, `spared` or `unknown`, and why.
 
         Without an answer, wait until the order's own deadline has passed: after it, the server does nothing.
         """
