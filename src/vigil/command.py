@@ -1,8 +1,8 @@
-"""One command with a deadline: its answer, or that it was abandoned; nothing of it is left behind.
+"""One command with a deadline: its answer, or that it was abandoned, with nothing left behind.
 
-Whatever the command leaves running is ended, also when it answered: what is meant to stay is not for here. /bin/sh executes
-the program, so an exec that hangs (a disk that is gone) hangs a process that can be abandoned, never the caller: a spawn of
-our own would wait for it, and hold the interpreter's lock meanwhile.
+It ends all that the command leaves running, also after an answer. /bin/sh executes the program, so an exec that hangs
+(a disk that is gone) hangs a process we can abandon, never the caller: our own spawn would wait for it, and hold the
+interpreter's lock meanwhile.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from vigil.kernel.process import open_pidfd, read_start_ticks, read_stat
 from vigil.kernel.processes import read_environ, read_pids, value_of
 
-GRACE_S = 0.2  # for the last words of what outlived its leader
+GRACE_S = 0.2  # for the last words of processes that outlive the leader
 KILL_S = 0.5
 PAUSE_S = 0.01
-CHUNK_BYTES = 1 << 16  # what a pipe holds by default
+CHUNK_BYTES = 1 << 16  # a pipe's default size
 ERRORS_BYTES = 1 << 14
 TOKEN = "VIGIL_PROBE"
 EXECUTE = 'exec "$@"'
@@ -35,13 +35,13 @@ NOT_STARTED = 126
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """What a command said, or why it was given up."""
+    """What a command said, or why it was abandoned."""
 
-    status: int | None  # exit code, negative for a signal; None if it was abandoned
+    status: int | None  # exit code, negative for a signal; None if abandoned
     output: bytes  # the first `limit_bytes` of its standard output
-    errors: bytes  # the last of its standard error: what it said last says why
+    errors: bytes  # the end of its standard error, which says why
     abandoned: str = ""
-    lingering: bool = False  # something of it could not be ended in time, and is still there
+    lingering: bool = False  # a process of it could not be ended in time, and is still there
 
 
 def run_command(
@@ -52,9 +52,9 @@ def run_command(
     limit_bytes: int = 1 << 20,
     cwd: str | None = None,
 ) -> CommandAnswer:
-    """Run a command and return its answer, at most about half a second after its deadline; for worker threads.
+    """Run a command and return its answer, about half a second after its deadline at most.
 
-    A program that is missing or cannot be executed answers 127 or 126, as it does in a shell.
+    It blocks: for worker threads. A missing or not executable program answers 127 or 126, as in a shell.
     """
     assert argv
     reap_lingering()
@@ -75,7 +75,7 @@ def run_command(
 
 
 def end_running() -> None:
-    """End every command that is under way in this process; whoever waits for one has its answer soon."""
+    """End every running command of this process; their callers get an answer soon."""
     with _lock:
         for running in _running:
             _kill_group(running.process)
@@ -87,26 +87,26 @@ _lingering: list[subprocess.Popen[bytes]] = []
 
 
 def let_linger(process: subprocess.Popen[bytes]) -> None:
-    """Take over a child that SIGKILL has not ended yet: it is reaped when it does end."""
+    """Take over a child that SIGKILL has not ended yet, and reap it when it ends."""
     with _lock:
         _lingering.append(process)
 
 
 def reap_lingering() -> None:
-    """Reap what has ended meanwhile; every `run_command` does so first."""
+    """Reap children that have ended meanwhile; every `run_command` does so first."""
     with _lock:
         _lingering[:] = [process for process in _lingering if process.poll() is None]
 
 
 def lingering() -> int:
-    """Return how many children were killed and are still there."""
+    """Return how many killed children are still there."""
     with _lock:
         return len(_lingering)
 
 
 @dataclass(slots=True, eq=False)
 class _Running:
-    """One command under way: its processes, its pipes, and what went through them."""
+    """One running command: its processes, its pipes, and what went through them."""
 
     process: subprocess.Popen[bytes]
     pidfd: int
@@ -118,8 +118,8 @@ class _Running:
     output: bytearray = field(default_factory=bytearray)
     errors: bytearray = field(default_factory=bytearray)
     ended: bool = False  # the leader, within the deadline
-    speaking: int = 2  # of output and errors, how many may bring more
-    left: bool = False  # something could not be ended
+    speaking: int = 2  # how many of output and errors are still open
+    left: bool = False  # a process could not be ended
     status: int | None = None
 
     def converse(self, deadline: float) -> None:
@@ -157,7 +157,7 @@ class _Running:
         return CommandAnswer(status, bytes(self.output), bytes(self.errors), abandoned, self.left)
 
     def _register(self, waiting: selectors.BaseSelector) -> None:
-        """Wait for its end and for its pipes; whoever is called says whether there is more to wait for."""
+        """Wait for its end and its pipes; each handler says whether there is more to wait for."""
         waiting.register(self.pidfd, selectors.EVENT_READ, self._note_end)
         for pipe, event, handle in (
             (self.process.stdout, selectors.EVENT_READ, self._hear_output),
@@ -196,21 +196,19 @@ class _Running:
             self.unsaid = self.unsaid[os.write(fd, self.unsaid[:CHUNK_BYTES]) :]
         except BlockingIOError:
             pass
-        except BrokenPipeError:  # nobody listens any more
+        except BrokenPipeError:  # the reader is gone
             self.unsaid = self.unsaid[:0]
         if self.unsaid:
             return True
         assert self.process.stdin is not None
-        self.process.stdin.close()  # so that the command sees the end of it
+        self.process.stdin.close()  # the command sees the end of its input
         return False
 
     def _end_members(self) -> bool:
-        """Kill until nothing is left, again and again because they may fork; say whether that was so in time."""
+        """Kill until nothing is left, repeatedly because they may fork; say whether that succeeded in time."""
         until = time.monotonic() + KILL_S
         while True:
-            late = (
-                time.monotonic() >= until
-            )  # asked first: we may be late ourselves, and the last look must not be an early one
+            late = time.monotonic() >= until  # asked before the look: if we are late ourselves, we still look once
             members = list(self._read_members())
             for pid, start_ticks in members:
                 _kill(pid, start_ticks)
@@ -222,7 +220,7 @@ class _Running:
             _kill_group(self.process)
 
     def _read_members(self) -> Iterator[tuple[int, int]]:
-        """Read which living processes are the command's: by group or session, or by the token if they left both."""
+        """Yield the command's living processes: by group or session, or by the token if they left both."""
         number = self.process.pid if _is_unreaped(self.process) else None
         for pid in _read_pids():
             try:
@@ -241,7 +239,7 @@ class _Running:
         try:
             pid, status = os.waitpid(self.process.pid, os.WNOHANG)
         except ChildProcessError:
-            self.process.returncode = 0  # there is nothing left to wait for
+            self.process.returncode = 0  # nothing is left to wait for
             return
         if pid == 0:
             let_linger(self.process)
@@ -250,9 +248,9 @@ class _Running:
 
 
 def _start(argv: Sequence[str], env: Mapping[str, str], stdin: bytes, limit_bytes: int, cwd: str | None) -> _Running:
-    """Start a command; OSError if there are no descriptors or no memory for it."""
+    """Start a command; OSError if descriptors or memory are short."""
     token = secrets.token_hex(16)
-    # Everything the command starts inherits the writing end of the tether: while one of them lives it stays open.
+    # All that the command starts inherits the writing end of the tether: it stays open while one of them lives.
     tether, held = os.pipe()
     with ExitStack() as undo:
         undo.callback(os.close, tether)
@@ -295,15 +293,15 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     try:
         if _is_unreaped(process):
             os.killpg(process.pid, signal.SIGKILL)
-    except PermissionError:  # all of it became another user's
+    except PermissionError:  # all of it now belongs to another user
         pass
 
 
 def _is_unreaped(process: subprocess.Popen[bytes]) -> bool:
-    """Say whether the leader is still our child: then its number, its group's and its session's are its own (P9)."""
+    """Say whether the leader is still our child: then its pid, group and session are its own (P9)."""
     try:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:  # where SIGCHLD is ignored the kernel reaps
+    except ChildProcessError:  # where SIGCHLD is ignored, the kernel reaps
         return False
     return True
 
@@ -330,12 +328,12 @@ def _kill(pid: int, start_ticks: int) -> None:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         finally:
             os.close(pidfd)
-    except OSError:  # it ended meanwhile, or became another user's
+    except OSError:  # it ended meanwhile, or now belongs to another user
         pass
 
 
 def _is_closed(tether: int) -> bool:
-    """Say whether nobody holds the other end."""
+    """Say whether every process has closed the other end."""
     poll = select.poll()
     poll.register(tether, 0)
     return any(event & select.POLLHUP for _, event in poll.poll(0))

@@ -1,4 +1,4 @@
-"""Every error a user can meet, with its exit code; what is raised says what to do next.
+"""Every error a user can meet, with its exit code; its message says what to do next.
 
 VigilError            1  it failed
 ├── UsageError        2  wrong usage
@@ -14,7 +14,7 @@ class VigilError(Exception):
     """It failed; the message is one line for a person."""
 
     exit_code = 1
-    problems: tuple[str, ...] = ()  # where there are several, each on a line of its own
+    problems: tuple[str, ...] = ()  # if there are several, a line each
 
 
 class UsageError(VigilError):

@@ -1,4 +1,4 @@
-"""Where an instance keeps its things (DESIGN 8): one folder, 0700, and a short one for sockets. Standard library only."""
+"""Where an instance keeps its files (DESIGN 8): one folder, 0700, and a short one for sockets. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from vigil.errors import VigilError
 
-SOCKET_PATH_BYTES = 107  # what sun_path holds, without its end
-LONGEST_SOCKET_NAME = 40  # of those we put into `run`: a launch id and its suffix
+SOCKET_PATH_BYTES = 107  # the size of sun_path, without its final zero
+LONGEST_SOCKET_NAME = 40  # of the sockets in `run`: a launch id and its suffix
 
 
 def parts_of(launch_id: str) -> tuple[str, int] | None:
@@ -34,17 +34,17 @@ class Home:
 
     @property
     def launches(self) -> Path:
-        """One folder a launch."""
+        """One folder for each launch."""
         return self.path / "launches"
 
     @property
     def environments(self) -> Path:
-        """One 0600 file a session: the environment it was declared in."""
+        """One 0600 file for each session: the environment it was declared in."""
         return self.path / "environments"
 
     @property
     def messages(self) -> Path:
-        """One folder a session: the texts of messages that wait for it, 0600."""
+        """One folder for each session: the texts of its waiting messages, 0600."""
         return self.path / "messages"
 
     @property
@@ -54,7 +54,7 @@ class Home:
 
     @property
     def deaths(self) -> Path:
-        """One folder a death: what was left of its launch."""
+        """One folder for each death: what its launch left."""
         return self.path / "deaths"
 
     @property
@@ -63,7 +63,7 @@ class Home:
         return self.path / "log"
 
     def lock(self, who: str) -> Path:
-        """Return the lock of the one daemon, or of the one keeper; in the home itself, however its sockets are reached."""
+        """Return the lock of the one daemon or keeper; it lies in the home, wherever the sockets are."""
         return self.path / f"{who}.lock"
 
     @property
@@ -81,7 +81,7 @@ class Home:
         return self.launches / launch_id
 
     def server_path(self, launch_id: str) -> str:
-        """Return the tmux socket of one launch, as text: it is asked for often."""
+        """Return the tmux socket of one launch, as text: callers ask often."""
         return f"{self.run}/{launch_id}.tmux"
 
     def server_socket(self, launch_id: str) -> Path:
@@ -90,7 +90,7 @@ class Home:
 
 
 def find_home() -> Home:
-    """Return the home the environment names; nothing is created."""
+    """Return the home that the environment names, without creating it."""
     named = os.environ.get("VIGIL_HOME")
     if named is not None and not named:
         raise VigilError("VIGIL_HOME is empty: unset it, or name a folder")
@@ -113,7 +113,7 @@ def _expand(name: str) -> Path:
 
 
 def home_at(path: Path) -> Home:
-    """Return the home in a folder: its sockets lie in it unless their names would be too long."""
+    """Return the home in a folder; its sockets lie there unless their names would be too long."""
     path = Path(os.path.abspath(path))
     run = path / "run"
     if not _fits(run):
@@ -130,7 +130,7 @@ def _fits(run: Path) -> bool:
 
 
 def make_home(home: Home) -> None:
-    """Create what is missing of a home, every folder 0700; refuse what somebody else could have put there."""
+    """Create what a home lacks, every folder 0700; refuse folders of other users."""
     try:
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (home.run, home.launches, home.environments, home.messages, home.spool, home.deaths, home.log):
@@ -160,5 +160,5 @@ def _check_folder(path: Path, tighten: bool) -> None:
 
 
 def environment_of_role(key: str) -> str:
-    """Return the name under which the environment of a role is kept: all of its replicas have the same."""
+    """Return the name under which a role's environment is kept: its replicas share it."""
     return f"role-{hashlib.sha256(key.encode()).hexdigest()[:24]}"

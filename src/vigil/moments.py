@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 
-@lru_cache(maxsize=8192)  # a list of sessions says the same moments again and again
+@lru_cache(maxsize=8192)  # lists of sessions repeat the same moments
 def rfc3339(at: float | None) -> str | None:
     """Return a moment as text; None stays None."""
     if at is None:

@@ -1,8 +1,8 @@
-"""Redaction: commands, environments and texts without their secrets; a mark stands where one stood.
+"""Redaction: commands, environments and texts without their secrets; a mark stands in their place.
 
-A secret is known by the name it stands under, by its shape, or, once it was met in a command or an environment, by its value.
-Names decide boldly in a command, where hiding too much costs nothing, and with care in texts, which people have to read.
-Pure but for one look: whether a value is a folder.
+We know a secret by its name, by its shape or, once met in a command or an environment, by its value. Names decide boldly
+in a command, where hiding too much costs nothing, and with care in texts, which people read. Pure but for one look at
+the disk: whether a value is a folder.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
 MARK = "[redacted]"
-SHORTEST = 6  # a shorter value is part of too many words
-LONGEST = 1 << 14  # a longer one is hidden where it is named, and not looked for elsewhere
-SHORTEST_LINE = 16  # of a value of several lines, what is known alone too
+SHORTEST = 6  # a shorter value occurs in too many words
+LONGEST = 1 << 14  # we hide a longer one where it is named, and search for it nowhere else
+SHORTEST_LINE = 16  # of a value of several lines, we also search for each line this long
 
-# What a name is made of: `--api-key`, `API_KEY`, `apiKey` and `api.key` are all api and key.
+# A name's words: `--api-key`, `API_KEY`, `apiKey` and `api.key` are all api and key.
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 SECRET = re.compile(
     r"keys?|tokens?|pwd|creds?|o?auth|cookies?|dsn|private|pat|bearer|jwt"
     r"|.*(?:secret|password|passwd|passphrase|credential|authorization|token|(?:api|access|private|auth|ssh)key)s?"
 )
-PASSWORDS = re.compile(r"(?i).*(?:pass|pwd|secret|cred)")  # under such a name a number is no count
-LAST = frozenset({"pass"})  # speaks of a secret only as the last word: not in --pass-through
-# A name that ends so tells of a secret, and is not followed by one.
+PASSWORDS = re.compile(r"(?i).*(?:pass|pwd|secret|cred)")  # under such a name a number is a secret, not a count
+LAST = frozenset({"pass"})  # means a secret only as the last word: not in --pass-through
+# A name with such an end describes a secret, and does not hold one.
 ABOUT = re.compile(
     r"sock(?:et)?|files?|path|dir|folder|host|port|ur[il]|jar|type|method|mode|scheme|algorithm|format|helper|provider|id"
     r"|(?:user)?name|user|ttl|timeout|expiry|expires|limit|count|size|length|budget"
 )
 NO_SECRETS = frozenset({"PWD", "OLDPWD", "--private"})
-PLAIN_NAMES = frozenset({"key", "keys", "auth", "private", "pass", "pwd", "tokens"})  # in texts these are words like others
+PLAIN_NAMES = frozenset({"key", "keys", "auth", "private", "pass", "pwd", "tokens"})  # in texts these are ordinary words
 
-# Words that are no secret under any name, and more that are never looked for in texts.
+# Words that are never a secret, and more that we never search for in texts.
 CHOICE = re.compile(r"(?i)true|false|none|null|nil|yes|no|on|off|auto|default|basic|bearer|token|(?:dis|en)abled|undefined")
 COMMON = re.compile(r"(?i)passwords?|secrets?|required|optional|localhost|postgres|production|development")
 NUMBER = re.compile(r"[-+]?[\d._,]+[kKmMgG]?")
-# In texts and scripts, what stands for a value: $NAME, ${NAME}, $(command, <name>, ***.
+# Placeholders of a value in texts and scripts: $NAME, ${NAME}, $(command, <name>, ***.
 REFERENCE = re.compile(r"\"?(?:\$\{?\w*\}?|\$\(.*|`.*|%\w+%|<[^<>]*>|\*+|\.+|x{3,})[\",.)]*", re.DOTALL)
 
 OPTION = re.compile(r"--?[A-Za-z][\w.-]{0,199}")
@@ -52,7 +52,7 @@ ASSIGNED = re.compile(r"(-{0,2}[A-Za-z_][\w.-]{0,199})=(.*)", re.DOTALL)
 ASSIGNED_DEPTH = 3
 HEADER = re.compile(r"([\w.-]+)(\s*:\s*)(.*)", re.DOTALL)
 HEADER_OPTIONS = frozenset({"-H", "--header", "--proxy-header"})
-SCRIPT_OPTION = re.compile(r"-[A-Za-z]*c")  # of a shell: what follows is a script
+SCRIPT_OPTION = re.compile(r"-[A-Za-z]*c")  # of a shell: a script follows
 P_IS_PASSWORD = frozenset({"mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump", "sshpass"})
 
 
@@ -62,7 +62,7 @@ def redact_command(words: Sequence[str]) -> list[str]:
 
 
 def secrets_of(command: Sequence[str], env: Mapping[str, str]) -> frozenset[str]:
-    """Return the secrets themselves that a command and its environment hold; not those too short or too common to be known."""
+    """Return the secrets in a command and its environment, without those too short or too common to find."""
     found: list[str] = []
     _redact_words(command, found)
     for name, value in env.items():
@@ -74,24 +74,24 @@ def secrets_of(command: Sequence[str], env: Mapping[str, str]) -> frozenset[str]
 
 
 class Redactor:
-    """Hides the secrets it was given, in every form they may stand in, and what has the shape or the name of one."""
+    """Hides the given secrets in every form, and whatever has the shape or the name of a secret."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = {form for secret in secrets if _is_telling(secret) for form in _forms_of(secret)}
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
 
     def text(self, text: str) -> str:
-        """Return a text without secrets; a text that holds none is returned as it is."""
+        """Return a text without secrets."""
         return _redact_text(self.known(text), [], script=False)
 
     def known(self, text: str) -> str:
-        """Return a text without the secrets that were given, whatever else it holds."""
+        """Return a text without the given secrets only."""
         present = [form for form in self._forms if form in text]  # far cheaper than a pattern of hundreds of forms
-        # The mark is its own: no form that is part of it is found inside it.
+        # The mark matches first: no form that is part of it is replaced inside it.
         return re.sub("|".join(map(re.escape, [MARK, *present])), MARK, text) if present else text
 
     def value(self, value: Any) -> Any:
-        """Return a value of JSON without secrets in its texts, or under names that speak of one."""
+        """Return a JSON value without secrets in its texts and under secret names."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -108,27 +108,27 @@ class Redactor:
         return self.value(value)
 
 
-@lru_cache(maxsize=256)  # one list of sessions after the other shows the same commands
+@lru_cache(maxsize=256)  # lists of sessions repeat the same commands
 def _command(words: tuple[str, ...]) -> tuple[str, ...]:
     found: list[str] = []
     shown = _redact_words(words, found)
-    return tuple(map(Redactor(found).known, shown))  # what one word names as a secret may stand in others too
+    return tuple(map(Redactor(found).known, shown))  # a secret in one word may stand in others too
 
 
 def _redact_words(words: Sequence[str], found: list[str]) -> list[str]:
-    """Return the words of a command without secrets, which are added to `found`."""
+    """Return a command's words without secrets, and add these to `found`."""
     shown: list[str] = []
     before = program = ""
     for word in words:
         shown.append(_redact_word(before, program, word, found))
         if (name := os.path.basename(word)) in P_IS_PASSWORD:
             program = name
-        before = word if shown[-1] == word else ""  # what held its secret itself is followed by none
+        before = word if shown[-1] == word else ""  # a word with its own secret does not name the next one
     return shown
 
 
 def _redact_word(before: str, program: str, word: str, found: list[str]) -> str:
-    """Return one word of a command, after the word before it, below the program whose -p is a password."""
+    """Return one word of a command without secrets; `program` is the one whose -p is a password."""
     if OPTION.fullmatch(before) and not FLAG.fullmatch(word) and _is_secret(before, word):
         return _hide(word, found)
     if program == "sshpass" and before == "-p":
@@ -145,7 +145,7 @@ def _redact_word(before: str, program: str, word: str, found: list[str]) -> str:
 
 
 def _redact_assigned(word: str, found: list[str]) -> str:
-    """Return a word without a value that takes up all its rest: `A=value`, `--env=A=value`."""
+    """Return a word without a secret that takes up its rest: `A=value`, `--env=A=value`."""
     kept, rest = "", word
     for _ in range(ASSIGNED_DEPTH):
         match = ASSIGNED.fullmatch(rest)
@@ -166,7 +166,7 @@ def _hide(value: str, found: list[str]) -> str:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Say whether what stands under a name is a secret."""
+    """Say whether the value under a name is a secret."""
     return _speaks_of_a_secret(name) and not _is_trivial(name, value)
 
 
@@ -181,7 +181,7 @@ def _speaks_of_a_secret(name: str) -> bool:
 
 
 def _is_trivial(name: str, value: str) -> bool:
-    """Say whether a value is none that anybody would hide: a word of a choice, a count."""
+    """Say whether a value needs no hiding: empty, a word of a choice, a count."""
     value = value.strip().strip("\"'")
     if not value or value == MARK or CHOICE.fullmatch(value):
         return True
@@ -189,7 +189,7 @@ def _is_trivial(name: str, value: str) -> bool:
 
 
 def _is_telling(value: str) -> bool:
-    """Say whether a value can be looked for in texts, and they stay readable."""
+    """Say whether we can search texts for a value and keep them readable."""
     if (
         not SHORTEST <= len(value) <= LONGEST
         or CHOICE.fullmatch(value)
@@ -205,7 +205,7 @@ def _is_telling(value: str) -> bool:
 
 
 def _forms_of(secret: str) -> Iterator[str]:
-    """Yield a secret as it may stand in a text: plain, in JSON, in a URL, in base64, and line by line."""
+    """Yield a secret's possible forms in a text: plain, JSON, URL, base64, and single lines."""
     data = secret.encode("utf-8", "backslashreplace")
     yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     yield from (quote(data), quote(data, safe=""), quote_plus(data))
@@ -218,19 +218,19 @@ URL_SAFE = str.maketrans("+/", "-_")
 
 
 def _base64_forms(data: bytes) -> Iterator[str]:
-    """Yield what base64 makes of a value that stands alone, or anywhere inside something longer."""
+    """Yield the base64 of a value that stands alone, or anywhere inside a longer one."""
     yield base64.b64encode(data).decode()
     for before in range(3):
         whole = base64.b64encode(bytes(before) + data).decode()
-        first, last = (0, 2, 3)[before], (before + len(data)) * 8 // 6  # what lies between depends on this value alone
+        first, last = (0, 2, 3)[before], (before + len(data)) * 8 // 6  # the characters between depend on this value alone
         if last - first >= SHORTEST:
             yield whole[first:last]
 
 
 # Texts
 
-# Each begins with what is rare, which makes it fast, then looks behind that: `sk-` counts, `task-` does not. What may be long
-# is possessive (+ after the count), so that nothing is gone through twice.
+# Each begins with what is rare, which makes it fast, then looks behind that: `sk-` counts, `task-` does not. Long parts are
+# possessive (+ after the count), so that a search passes them once.
 SHAPES = tuple(
     re.compile(pattern, re.ASCII)
     for pattern in (
@@ -256,12 +256,12 @@ SHAPES = tuple(
 )
 BEARER = re.compile(r"([Bb]earer[ \t]+)((?=[\w.~+/=-]{0,64}[0-9])[\w.~+/=-]{6,}+|[\w.~+/=-]{20,}+)", re.ASCII)
 BASIC = re.compile(r"([Bb]asic[ \t]+)([A-Za-z0-9+/]{6,}+={0,2})")
-# The last @ before the path ends a password, which may hold others.
+# A password ends at the last @ before the path, and may hold others.
 URL = re.compile(r"(://[^\s/:@?#\"']{0,200}+:)([^\s/?#\"'@]{1,500}(?:@[^\s/?#\"'@]{1,200}){0,4})(?=@)")
 URL_USER = re.compile(r"(://)([\w-]{20,}+)(?=@)", re.ASCII)
 SCHEME = re.compile(r"(?i:basic|bearer|token|digest|apikey|negotiate)[ \t]+")
 
-# A name, and what separates it from its value: = or, in JSON and in headers, a colon.
+# A name, and what separates it from its value: = or, in JSON and headers, a colon.
 NAMED = re.compile(
     r"(?<![\w.-])(?P<name>-{0,2}[A-Za-z_][\w.-]{0,80}+)"
     r"(?:(?P<equals>=(?!=)|[ \t]{1,4}=[ \t]{0,4}(?=[\"']))"
@@ -274,12 +274,12 @@ VALUE = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'[^']*+'|\\[\"'](?:[^\"'\\]|\\(?![\"'
 SCRIPT_VALUE = re.compile(r"(?:\"(?:[^\"\\]|\\.)*+\"|'[^']*+'|\\.|[^\s\"'\\&;|<>()]|[\"'][^\n]*+)++", re.DOTALL)
 QUOTED = re.compile(r"(\\?[\"'])((?:\\.|(?!\1)[^\\])*+)(\1?)", re.DOTALL)
 HEADER_VALUE = re.compile(r"[^\"'\r\n]++")
-PIECES_CHARACTERS = 4096  # shlex takes the square of it
+PIECES_CHARACTERS = 4096  # shlex is quadratic
 HEADERS = frozenset({"authorization", "cookie"})
 
 
 def _redact_text(text: str, found: list[str], script: bool) -> str:
-    """Return a text without what has the shape or the name of a secret, which is added to `found`."""
+    """Return a text without whatever has a secret's shape or name, and add these to `found`."""
 
     def hide(match: re.Match[str]) -> str:
         return _hide(match[0], found)
@@ -301,7 +301,7 @@ def _redact_text(text: str, found: list[str], script: bool) -> str:
 
 
 def _is_basic(word: str) -> bool:
-    """Say whether a word is a user and a password in base64, and not the next word of a sentence."""
+    """Say whether a word is user and password in base64, not just the next word."""
     try:
         return b":" in base64.b64decode(word, validate=True)
     except binascii.Error:
@@ -309,7 +309,7 @@ def _is_basic(word: str) -> bool:
 
 
 def _redact_named(named: re.Pattern[str], value: re.Pattern[str], text: str, found: list[str]) -> str:
-    """Hide what stands under names that speak of a secret. A value that does not is looked through for names in turn."""
+    """Hide the values of secret names; search other values for names in turn."""
     parts: list[str] = []
     done = start = 0
     while (match := named.search(text, start)) is not None:
@@ -327,7 +327,7 @@ def _redact_named(named: re.Pattern[str], value: re.Pattern[str], text: str, fou
 
 
 def _counts(match: re.Match[str]) -> bool:
-    """Say whether a name in a text speaks of a secret where it stands."""
+    """Say whether a name in a text means a secret in this place."""
     name = match["name"]
     if name in PLAIN_NAMES or not _speaks_of_a_secret(name):
         return False
@@ -336,13 +336,13 @@ def _counts(match: re.Match[str]) -> bool:
 
 
 def _hide_quoted(value: str, found: list[str]) -> str:
-    """Hide a value and keep the quotes around all of it."""
+    """Hide a value, and keep the quotes around it."""
     match = QUOTED.fullmatch(value)
     if match is not None:
         return match[1] + _hide(match[2], found) + match[3]
     if len(value) <= PIECES_CHARACTERS:
         try:
-            found += shlex.split(value)  # pieces of a script, some of them in quotes
+            found += shlex.split(value)  # pieces of a script, some of them quoted
         except ValueError:
-            pass  # a quote without its end
+            pass  # an unclosed quote
     return _hide(value, found)

@@ -1,4 +1,4 @@
-"""What runs in a session: the kinds of agents, and what each needs to be started."""
+"""The kinds of agents that run in a session, and the command that starts each."""
 
 from vigil.agents.kinds import KINDS, AgentKind, agent_of, names_of
 

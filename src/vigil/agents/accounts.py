@@ -1,7 +1,7 @@
-"""Accounts: whose limits an agent meets, by its kind and by what its environment says of who it is.
+"""Accounts: which sessions share a limit, by the agent's kind and its environment.
 
-Sessions of one kind with the same home, folder of settings, keys and address of the model share their limits.
-Nothing of a key is kept: an account is a fingerprint of all of it.
+Sessions of one kind with the same home, settings folder, keys and model address share their limits.
+An account is a fingerprint of these: Vigil keeps no part of a key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DIGEST_BYTES = 5
 
 
 def account_of(adapter: Adapter, env: Mapping[str, str]) -> str:
-    """Return the account of an agent; empty for a kind of which nothing is known, whose limits are its own."""
+    """Return the account of an agent; empty for a kind without known variables, whose limits are its own."""
     if not adapter.identity:
         return ""
     who = [(name, env.get(name, "")) for name in ("HOME", *adapter.identity)]

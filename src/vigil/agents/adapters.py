@@ -1,4 +1,4 @@
-"""All adapters there are, by the name of their kind: here a new one is added, and nowhere else."""
+"""All adapters, by the name of their kind; a new one is added only here."""
 
 from vigil.agents import generic
 from vigil.agents.claude import adapter as claude
@@ -24,5 +24,5 @@ ADAPTERS: dict[str, Adapter] = {
 
 
 def adapter_of(agent: str) -> Adapter:
-    """Return the adapter of a kind of agent; one that the configuration added is a plain command."""
+    """Return the adapter of a kind; a kind from the configuration gets the generic one."""
     return ADAPTERS.get(agent, ADAPTERS["generic"])

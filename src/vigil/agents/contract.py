@@ -1,7 +1,7 @@
 """The contract of adapters: all that Vigil knows of one kind of agent, as one value of plain functions.
 
-An adapter reads and writes nothing itself: it says where things lie, what is to be written, and what JSON means. Whatever it is
-given, a reading never raises: agents change, and an event from the future is `unknown`, with its name.
+An adapter says where files lie, what to write into them, and what JSON means; it does no I/O itself.
+A reading never raises: agents change, and an event of a later version is `unknown`, with its name.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Place:
-    """Where an agent runs: what its files are named after."""
+    """Where an agent runs; its files are named after this."""
 
     cwd: str
-    env: Mapping[str, str]  # what the agent is launched with; HOME and the like are asked of this, never of our own
+    env: Mapping[str, str]  # the agent's environment: adapters take HOME and the like from here, never from ours
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """A launch that is about to be made."""
+    """A launch that Vigil is about to make."""
 
     command: tuple[str, ...]  # as the user declared it, or the agent's default
     place: Place
-    folder: str  # of the launch: files that are to be written lie here, and go with it
+    folder: str  # of the launch: its files lie here, and go with it
     headless: bool
-    conversation: str  # a fresh id that this launch may have, or the one that is resumed
+    conversation: str  # the id to resume, or a fresh one that this launch may take
     resume: bool = False
-    hook: tuple[str, ...] = ()  # the command that takes a hook's payload on its standard input, or as its last argument
+    hook: tuple[str, ...] = ()  # the command that reads a hook's payload from standard input or from its last argument
 
 
 @dataclass(frozen=True)
 class Start:
-    """How a launch is made."""
+    """How Vigil makes the launch."""
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)  # added to what was declared
@@ -51,10 +51,10 @@ class Start:
 
 @dataclass(frozen=True)
 class Dialog:
-    """A question that an agent puts on the screen before it takes any prompt: never answered blindly."""
+    """A question that an agent shows before it takes any prompt; Vigil never answers one blindly."""
 
     name: str  # trust, update, onboarding, login, permission, …
-    signs: tuple[str, ...]  # all of these stand on the screen
+    signs: tuple[str, ...]  # the screen shows all of these
 
 
 def _nothing(_event: Json) -> Iterable[Said]:
@@ -74,8 +74,8 @@ class Adapter:
     """One kind of agent."""
 
     name: str
-    command: tuple[str, ...] = ()  # what starts it when nothing else is said; empty: a command must be given
-    processes: tuple[str, ...] = ()  # names its own process may have, for finding it in a tree
+    command: tuple[str, ...] = ()  # what starts it by default; empty: the user must give a command
+    processes: tuple[str, ...] = ()  # names of its own process, to find it in a tree
     programs: tuple[str, ...] = ()  # basenames of a command that this adapter may add flags to
     begin: Callable[[Beginning], Start] = _as_it_is
     read_hook: Callable[[Json], Iterable[Said]] = _nothing  # one payload
@@ -83,15 +83,15 @@ class Adapter:
     read_entry: Callable[[Json], Iterable[Said]] = _nothing  # one line of its transcript
     transcripts: Callable[[Place, str], tuple[str, ...]] = _nowhere  # glob patterns of a conversation's files, its own first
     dialogs: tuple[Dialog, ...] = ()
-    composer: tuple[str, ...] = ()  # patterns (regular expressions): one on the screen means that a prompt can be typed
-    # A composer that holds text, which was typed if the cursor is behind this column: what is only suggested stands behind it.
-    draft: tuple[str, int] | None = None  # None: such a composer is none by the patterns above
-    submits: bool = False  # it says PROMPT when a prompt was taken
+    composer: tuple[str, ...] = ()  # regular expressions: a match on the screen means that it takes a typed prompt
+    # A composer that holds text: a user typed it if the cursor is behind this column, else it is a mere suggestion.
+    draft: tuple[str, int] | None = None  # None: the patterns above do not match a composer with text
+    submits: bool = False  # it says PROMPT when it takes a prompt
     resumes: bool = False
-    terminal: bool = False  # a headless run ends with RESULT: without it exit 0 is not finished
+    terminal: bool = False  # a headless run ends with RESULT: exit 0 without it is not finished
     has_hooks: bool = False
-    identity: tuple[str, ...] = ()  # variables that say who it is to the model: keys, addresses, its folder of settings
+    identity: tuple[str, ...] = ()  # variables that say who it is to the model: keys, addresses, its settings folder
 
     def speaks(self, headless: bool) -> bool:
-        """Say whether one of these says what it does: by hooks, or by the stream it prints when headless."""
+        """Say whether this kind reports its activity: by hooks, or by its stream when headless."""
         return self.has_hooks or (headless and self.terminal)

@@ -1,4 +1,4 @@
-"""Flags: what may be added to a user's command, where it is not given already; the user's own words stay as they are."""
+"""Flags: what we may add to a user's command; the user's own words stay as they are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vigil.agents.contract import Adapter, Beginning, Place, Start
 
 Command = tuple[str, ...]
 
-# An id comes from what an agent said of itself: one that could be a flag, a path or a pattern is none.
+# An agent says its id itself, so we refuse one that could be a flag, a path or a pattern.
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 NOT_RESUMED = "resume: the command names a conversation itself"
@@ -18,12 +18,12 @@ NO_HOOKS = "hooks: nothing takes them"
 
 
 def is_own(adapter: Adapter, command: Command) -> bool:
-    """Say whether a command runs this agent itself, and not something that only may do so in the end."""
+    """Say whether a command runs this agent itself, and not a wrapper."""
     return bool(command) and command[0].rpartition("/")[2] in adapter.programs
 
 
 def wrapped(adapter: Adapter, command: Command) -> str:
-    """Say why nothing was added to a command that is not the agent itself."""
+    """Say why we add nothing to a wrapper's command."""
     return (
         f"flags, hooks, resume: the command is not {' or '.join(adapter.programs)} itself but {command[0] if command else ''!r}"
     )
@@ -35,12 +35,12 @@ def left_alone(command: Command, why: str) -> Start:
 
 
 def given(command: Iterable[str], *flags: str) -> bool:
-    """Say whether one of these flags stands in a command: alone, with its value after a sign, or after one letter."""
+    """Say whether a command has one of these flags, as `--flag`, `--flag=value` or `-fvalue`."""
     return any(_is(word, flag) for word in before_end(command) for flag in flags)
 
 
 def before_end(command: Iterable[str]) -> list[str]:
-    """Return a command's words up to the one after which no flag is a flag any more."""
+    """Return a command's words before `--`, where its flags end."""
     words = list(command)
     return words[: words.index("--")] if "--" in words else words
 
@@ -51,7 +51,7 @@ def _is(word: str, flag: str) -> bool:
 
 
 def after_program(beginning: Beginning, added: Iterable[str], words: int = 1) -> Command:
-    """Return the command with something added behind its first words."""
+    """Return the command with words added behind its first ones."""
     return (*beginning.command[:words], *added, *beginning.command[words:])
 
 
@@ -75,7 +75,7 @@ def named_by(flag: str, beginning: Beginning, taken: Command, form: re.Pattern[s
 
 
 def folder(place: Place, variable: str, below_home: str) -> str:
-    """Return an agent's own folder, as its environment names it; empty if it does not, or not from the root."""
+    """Return an agent's own folder by its environment; empty if unknown or not absolute."""
     home = place.env.get("HOME", "")
     named = place.env.get(variable, "")
     if named.startswith("~/"):

@@ -1,6 +1,6 @@
-"""Generic: an agent of which nothing is known beforehand. It says plainly what it does, or in the words of any agent we know.
+"""Generic: an agent that Vigil knows nothing of; it reports plainly, or in the words of an agent we know.
 
-It has no stream and no transcript, and nothing is added to its command.
+It has no stream and no transcript, and Vigil adds nothing to its command.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vigil.agents.shapes import Json, event_name, text
 from vigil.core.model.speech import Said
 
 Reader = Callable[[Json], Iterable[Said]]
-# Of a name that several use the last one here decides.
+# Where several agents use a name, the last row wins.
 KNOWN: dict[str, Reader] = {
     **dict.fromkeys(pi_hooks.HOOKS, pi_hooks.read_hook),
     **dict.fromkeys(opencode_hooks.HOOKS, opencode_hooks.read_hook),
@@ -28,7 +28,7 @@ KNOWN: dict[str, Reader] = {
 
 
 def read_hook(payload: Json) -> Iterable[Said]:
-    """Return what one payload says: an activity or a heartbeat, or an event of some agent's."""
+    """Return what one payload says: an activity, a heartbeat, or an event of a known agent."""
     name = event_name(payload)
     if name == "Notification" and text(payload, "notification_type") == gemini_hooks.PERMISSION:
         return gemini_hooks.read_hook(payload)

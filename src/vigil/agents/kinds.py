@@ -1,4 +1,4 @@
-"""The kinds of agents, each with the command that starts it; the configuration may add some, or say more of these."""
+"""The kinds of agents, each with the command that starts it; the configuration may add or change some."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -9,11 +9,11 @@ from vigil.agents.adapters import ADAPTERS
 
 @dataclass(frozen=True)
 class AgentKind:
-    """One kind of agent, as far as it is declared with it."""
+    """One kind of agent, as it is declared."""
 
     name: str
-    command: tuple[str, ...] = ()  # what starts it when nothing else is said; empty: a command must be given
-    process: tuple[str, ...] = ()  # the names of the agent's own process, where its command only runs it
+    command: tuple[str, ...] = ()  # what starts it by default; empty: the user must give a command
+    process: tuple[str, ...] = ()  # names of the agent's own process, where its command is a wrapper
 
 
 KINDS: dict[str, AgentKind] = {name: AgentKind(name, adapter.command) for name, adapter in ADAPTERS.items()}
@@ -32,12 +32,12 @@ class ConfiguredAgents(Protocol):
 
 
 def agent_of(name: str, configured: Mapping[str, ConfiguredAgents]) -> AgentKind:
-    """Return a kind of agent, with what the configuration says of it; one that nobody knows any more is a plain command."""
+    """Return a kind of agent with its configuration; an unknown name is a plain command."""
     known = KINDS.get(name, AgentKind(name))
     more = configured.get(name)
     return known if more is None else replace(known, command=more.command or known.command, process=more.process)
 
 
 def names_of(configured: Iterable[str]) -> list[str]:
-    """Return the names of all kinds there are."""
+    """Return the names of all kinds."""
     return sorted({*KINDS, *configured})

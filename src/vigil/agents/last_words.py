@@ -1,7 +1,7 @@
-"""Last words: what the end of an agent's output says of why it ended, by kind of agent.
+"""Last words: what the end of an agent's output says of why it ended.
 
-Agents that met a wall say so in the last event of their stream, each in its own way; all of them pass on the status of the
-answer they were given. What is no such event says nothing: an agent may well write about limits.
+An agent that met a wall says so in the last event of its stream, with the status of the model's answer.
+Only events count: an agent may well write about limits in plain text.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ CAUSES = {401: Cause.AUTH, 403: Cause.AUTH, 429: Cause.LIMIT}
 LIMITED = 429
 RESETS = re.compile(r"limit reached\|(\d{10})\b")
 STATUS = re.compile(r"(?:status:? |API Error: |^)(\d{3})\b")
-QWEN = re.compile(r"\[API Error: (\d{3})\b")  # it calls its errors results, and success
+QWEN = re.compile(r"\[API Error: (\d{3})\b")  # Qwen reports errors as results with success
 LAST_EVENTS = 5
-RESULT_EVENTS = 200  # hooks that run at the end are told of after a result
+RESULT_EVENTS = 200  # Claude Code reports the hooks that run at the end after its result
 Event = dict[str, Any]
 Said = tuple[int | None, str]  # the status of the answer, and the words
-WELL: Said = (None, "")  # it had an answer: what came before is over
+WELL: Said = (None, "")  # it got an answer, so earlier errors are over
 
 
 def _claude(event: Event) -> Said | None:
@@ -89,16 +89,16 @@ SPEAKERS: dict[str, Callable[[Event], Said | None]] = {
     "pi": _pi,
     "qwen": _qwen,
 }
-EXIT_STATUS = {"gemini": {145: 401, 147: 403, 173: 429}}  # it exits with the status of the answer, of which 8 bits are left
+EXIT_STATUS = {"gemini": {145: 401, 147: 403, 173: 429}}  # Gemini exits with the answer's status, cut to 8 bits
 SPEAKING = frozenset({*SPEAKERS, *EXIT_STATUS})
 WALLS = {What.LIMIT: Cause.LIMIT, What.AUTH: Cause.AUTH}
 OPENS = frozenset({What.PROMPT, What.TURN_STARTED, What.THINKS, What.TOOL_STARTED})
 
 
 def read_last_words(agent: str, lines: Iterable[str], exit_code: int | None, at: float | None = None) -> Words | None:
-    """Return what an agent's last lines, or its exit code, say of why it ended; None if they say nothing of it.
+    """Return why an agent ended, by its last lines or its exit code; None if neither says it.
 
-    `at` is when they were printed: "in two hours" is counted from there.
+    `at` is when it printed them: "in two hours" counts from there.
     """
     status = EXIT_STATUS.get(agent, {}).get(exit_code or 0)
     if status is not None:
@@ -117,7 +117,7 @@ def read_last_words(agent: str, lines: Iterable[str], exit_code: int | None, at:
 
 
 def said_last(adapter: Adapter, lines: Iterable[str], at: float) -> Words | None:
-    """Return the wall that an agent's last events tell of in its own words, where none of them has the status of an answer."""
+    """Return the wall that the last events describe in words, where none has the status of an answer."""
     for event in _events(lines, LAST_EVENTS):
         for said in reversed([one for one in adapter.read_stream({"timestamp": at, **event}) if not one.subagent]):
             if said.what in WALLS:
@@ -128,9 +128,9 @@ def said_last(adapter: Adapter, lines: Iterable[str], at: float) -> Words | None
 
 
 def has_result(adapter: Adapter, lines: Iterable[str]) -> bool | None:
-    """Say whether a stream ended with a result and nothing was begun after it; None where that cannot be told.
+    """Say whether a stream ended with a result and nothing began after it; None if that is unknown.
 
-    Of a kind that has none, of one that printed no event (it was not asked for any), and where the last events are too long.
+    Unknown: its kind has no results, it printed no events, or its last events are too long.
     """
     if not adapter.terminal:
         return None
@@ -144,7 +144,7 @@ def has_result(adapter: Adapter, lines: Iterable[str]) -> bool | None:
 
 
 def _events(lines: Iterable[str], most: int) -> Iterable[Event]:
-    """Return the last events of a stream, newest first; what is no event is passed over."""
+    """Return the last events of a stream, newest first; skip lines that hold no event."""
     seen = 0
     for line in reversed(list(lines)):
         try:

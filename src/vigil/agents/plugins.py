@@ -1,7 +1,7 @@
-"""Plugins: JavaScript that tells our hook of an agent's events, for agents that know no hooks but plugins.
+"""Plugins: JavaScript that reports an agent's events to our hook, for agents without hooks of their own.
 
-The hook runs beside the agent, one event at a time and in order; no event makes the agent wait. What is told are names, ids and
-numbers: no prompt, no input and no answer leaves the agent.
+The hook runs beside the agent, one event at a time and in order; no event makes the agent wait.
+A plugin reports names, ids and numbers: no prompt, no input and no answer leaves the agent.
 """
 
 from __future__ import annotations
@@ -56,5 +56,5 @@ const short = (text) => (typeof text === "string" ? text.slice(0, 300) : undefin
 
 
 def plugin(hook: Iterable[str], events: str) -> str:
-    """Return a plugin that tells this command what the given script finds worth telling."""
+    """Return a plugin that reports to this command what the script `events` picks."""
     return TELLS.replace("%HOOK%", json.dumps(list(hook))) + events

@@ -1,7 +1,7 @@
-"""Shapes: reading JSON that somebody else wrote, without ever raising.
+"""Shapes: reading JSON that others wrote, without ever raising.
 
-What is missing, or is of another type than asked for, reads as empty. What is kept of it is bounded, one line, and something
-that any store and any terminal takes.
+A missing value, or one of another type, reads as empty. What we keep is bounded, one line,
+and fit for any store and any terminal.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from vigil.text import one_line
 Json = dict[str, Any]
 WORDS_CHARS = 200
 WORD_CHARS = 200
-MOST = 2**53  # beyond it JSON's numbers are no whole numbers any more
+MOST = 2**53  # above this, JSON's numbers are not exact integers
 MILLISECONDS = 1e11  # as seconds this would be the year 5138, as milliseconds it is 1973
 LATEST = 253402300800.0  # the year 10000
-NAMES = ("hook_event_name", "type", "event", "kind")  # where an event's name may stand; the first that is text counts
-OURS = frozenset({"heartbeat", "too-large"})  # what our own hook says: the second instead of what nobody could take
+NAMES = ("hook_event_name", "type", "event", "kind")  # where an event's name may stand; the first text counts
+OURS = frozenset({"heartbeat", "too-large"})  # our own hook says these; too-large stands for a payload over the size limit
 ACTIVITIES = frozenset(Activity)
-# An agent or its wrapper may say plainly what it is doing; these two say only that it lives.
+# An agent or its wrapper may state its activity plainly; these two say only that it lives.
 LIFE_ONLY = frozenset({Activity.STARTING, Activity.UNKNOWN})
 
 
 def text(event: Mapping[str, Any], key: str) -> str:
-    """Return a text as it is, of any length: to be compared or searched, never kept."""
+    """Return a text whole: to compare or search, never to keep."""
     value = event.get(key)
     return value if isinstance(value, str) else ""
 
 
 def word(event: Mapping[str, Any], key: str) -> str:
-    """Return a name or an id that can be kept: one line, bounded. Equal texts stay equal."""
+    """Return a name or an id fit to keep: one line, bounded. Equal texts stay equal."""
     value = event.get(key)
     if not isinstance(value, str):
         return ""
@@ -43,26 +43,26 @@ def word(event: Mapping[str, Any], key: str) -> str:
 
 
 def words(said: str, most: int = WORDS_CHARS) -> str:
-    """Return a few words for people: one line, bounded, without anything a terminal would obey."""
-    line = one_line(said[: 4 * most])  # no more is looked at: texts reach megabytes
+    """Return a few words for people: one line, bounded, without control characters."""
+    line = one_line(said[: 4 * most])  # reads no further: texts reach megabytes
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def number(event: Mapping[str, Any], key: str) -> float | None:
-    """Return a finite number; a truth value is none."""
+    """Return a finite number; a boolean is not one."""
     value = event.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if -MOST <= value <= MOST else None  # also false for what is not a number
+    return float(value) if -MOST <= value <= MOST else None  # NaN fails this comparison too
 
 
 def count(event: Mapping[str, Any], key: str) -> int:
-    """Return a whole number that is not negative; 0 if there is none."""
+    """Return a whole number of at least 0; 0 if there is none."""
     return max(0, int(number(event, key) or 0))
 
 
 def flag(event: Mapping[str, Any], key: str) -> bool:
-    """Return whether it says true, and not merely something."""
+    """Say whether the value is exactly true."""
     return event.get(key) is True
 
 
@@ -73,19 +73,19 @@ def table(event: Mapping[str, Any], key: str) -> Json:
 
 
 def rows(event: Mapping[str, Any], key: str) -> list[Json]:
-    """Return the objects of a list; what is none of them is passed over."""
+    """Return the objects of a list, without its other items."""
     value = event.get(key)
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def texts(event: Mapping[str, Any], key: str) -> list[str]:
-    """Return the texts of a list; what is none of them is passed over."""
+    """Return the texts of a list, without its other items."""
     value = event.get(key)
     return [said for said in value if isinstance(said, str)] if isinstance(value, list) else []
 
 
 def moment(event: Mapping[str, Any], key: str) -> float | None:
-    """Return a moment in seconds since 1970: of RFC 3339 (with its offset), or of seconds or milliseconds since then."""
+    """Return a moment in seconds since 1970, from RFC 3339 with an offset, or from seconds or milliseconds."""
     value = event.get(key)
     if isinstance(value, str):
         return _parsed(value)
@@ -98,7 +98,7 @@ def moment(event: Mapping[str, Any], key: str) -> float | None:
 def _parsed(said: str) -> float | None:
     try:
         parsed = datetime.fromisoformat(said)
-        return _sane(parsed.timestamp()) if parsed.tzinfo else None  # without an offset it is no moment
+        return _sane(parsed.timestamp()) if parsed.tzinfo else None  # without an offset the moment is unknown
     except (ValueError, OverflowError):
         return None
 
@@ -108,17 +108,17 @@ def _sane(seconds: float) -> float | None:
 
 
 def later(delay_ms: float | None, at: float | None) -> float | None:
-    """Return the moment that comes so much later than it was said; what has no time of its own is said now."""
+    """Return the moment this long after `at`; without `at`, after now."""
     return None if delay_ms is None else _sane((time.time() if at is None else at) + delay_ms / 1000)
 
 
 def event_name(payload: Mapping[str, Any]) -> str:
-    """Return the name of a hook's event, wherever it stands; empty if it has none."""
+    """Return the name of a hook's event, from any of its places; empty if there is none."""
     return next((name for key in NAMES if (name := word(payload, key))), "")
 
 
 def declared(payload: Mapping[str, Any]) -> Said | None:
-    """Return what a payload says plainly, whoever sent it: an activity, or a heartbeat; None if it says neither."""
+    """Return the activity or the heartbeat that any sender may state plainly; None if it states neither."""
     activity = text(payload, "activity")
     if activity in ACTIVITIES:
         what = What.ALIVE if activity in LIFE_ONLY else What.DOES

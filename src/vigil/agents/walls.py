@@ -1,6 +1,6 @@
-"""Walls: what an error of the model's API means for an agent of Claude's kind, and until when.
+"""Walls: what an error of the model's API means for an agent, and until when.
 
-A limit ends by itself. What nobody but a person can change is `auth`: a login, an account on hold, a bill. The rest is `error`.
+A limit ends by itself. `auth` needs a person: a login, an account on hold, a bill. The rest is `error`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from vigil.agents.shapes import words
 from vigil.core.model.speech import Said, What
 
 BY_STATUS: dict[int, What] = {401: What.AUTH, 403: What.AUTH, 429: What.LIMIT}
-BY_KIND: dict[str, What] = {  # as Claude Code and Qwen Code name them; their other kinds are errors
+BY_KIND: dict[str, What] = {  # Claude Code's and Qwen Code's names; their other kinds are errors
     "rate_limit": What.LIMIT,
     "authentication_failed": What.AUTH,
     "oauth_org_not_allowed": What.AUTH,
@@ -23,7 +23,7 @@ BY_KIND: dict[str, What] = {  # as Claude Code and Qwen Code name them; their ot
     "billing_error": What.AUTH,
     "cloud_credential_error": What.AUTH,
 }
-BY_WORDS: tuple[tuple[re.Pattern[str], What], ...] = (  # where neither is said; looked for in errors only, never in answers
+BY_WORDS: tuple[tuple[re.Pattern[str], What], ...] = (  # without a status and a kind; for errors only, never for answers
     (re.compile(r"limit reached|hit your [\w' -]{0,60}limit\b"), What.LIMIT),
     (re.compile(r"Invalid API key|Please run /login|OAuth token (?:has )?(?:expired|revoked)"), What.AUTH),
 )
@@ -46,11 +46,11 @@ RELATIVE = re.compile(
 PART = re.compile(r"(\d{1,6}(?:\.\d+)?) ?([a-z]+)")
 UNITS_S = {"ms": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hr": 3600.0}
 UNITS_S |= {"hour": 3600.0, "d": 86400.0, "day": 86400.0, "week": 7 * 86400.0}
-JUST_PASSED_S = 300.0  # a time of day that passed just now is that one, and not tomorrow's
+JUST_PASSED_S = 300.0  # a time of day that passed this recently is today's, not tomorrow's
 
 
 def wall(kind: str, status: float | None, said: str, at: float | None, subagent: str = "") -> Said:
-    """Return what an error that ended a turn says."""
+    """Return the wall that ended a turn, or the error."""
     said = said[:1000]
     what = BY_STATUS.get(int(status or 0)) or BY_KIND.get(kind) or _by_words(said)
     until = resets_at(said, at) if what is What.LIMIT else None
@@ -62,9 +62,9 @@ def _by_words(said: str) -> What:
 
 
 def resets_at(said: str, at: float | None) -> float | None:
-    """Return the moment when a limit ends, if the words say it; all is counted from when they were said.
+    """Return when a limit ends, if the words say so; `at` is when the agent said them.
 
-    A time of day is the next one; without a zone it is of the host, as agents show it.
+    A time of day is the next one, in the host's zone if it names none, as agents show it.
     """
     at = time.time() if at is None else at
     if found := EPOCH.search(said):

@@ -1,4 +1,4 @@
-"""Who may do what: routes get the daemon from here, and agents that Vigil watches may read but change nobody else."""
+"""Who may do what: an agent that Vigil watches may read all, but change only its own session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TheDaemon = Annotated[Daemon, Depends(the_daemon)]
 
 
 def may_change(daemon: Daemon, request: Request, name: str | None) -> str:
-    """Return who asks, or refuse: an agent below the keeper changes no session but its own, and creates none."""
+    """Return who asks, or refuse: an agent below the keeper changes only its own session, and creates none."""
     pid = request.client.port if request.client else 0
     below, session = find_agent(pid, daemon.keeper.pid, daemon.machine)
     if not below:

@@ -1,4 +1,4 @@
-"""The API over one daemon: its routes, and errors as JSON with the exit code a command ends with (OpenAPI: /openapi.json)."""
+"""The API over one daemon: its routes, and errors as JSON with their exit code (OpenAPI: /openapi.json)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make_app(daemon: Daemon) -> FastAPI:
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},  # whatever stands around us
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},  # whatever the environment says
     )
     app.state.daemon = daemon
     for routes in (daemon_routes, reap_routes, session_routes, event_routes, incident_routes, team_routes):

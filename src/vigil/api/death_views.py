@@ -1,4 +1,4 @@
-"""What the API shows of a death (INTERFACE.md): its record, what its bundle holds, and what became of the session."""
+"""What the API shows of a death (INTERFACE.md): its record, its bundle, and what became of the session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vigil.forensics import Bundle
 from vigil.moments import rfc3339
 from vigil.store.store import StoredEvent
 
-NEXT = ("session.state", "session.launched", "session.reset", "session.removed")  # what Vigil did
+NEXT = ("session.state", "session.launched", "session.reset", "session.removed")  # what Vigil did next
 
 
 def death_view(death: Death) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def death_view(death: Death) -> dict[str, Any]:
 def death_detail(
     death: Death, bundle: Bundle | None, folder: Path, beside: list[str], later: Sequence[StoredEvent]
 ) -> dict[str, Any]:
-    """Return all there is about one death; what its bundle would say is empty where there is none (yet)."""
+    """Return all there is about one death; without a bundle (yet), what that would say is empty."""
     return death_view(death) | {
         "beside": beside,
         "summary": next((_summary(event) for event in later if event.entry.kind == KIND and _is_of(event, death)), None),

@@ -1,4 +1,4 @@
-"""What the API shows of a diagnosis (INTERFACE.md): what could not be read is null and named in `unknown`."""
+"""What the API shows of a diagnosis (INTERFACE.md): an unreadable value is null and named in `unknown`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vigil.core.model.session import Session
 from vigil.moments import rfc3339
 from vigil.observe.diagnosis import Diagnosis, Owned, ProcessReading
 
-BEFORE_S = 1.0  # a tool's process may be older than the word that it began: the word comes after the fact, or by another clock
+BEFORE_S = 1.0  # a tool's process may be older than the report of its start: that comes later, or by another clock
 TCP = ("inet", "inet6")
 
 
@@ -86,7 +86,7 @@ def socket_view(owned: Owned) -> dict[str, Any]:
 
 
 def tool_view(tool: Open, processes: Sequence[ProcessReading], now: float) -> dict[str, Any]:
-    """Return an open tool with the processes that may be its own: those that the agent began since."""
+    """Return an open tool with the processes that may be its own: the agent's children since its start."""
     age_s = max(0.0, now - tool.since)
     agent = next((reading for reading in processes if reading.role == "agent"), None)
     own = [one for one in processes if agent is not None and one.ppid == agent.process.pid and one.age_s <= age_s + BEFORE_S]
@@ -100,7 +100,7 @@ def tool_view(tool: Open, processes: Sequence[ProcessReading], now: float) -> di
 
 
 def totals_view(found: Diagnosis) -> dict[str, Any]:
-    """Return what all processes of a launch have together; what is unknown of one is left out."""
+    """Return the sums over a launch's processes, without unknown values."""
     processes = found.processes
     states = Counter(reading.state for reading in processes)
     connections = [

@@ -46,7 +46,7 @@ async def stream(
     """The event log as it grows, as server-sent events; `Last-Event-ID` resumes where a reader was."""
     newest = daemon.feed.last_seq
     start = last_event_id if last_event_id is not None else after if after is not None else newest
-    start = min(start, newest)  # a number from before the database was lost: who has it would wait for it to come again
+    start = min(start, newest)  # a number from a lost database: its owner would wait until the log reaches it again
     return StreamingResponse(_sse(daemon, start, _id_of(daemon, session)), media_type="text/event-stream")
 
 
@@ -55,7 +55,7 @@ async def deaths(daemon: TheDaemon, session: str | None = None, limit: Limit = 1
     """Death records, newest first; of a session that was removed by its name."""
     found = await asyncio.to_thread(_deaths_of, daemon, session, limit)
     if not found and session is not None:
-        daemon.operations.find(session)  # says so if there is no such session
+        daemon.operations.find(session)  # raises if there is no such session
     return Response(json.dumps([death_view(death) for death in found]), media_type="application/json")
 
 
@@ -86,7 +86,7 @@ async def death(daemon: TheDaemon, which: str) -> dict[str, Any]:
 
 
 def _after(daemon: Daemon, death: Death) -> list[StoredEvent]:
-    """Return what happened to a session between one death and its next."""
+    """Return a session's events between one death and its next."""
     later: list[StoredEvent] = []
     told = False
     for stored in daemon.store.read_events(session_id=death.session_id, since=death.at - 1.0, limit=LATER):

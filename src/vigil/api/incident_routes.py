@@ -53,7 +53,7 @@ async def ack(daemon: TheDaemon, incident_id: str, request: Request) -> dict[str
 async def test(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
     """Send a test by a route, and say what became of it."""
     may_change(daemon, request, None)
-    daemon.config.read()  # one that is not valid says so, and nothing is sent by what it was before
+    daemon.config.read()  # raises if it is not valid: then the old one sends nothing either
     daemon.use_config()
     began = time.monotonic()
     delivery = await daemon.alarms.try_route(name)

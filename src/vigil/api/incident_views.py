@@ -1,4 +1,4 @@
-"""What the API shows of one incident: its evidence, and all that happened to it, in order."""
+"""What the API shows of one incident: its evidence, and its whole story, in order."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def incident_detail(incident: Incident, events: Sequence[StoredEvent]) -> dict[s
 
 
 def routes_view(routes: list[dict[str, Any]], incidents: Iterable[Incident]) -> list[dict[str, Any]]:
-    """Return the routes, each with what is the matter with it."""
+    """Return the routes, each with its trouble."""
     trouble = {route: one.why for one in incidents if one.kind is IncidentKind.UNDELIVERED for route in one.about}
     return [{**route, "trouble": trouble.get(route["name"])} for route in routes]
 
 
 def reached_nobody(incident: Incident) -> bool:
-    """Say whether somebody should know of an incident, and every route gave up."""
+    """Say whether every route for an unacknowledged incident gave up."""
     states = {notice.state for notice in incident.notices}
     return (
         bool(states) and states <= GIVEN_UP | {NoticeState.CANCELLED} and bool(states & GIVEN_UP) and incident.acked_at is None

@@ -1,6 +1,6 @@
-"""Names in paths: `{name:whole}` takes one with all that was asked for, also a line break.
+"""Names in paths: `{name:whole}` matches the whole rest, also a line break.
 
-Starlette's own `{name:path}` stops before a last line break, as `$` does: who asked for "a\\n" was given `a`.
+Starlette's own `{name:path}` stops before a final line break, as `$` does: a request for "a\\n" got `a`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from starlette.convertors import Convertor, register_url_convertor
 
 
 class Whole(Convertor[str]):
-    """Everything there is, slashes and line breaks included; what is no name is refused by who looks it up."""
+    """Matches everything, slashes and line breaks included; the lookup refuses what is not a name."""
 
     regex = "(?s:.*)"
 
     def convert(self, value: str) -> str:
-        """Return it as it came."""
+        """Return the value unchanged."""
         return value
 
     def to_string(self, value: str) -> str:
-        """Return it as it is."""
+        """Return the value unchanged."""
         return value
 
 

@@ -1,6 +1,6 @@
-"""Who is calling: only our own user; and one that runs below the keeper is an agent, which may read and not change others.
+"""Who is calling: only our own user; a caller below the keeper is an agent, which may read and not change others.
 
-The uid is the kernel's word on the connection, so a socket opened by hand to others still refuses them.
+The kernel gives the connection's uid, so a socket that was opened to others by hand still refuses them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DEPTH = 64
 
 
 class CheckedProtocol(HttpToolsProtocol):
-    """HTTP over a unix socket for one user: everybody else is hung up on before a byte is read."""
+    """HTTP over a unix socket for one user; it hangs up on others before reading."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Check the peer's uid, and keep its pid as the client's address."""
@@ -32,29 +32,29 @@ class CheckedProtocol(HttpToolsProtocol):
         self.client = ("pid", pid)
 
     def data_received(self, data: bytes) -> None:
-        """Read only from a peer that was let in."""
+        """Read only from an admitted peer."""
         if self.transport is not None:
             super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Say goodbye only to a peer that was let in."""
+        """Close only the connection of an admitted peer."""
         if self.transport is not None:
             super().connection_lost(exc)
 
     def eof_received(self) -> None:
-        """Nothing more comes from this peer."""
+        """Note that an admitted peer sends no more."""
         if self.transport is not None:
             super().eof_received()
 
 
 def read_peer(sock: socket.socket) -> tuple[int, int]:
-    """Read pid and uid of the other end, as the kernel noted them at connect."""
+    """Return pid and uid of the other end, as the kernel noted them at connect."""
     pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return pid, uid
 
 
 def find_agent(pid: int, keeper_pid: int | None, machine: Machine) -> tuple[bool, Session | None]:
-    """Say whether a caller runs below the keeper, and as a process of which session as far as its ancestry shows."""
+    """Say whether a caller runs below the keeper, and in which session, as far as its ancestry shows."""
     leaders = {
         process.pid: session
         for session in machine.sessions.values()

@@ -1,4 +1,4 @@
-"""Routes about what comes and goes: the reaper's sweep, archiving, adopting and giving back."""
+"""Routes about what comes and goes: the reaper's sweep, archiving, adopting and releasing."""
 
 from __future__ import annotations
 

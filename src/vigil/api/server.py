@@ -1,4 +1,4 @@
-"""Serving: uvicorn on a socket that we bound ourselves, 0600 from its first moment, without uvicorn's ten ticks a second."""
+"""Serving: uvicorn on a socket that we bind ourselves, 0600 from the start, without its ten ticks a second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vigil.api.peers import CheckedProtocol
 
 
 class Server(uvicorn.Server):
-    """A server that waits for its end instead of looking for it ten times a second."""
+    """A server that waits for its end instead of polling ten times a second."""
 
     def __init__(self, app: FastAPI) -> None:
         config = uvicorn.Config(
@@ -45,12 +45,12 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are the daemon's own business."""
+        """Leave signals to the daemon."""
         yield
 
 
 def bind(path: Path) -> socket.socket:
-    """Bind a listening socket, 0600; a name left by a daemon that is gone is replaced (the caller holds the lock)."""
+    """Bind a listening socket, 0600, in place of a dead daemon's; the caller holds the lock."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)

@@ -49,9 +49,9 @@ class RunRequest(BaseModel):
     runtime: RuntimeKind = RuntimeKind.TMUX
     command: list[str] = Field(default_factory=list)
     cwd: str
-    env: dict[str, str] = Field(default_factory=dict)  # the caller's: markers of an agent around it are left out
-    own_env: dict[str, str] = Field(default_factory=dict)  # what was asked for by name: taken as it is
-    restart: RestartWhen | None = None  # what is not given is as the configuration says
+    env: dict[str, str] = Field(default_factory=dict)  # the caller's: without the markers of an agent around it
+    own_env: dict[str, str] = Field(default_factory=dict)  # asked for by name: taken unchanged
+    restart: RestartWhen | None = None  # what is not given comes from the configuration
     max_restarts: int | None = Field(None, ge=0, le=1_000_000)
     backoff_base_s: float | None = Field(None, ge=0.01, le=86400)
 
@@ -160,7 +160,7 @@ async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
 
 
 async def _read_written(daemon: Daemon, session: Session) -> dict[str, Any]:
-    """Return what `_written` does; a file system that hangs costs its deadline and nothing else."""
+    """Return what `_written` does; a file system that hangs costs only its deadline."""
     try:
         async with asyncio.timeout(WRITTEN_S):
             return await asyncio.to_thread(_written, daemon, session)
@@ -169,14 +169,14 @@ async def _read_written(daemon: Daemon, session: Session) -> dict[str, Any]:
 
 
 def _written(daemon: Daemon, session: Session) -> dict[str, Any]:
-    """Return what an agent has written of itself: the last lines of its stderr, and when its transcripts grew."""
+    """Return the last lines of an agent's stderr, and when its transcripts grew."""
     stderr: list[str] = []
     if session.launch is not None and session.spec.runtime is RuntimeKind.HEADLESS:
         path = daemon.home.launch(session.launch.id) / "stderr.log"
         with contextlib.suppress(OSError):
             text = read_tail(path, daemon.secrets.redactor(session.id).text).text
             stderr = text.split("\n")[-STDERR_LINES:] if text else []
-    off_s = daemon.clock.off_s()  # files have the wall's time
+    off_s = daemon.clock.off_s()  # files have the wall clock's time
     growth = daemon.listening.growth(session)
     return {
         "stderr_tail": stderr,
@@ -188,7 +188,7 @@ def _written(daemon: Daemon, session: Session) -> dict[str, Any]:
 
 
 async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:
-    """Return the processes that a session's last launch left behind and that live on."""
+    """Return the living processes that a session's last launch left behind."""
     launch = session.launch
     if launch is None or launch.ended_at is None:
         return []
@@ -205,7 +205,7 @@ async def heartbeat(daemon: TheDaemon, name: str, request: Request) -> dict[str,
     if launch is None or not _is_up(session):
         raise Refused(f"{name} is not running: nothing has a heartbeat")
     hook = Hook(launch.id, "heartbeat", daemon.clock.now())
-    daemon.supervisor.feed(Hooked(launch.id, (hook,)))  # heard is enough: a full disk is no reason to look dead
+    daemon.supervisor.feed(Hooked(launch.id, (hook,)))  # heard is enough: a full disk must not make a session look dead
     return {"name": name, "launch": launch.id}
 
 
@@ -215,7 +215,7 @@ class SendRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: str
-    wait_s: Annotated[float, Field(ge=0, le=600)] | None = None  # for a composer; of what sleeps, for what became of it
+    wait_s: Annotated[float, Field(ge=0, le=600)] | None = None  # for a composer; for a sleeping session, until its outcome
 
 
 @router.post("/v1/sessions/{name:whole}:send")
@@ -261,7 +261,7 @@ async def rm(daemon: TheDaemon, name: str, request: Request, reason: str = "") -
 
 
 async def _follow(daemon: Daemon, launch_id: str, lines: int, raw: bool) -> AsyncIterator[bytes]:
-    """Yield what a launch prints, until it is over and nothing more comes."""
+    """Yield what a launch prints, until it is over and no more comes."""
     session = daemon.machine.of_launch(launch_id)
     if session is None or session.launch is None:
         return

@@ -1,4 +1,4 @@
-"""Routes about teams: a manifest planned and applied, roles scaled, teams taken down."""
+"""Routes about teams: planning and applying a manifest, scaling, shifting and taking down."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def abort(daemon: TheDaemon, team: str, request: Request, role: str | None
 
 
 def plan_view(workspace: str | None, plan: Plan) -> dict[str, Any]:
-    """Return a plan as the interface shows it."""
+    """Return a plan for the interface."""
     return {
         "workspace": workspace,
         "steps": [{"do": step.do.value, "role": step.role, "slot": step.slot, "why": step.why} for step in plan.steps],
@@ -97,7 +97,7 @@ def plan_view(workspace: str | None, plan: Plan) -> dict[str, Any]:
 
 
 def role_view(role: Role) -> dict[str, Any]:
-    """Return a role as the interface shows it: what is declared, what was counted, and how far a shift is."""
+    """Return a role for the interface: its declaration, its count of restarts, and its shift."""
     shift, shifted = role.shift, role.shifted
     return {
         "name": role.key,

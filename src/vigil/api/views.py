@@ -28,7 +28,7 @@ from vigil.store.store import StoredEvent
 
 
 def session_view(session: Session, incidents: Iterable[Incident] = (), role: Role | None = None) -> dict[str, Any]:
-    """Return one session, with the ids of its open incidents; what is counted against a replica is its role's."""
+    """Return one session with the ids of its open incidents; a replica's restarts are its role's."""
     launch, hold, policy = session.launch, session.hold, session.spec.restart
     up = session.state in ALIVE and launch is not None and launch.ended_at is None
     backoff_until = hold.until if hold is not None and hold.reason == HoldReason.BACKOFF else None
@@ -67,12 +67,12 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
 
 
 def restarts_of(policy: RestartPolicy, charges: int) -> int:
-    """Return how many restarts were charged, the one that is waited for or was refused included; `never` has none."""
+    """Return how many restarts were charged, with a pending or refused one; none with `never`."""
     return 0 if policy.when is RestartWhen.NEVER else charges
 
 
 def conversation_view(session: Session) -> dict[str, Any] | None:
-    """Return the conversation of a session, and whether it can be taken up again by what was read of it last."""
+    """Return a session's conversation, and whether it can be resumed, by its last reading."""
     if not session.conversation:
         return None
     adapter = ADAPTERS.get(session.spec.agent)
@@ -82,7 +82,7 @@ def conversation_view(session: Session) -> dict[str, Any] | None:
 
 
 def wall_view(session: Session) -> dict[str, Any] | None:
-    """Return the wall that a session met and nobody of its account has got past yet."""
+    """Return the wall that a session met and no session of its account has passed yet."""
     wall = session.wall
     if wall is None:
         return None
@@ -98,7 +98,7 @@ def wall_view(session: Session) -> dict[str, Any] | None:
 
 
 def usage_view(session: Session) -> dict[str, Any] | None:
-    """Return what a session and its launch have used, where the agent says so."""
+    """Return what a session and its launch have used, if the agent reports it."""
     total, before = session.spent, session.spent_before
     if total == NOTHING_SPENT:
         return None
@@ -194,14 +194,14 @@ def stall_view(stall: Stall) -> dict[str, Any]:
 
 
 def wait_view(doing: Doing) -> dict[str, Any] | None:
-    """Return what an agent waits for by its own words, and until when if it said so."""
+    """Return what an agent says it waits for, and until when."""
     if not (doing.waits or doing.retries):
         return None
     return {"for": "the model" if doing.retries else "a moment it named", "until": rfc3339(doing.until)}
 
 
 def recent_view(one: Recent) -> dict[str, Any]:
-    """Return one of the last words of an agent."""
+    """Return one of an agent's last words."""
     of_tool = one.what in (What.TOOL_STARTED, What.TOOL_ENDED)
     return {
         "at": rfc3339(one.at),
@@ -217,7 +217,7 @@ def recent_view(one: Recent) -> dict[str, Any]:
 
 
 def incident_view(incident: Incident) -> dict[str, Any]:
-    """Return one incident: what a notice says of it, and the notices."""
+    """Return one incident: the fields of a notice, and its notices."""
     return fields_of(incident) | {
         "notices": [
             {

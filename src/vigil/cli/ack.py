@@ -1,4 +1,4 @@
-"""`vigil ack`: a person knows of an incident."""
+"""`vigil ack`: marks an incident as known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vigil adopt` and `vigil release`: a tmux session that was started elsewhere is watched, and given back."""
+"""`vigil adopt` and `vigil release`: watches a tmux session that was started elsewhere, and gives it back."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def release(name: str, reason: str | None, output: str) -> None:
 
 
 def _folder() -> str:
-    """Return where tmux puts the sockets of its servers, for whoever calls."""
+    """Return the folder of the caller's tmux sockets."""
     return os.path.join(os.environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}")
 
 

@@ -24,9 +24,9 @@ def attach(name: str) -> None:
 
 
 def become_client(argv: list[str]) -> None:
-    """Exec the client; it needs a terminal of ours."""
+    """Exec the client; it needs our terminal."""
     check_terminal()
-    # A tmux around us would make ours refuse; this one is another server, so nesting is what the user wants.
+    # tmux refuses to run inside tmux; this client goes to another server, so nesting is what the user wants.
     env = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
     try:
         os.execvpe(argv[0], argv, env)
@@ -35,6 +35,6 @@ def become_client(argv: list[str]) -> None:
 
 
 def check_terminal() -> None:
-    """Refuse where there is no terminal to show another in."""
+    """Refuse to attach without a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise VigilError("attach needs a terminal; vigil logs shows what the agent printed")

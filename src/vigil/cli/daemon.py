@@ -51,7 +51,7 @@ def stop(kill_sessions: bool) -> None:
     Example: vigil daemon stop --kill-sessions
     """
     try:
-        client = connect(start=kill_sessions)  # to end sessions it must be there
+        client = connect(start=kill_sessions)  # only a daemon can end sessions
     except Unreachable:
         if kill_sessions:
             raise
@@ -61,7 +61,7 @@ def stop(kill_sessions: bool) -> None:
     unknown = client.stop_daemon(kill_sessions).get("unknown")
     wait_for_end("daemon", status["pid"])
     if kill_sessions and status["keeper_pid"] is not None and not status["keeper_wedged"]:
-        wait_for_end("keeper", status["keeper_pid"])  # it has nothing left to watch; who removes the home now is alone there
+        wait_for_end("keeper", status["keeper_pid"])  # the keeper has nothing left to watch; then the user may remove the home
     print("the daemon is stopped" + ("; all sessions were ended" if kill_sessions else "; its sessions run on"))
     if unknown:
         print(f"ended too, though no session knew of it: {'; '.join(unknown)}")
@@ -112,7 +112,7 @@ def status(output: str) -> None:
 
 
 def recording_words(recording: dict[str, Any]) -> str:
-    """Return where events are recorded, or why no more."""
+    """Return where events are recorded, or why they no longer are."""
     from vigil.text import one_line
 
     events = some(recording["events"], "event")

@@ -11,8 +11,8 @@ from vigil.words import few, length, some
 Json = Mapping[str, Any]
 
 LABEL = 18
-TAIL = 15  # lines of what it printed
-LINE = 400  # characters of one of them
+TAIL = 15  # lines of its output
+LINE = 400  # characters of each
 BESIDE = 8
 EVENT = 160
 SURE = {"certain": "this is certain", "likely": "this is likely", "unknown": "nobody can say how sure"}
@@ -57,7 +57,7 @@ def page(death: Json) -> Iterator[str]:
     if death["beside"]:
         yield from _row("in that second", f"others died too: {few(death['beside'], BESIDE)}")
     yield from _section("what it did", _did(death.get("summary") or {}))
-    shown = [line for line in death["evidence"] if line["source"] != "others"]  # above, with those that died after it
+    shown = [line for line in death["evidence"] if line["source"] != "others"]  # others stand above, with those that died later
     yield from _section("evidence", ((line["source"], line["text"]) for line in shown))
     yield from _section("memory", _memory(death["memory"] or {}, death["changes"] or {}))
     yield from _section("processes that outlived it", map(_process, death["survivors"]))
@@ -74,7 +74,7 @@ def page(death: Json) -> Iterator[str]:
 
 
 def _did(summary: Json) -> Iterator[tuple[str, str]]:
-    """Yield what a launch did all in all, as far as that is known."""
+    """Yield what a launch did in all, as far as we know."""
     counts = (("turns", "turn", "turns"), ("tools", "tool", "tools"), ("failed_tools", "that failed", "that failed"))
     words = [some(summary[key], one, many) for key, one, many in counts if summary.get(key)]
     if words:
@@ -97,7 +97,7 @@ def _row(label: str, text: str) -> Iterator[str]:
 
 
 def _section(title: str, rows: Iterator[tuple[str, str]] | Any) -> Iterator[str]:
-    """Yield a titled block, or nothing if it has no rows."""
+    """Yield a titled block, or nothing without rows."""
     first = True
     for label, text in rows:
         if first:

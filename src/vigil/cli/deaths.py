@@ -13,7 +13,7 @@ from vigil.cli.options import complete_name, output_option
 from vigil.cli.table import Column, print_table
 from vigil.client import connect
 
-MOST = 1000  # the daemon gives no more at once
+MOST = 1000  # the daemon returns no more at once
 
 COLUMNS = (
     Column("ID"),
@@ -49,7 +49,7 @@ def row_of(death: dict[str, Any]) -> list[str]:
 
 
 def _moment(at: str) -> str:
-    """Return a moment as a table has room for it: the time of day, with the day if that is not today."""
+    """Return a moment for a narrow column: its time, with the day unless that is today."""
     day, _, time_ = at.partition("T")
     return time_[:8] if day == f"{datetime.now(UTC):%Y-%m-%d}" else f"{day[5:]} {time_[:5]}"
 

@@ -1,4 +1,4 @@
-"""`vigil demo`: a small fleet of scripted agents, shown live, in an instance that goes when it ends."""
+"""`vigil demo`: shows a small fleet of scripted agents live, in an instance that goes with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vigil.demo.story import Story
 from vigil.errors import VigilError
 
 SECONDS = 16.0
-LATE_S = 30.0  # so much longer it may take on a busy machine until all was seen
+LATE_S = 30.0  # how much longer a busy machine may take until all was seen
 TICK_S = 0.25
 Inbox = queue.SimpleQueue[dict[str, Any]]
 
@@ -49,7 +49,7 @@ def demo(seconds: float) -> int:
 
 
 def perform(stage: DemoStage, view: View, interrupts: Interrupts, seconds: float) -> int:
-    """Show it all; returns the exit code."""
+    """Show it all, and return the exit code."""
     try:
         try:
             view.open(FLEET)
@@ -86,17 +86,17 @@ def play(stage: DemoStage, view: View, seconds: float) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return our environment, for the agents; what is no UTF-8 cannot be carried."""
+    """Return our environment for the agents, without what is not UTF-8."""
     return {key: value for key, value in os.environ.items() if is_utf8(key + value)}
 
 
 def is_utf8(text: str) -> bool:
-    """Say whether a text of the environment was UTF-8 (what was not holds surrogates)."""
+    """Say whether a text of the environment was UTF-8 (else it holds surrogates)."""
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def strike(stage: DemoStage, view: View, blows: dict[str, float]) -> None:
-    """Kill the tmux servers whose time has come."""
+    """Kill the tmux servers that are due."""
     for name, due in list(blows.items()):
         if time.monotonic() >= due and (pid := stage.kill_server(name)) is not None:
             view.news(time.time(), name, OWN, f"the demo kills its tmux server (pid {pid}) with SIGKILL")
@@ -111,7 +111,7 @@ def listen(client: Client, inbox: Inbox) -> None:
 
 
 def hear(inbox: Inbox) -> list[dict[str, Any]]:
-    """Return what has happened; waits a moment for it."""
+    """Return new events, after a short wait for the first."""
     events: list[dict[str, Any]] = []
     with suppress(queue.Empty):
         events.append(inbox.get(timeout=TICK_S))
@@ -134,7 +134,7 @@ def tell(event: dict[str, Any], view: View) -> None:
 
 
 def clear(stage: DemoStage, view: View) -> list[str]:
-    """Clean up and say so; returns what is left."""
+    """Clean up and say so; return what is left."""
     with suppress(OSError):
         view.say()
         view.say("Cleaning up ...")

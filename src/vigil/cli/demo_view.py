@@ -1,4 +1,4 @@
-"""What the demo shows: on a terminal a table that is redrawn in place, elsewhere a line for each change."""
+"""What the demo shows: on a terminal a table redrawn in place, elsewhere a line for each change."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from vigil.cli.table import Column, format_table, use_colour
 from vigil.demo.fleet import DemoAgent
 from vigil.text import one_line
 
-NEWS = 8  # so many of the newest changes are shown below the table
-OWN = "(demo)"  # in the place of a state: what the demo itself does
+NEWS = 8  # how many of the newest changes stand below the table
+OWN = "(demo)"  # in place of a state: what the demo itself does
 CAUSE_COLOURS = {"finished": "blue", "crash": "red", "server-died": "magenta"}
 NEWS_COLUMNS = (
     Column("AFTER"),
@@ -46,23 +46,23 @@ class View(Protocol):
         """Show one change."""
 
     def draw(self, sessions: list[Json]) -> None:
-        """Show how all sessions are now."""
+        """Show the present state of all sessions."""
 
     def close(self) -> None:
-        """Leave the terminal as it was found."""
+        """Leave the terminal as it was."""
 
     def say(self, text: str = "") -> None:
-        """Print a line of its own."""
+        """Print a line."""
 
     def deaths(self, deaths: list[Json]) -> None:
         """Show each death with its cause."""
 
 
 class Printed:
-    """What both views have in common: words that stay."""
+    """What both views share: lines that stay."""
 
     def __init__(self) -> None:
-        self._began_at: float | None = None  # with the first change: starting an instance is not the story
+        self._began_at: float | None = None  # the first change: starting an instance is not part of the story
         self._coloured = use_colour()
         self._width: int | None = None
 
@@ -101,21 +101,21 @@ class Printed:
 
 
 class DemoLines(Printed):
-    """For a file or a pipe: one line a change, no escape codes."""
+    """For a file or a pipe: a line for each change, without escape codes."""
 
     def news(self, at: float, name: str, state: str, why: str) -> None:
         """Print one change."""
         self.say(f"{self._after(at):>6}  {name:<14}  {state:<9}  {one_line(why)}")
 
     def draw(self, sessions: list[Json]) -> None:
-        """The lines have said it already."""
+        """Do nothing: the lines have said it."""
 
     def close(self) -> None:
-        """There is nothing to restore."""
+        """Do nothing: there is nothing to restore."""
 
 
 class Live(Printed):
-    """For a terminal: the table of `vigil ls` and the newest changes, drawn again in the same place."""
+    """For a terminal: the table of `vigil ls` and the newest changes, redrawn in place."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class Live(Printed):
         self._opened = False
 
     def open(self, fleet: Sequence[DemoAgent]) -> None:
-        """Print the introduction; the cursor is hidden from then on."""
+        """Print the introduction, then hide the cursor."""
         self._width = shutil.get_terminal_size().columns
         super().open(fleet)
         self._opened = True
@@ -135,12 +135,12 @@ class Live(Printed):
         self._news.append([self._after(at), name, state, why])
 
     def draw(self, sessions: list[Json]) -> None:
-        """Draw over what was drawn last."""
+        """Draw over the last drawing."""
         size = shutil.get_terminal_size()
         self._width = size.columns
         lines = self._frame(sessions, size.columns, size.lines - 1)
         up = f"\x1b[{self._height}A" if self._height else ""
-        # Each line is erased before it is written: erasing after it would take the last character of a full one.
+        # Erase each line before writing it: erasing afterwards would take the last character of a full one.
         sys.stdout.write(f"{up}\r" + "".join(f"\x1b[2K{line}\n" for line in lines) + "\x1b[J")
         sys.stdout.flush()
         self._height = len(lines)
@@ -158,15 +158,15 @@ class Live(Printed):
         if room < 1:
             return table[:height]
         news = format_table(NEWS_COLUMNS, self._news[-room:], width, self._coloured)
-        news += [""] * (room + 1 - len(news))  # so that what is below does not jump
+        news += [""] * (room + 1 - len(news))  # keeps the lines below in place
         return [self._bold(table[0]), *table[1:], "", self._bold(news[0]), *news[1:]]
 
 
 def make_view() -> View:
-    """Return the view that suits where the output goes."""
+    """Return the view that suits the output."""
     return Live() if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else DemoLines()
 
 
 def moment(text: str) -> float:
-    """Return a time of the interface as seconds."""
+    """Return a moment of the interface in seconds."""
     return datetime.fromisoformat(text).timestamp()

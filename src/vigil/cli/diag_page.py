@@ -1,4 +1,4 @@
-"""The page of a diagnosis: a tree of processes a person can read, the sockets they own, and what is not known."""
+"""The page of a diagnosis: a readable tree of processes, their sockets, and what is not known."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def page(found: Json, width: int | None, coloured: bool, wide: bool = False) -> 
     if connections:
         yield ""
         yield from format_table(SOCKETS, [_socket_row(one) for one in connections], width, coloured)
-    unknown = [line for line in found["unknown"] if not line.endswith(": it is a zombie")]  # which is told as notable
+    unknown = [line for line in found["unknown"] if not line.endswith(": it is a zombie")]  # notable already names zombies
     for title, lines in (("open tools", _tools(found)), ("notable", _notable(found)), ("not known", unknown)):
         if lines:
             yield from ("", title)
@@ -120,7 +120,7 @@ def _process_rows(processes: Sequence[Json], window_s: float | None, wide: bool)
 
 
 def stems(depths: Sequence[int]) -> list[str]:
-    """Return what stands before each process: lines that lead to its parent."""
+    """Return the stem before each process: the lines that lead to its parent."""
     found = []
     for at, depth in enumerate(depths):
         parts = [_has_sibling_below(depths, at, level) for level in range(1, depth + 1)]
@@ -139,7 +139,7 @@ def _has_sibling_below(depths: Sequence[int], at: int, level: int) -> bool:
 
 
 def _short(command: str) -> str:
-    """Return a command as a tree has room for it: its program without its folder."""
+    """Return a command short enough for a tree: its program without the folder."""
     program, space, rest = command.partition(" ")
     shown = f"{program.rpartition('/')[2] or program}{space}{rest}"
     return shown if len(shown) <= COMMAND else f"{shown[:COMMAND]}…"
@@ -167,7 +167,7 @@ def _tools(found: Json) -> list[str]:
 
 
 def _notable(found: Json) -> list[str]:
-    """Return what a person should not have to look for."""
+    """Return what a person should not have to search for."""
     lines = []
     for process in found["processes"]:
         who = f"pid {process['pid']} ({process['name']})"

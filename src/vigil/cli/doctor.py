@@ -42,7 +42,7 @@ def doctor(fix: bool, output: str) -> int:
 
 
 def examine(fix: bool) -> Iterator[Result]:
-    """Yield what is found, the machine first; an instance nobody can find is a finding too."""
+    """Yield all findings, the machine first; an instance without a home is one too."""
     yield from examine_machine()
     try:
         home = find_home()
@@ -66,7 +66,7 @@ def show(result: Result) -> None:
 
 
 def json_of(result: Result) -> dict[str, str | bool | None]:
-    """Return one finding as the interface shows it."""
+    """Return one finding for the interface."""
     finding = result.finding
     return {
         "check": result.check,
@@ -79,7 +79,7 @@ def json_of(result: Result) -> dict[str, str | bool | None]:
 
 
 def summary(results: list[Result], fix: bool) -> str:
-    """Return the last line: how many of what, and what --fix could do."""
+    """Return the last line: how many problems and warnings, and what --fix could mend."""
     levels = [result.finding.level for result in results]
     problems, warnings = levels.count(Level.PROBLEM), levels.count(Level.WARNING)
     if not problems and not warnings:

@@ -13,7 +13,7 @@ from vigil.cli.options import complete_name, output_option, seconds_of
 from vigil.client import connect
 from vigil.text import one_line
 
-MOST = 1000  # the daemon gives no more at once
+MOST = 1000  # the daemon returns no more at once
 
 
 @click.command()
@@ -41,7 +41,7 @@ def events(name: str | None, follow: bool, since: str | None, output: str) -> No
 
 
 def moment(text: str) -> float:
-    """Return the time a user means."""
+    """Return the moment a user means."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

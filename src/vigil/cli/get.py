@@ -11,7 +11,7 @@ from vigil.cli.options import name_argument, output_option
 from vigil.client import connect
 from vigil.text import one_line
 
-SHOWN = 8  # words of an agent
+SHOWN = 8  # how many words of an agent
 
 
 @click.command()
@@ -31,14 +31,14 @@ def get(name: str, output: str) -> None:
 
 
 def _listed(items: list[Any]) -> str:
-    """Return a list in one line: of what was said the last words."""
+    """Return a list in one line; of an agent's words the last ones."""
     if any(isinstance(item, dict) and "what" in item for item in items):
         return ", ".join(map(_said, items[-SHOWN:]))
     return " ".join(map(_shown, items)) or "-"
 
 
 def _shown(item: Any) -> str:
-    """Return one of several: a process with its pid, what is open with since when."""
+    """Return one item: a process with its pid, an open thing with its start."""
     if not isinstance(item, dict):
         return str(item)
     name = next((item[key] for key in ("name", "path", "id") if item.get(key)), "something")
@@ -53,7 +53,7 @@ def _said(word: dict[str, Any]) -> str:
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return a nested value as lines of key and text."""
+    """Return a nested value as rows of key and text."""
     rows: list[tuple[str, str]] = []
     for key, item in value.items():
         if isinstance(item, dict) and prefix != "axes.":

@@ -1,6 +1,6 @@
 """`vigil heartbeat`: a sign of life.
 
-It is called in loops: inside a session it puts one file into the spool, as a hook does, asks nobody and imports very little.
+Users call it in loops: inside a session it writes one file into the spool, as a hook does, and asks no daemon.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the names that begin so."""
+    """Return the session names with this beginning."""
     from vigil.cli.options import complete_name
 
     return complete_name(ctx, param, incomplete)
@@ -43,13 +43,13 @@ def heartbeat(name: str | None) -> None:
 
 
 def _is_around_us(name: str) -> bool:
-    """Say whether we run in the session of this name; a home that was named may be of another instance."""
+    """Say whether we run in the session of this name; VIGIL_HOME may name another instance."""
     return name == os.environ.get("VIGIL_SESSION") and "VIGIL_HOME" not in os.environ
 
 
 def _write(spool: str, launch: str) -> None:
-    """Put a heartbeat into the spool; whoever watches sees all of it or nothing."""
-    # Without `json`, which takes longer than all the rest: neither name holds anything that it would quote (DESIGN 4).
+    """Put a heartbeat into the spool; the daemon sees all of it or nothing."""
+    # Without `json`, whose import takes longer than all the rest: neither name holds a character to quote (DESIGN 4).
     session = os.environ.get("VIGIL_SESSION", "")
     event = f'{{"session":"{session}","launch":"{launch}","payload":{{"event":"heartbeat"}}}}\n'
     name = f"{time.time_ns()}-{os.getpid()}.json"

@@ -1,4 +1,4 @@
-"""The page of one incident: what it is, on what evidence, and all that happened to it, in order."""
+"""The page of one incident: what it is, on what evidence, and its whole story, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vigil incidents`: what needs a human, and all of one."""
+"""`vigil incidents`: lists what needs a human, or shows one incident."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WIDE = (*COLUMNS[:-1], Column("ACKED"), Column("RESOLVED"), COLUMNS[-1])
 
 
 def complete_incident(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the ids of open incidents that begin so; without a daemon there are none, and none is started for it."""
+    """Return the ids of open incidents with this beginning; none without a daemon, which it does not start."""
     from vigil.errors import VigilError
 
     try:
@@ -87,7 +87,7 @@ def row_of(incident: dict[str, Any], wide: bool) -> list[str]:
 
 
 def _why(incident: dict[str, Any], wide: bool) -> str:
-    """Return why, which death tells more, and whether somebody knows of it."""
+    """Return why, which death tells more, and whether it is acknowledged."""
     deaths = incident["deaths"]
     words = f"{incident['why']}; vigil death {deaths[-1]} tells the last one" if deaths else str(incident["why"])
     return f"(acknowledged) {words}" if incident["acked_at"] and not wide else words

@@ -1,4 +1,4 @@
-"""`vigil ls`: a line a session, once or as they change."""
+"""`vigil ls`: a line for each session, once or as they change."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def row_of(session: dict[str, Any], wide: bool, now: float) -> list[str]:
 
 
 def used(usage: dict[str, Any] | None) -> tuple[str, str]:
-    """Return the tokens a session has used, in and out, and what they cost; its agent may not say either."""
+    """Return a session's tokens, in and out, and their cost; `-` where unknown."""
     if usage is None:
         return "-", "-"
     tokens = f"{amount(usage['input_tokens'])}/{amount(usage['output_tokens'])}"
@@ -125,7 +125,7 @@ def amount(count: float) -> str:
 
 
 def why_of(session: dict[str, Any], now: float) -> str:
-    """Return the reason, and what it waits for; a mark in front says that it has an incident."""
+    """Return the reason, and what it waits for; a mark in front means an incident."""
     mark = "! " if session["incidents"] else ""
     return mark + _reason(session, now)
 
@@ -141,7 +141,7 @@ def _reason(session: dict[str, Any], now: float) -> str:
 
 
 def watch_table(client: Any, everything: bool, wide: bool) -> None:
-    """Redraw the table whenever something happened, and once a second for the ages, until Ctrl-C."""
+    """Redraw the table at every event, and once a second for the ages, until Ctrl-C."""
     import threading
 
     changed = threading.Event()

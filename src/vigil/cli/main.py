@@ -1,4 +1,4 @@
-"""The command `vigil`: knows the names of all commands and imports the one that is asked for."""
+"""The command `vigil`: knows the names of all commands and imports the one that runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import click
 from vigil import __version__
 from vigil.errors import UsageError, VigilError
 
-# name: (module, one line of help). The modules are imported only when their command runs: a command must start fast.
+# name: (module, one line of help). Only the command that runs is imported: a command must start fast.
 COMMANDS = {
     "run": ("run", "Declare a session and launch it."),
     "ls": ("ls", "List sessions, one a line."),
@@ -58,7 +58,7 @@ COMMANDS = {
 
 
 class Lazy(click.Group):
-    """A group whose commands are imported when they are asked for."""
+    """A group that imports its commands on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the commands in the order of the table."""
@@ -121,15 +121,15 @@ def main() -> None:
 
 @contextlib.contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Print for somebody who may go: `head` has seen enough, and that is no failure, as click would have it."""
+    """Let the reader leave early: `head` has seen enough, which click would call a failure."""
     try:
         yield
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains on its way out
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains on its way out
 
 
 def words_of(error: click.ClickException) -> str:
-    """Return what click found wrong, and where to read how it is right."""
+    """Return what click found wrong, and which help to read."""
     words = error.format_message().rstrip(".")
     asked = error.ctx if isinstance(error, click.UsageError) else None
     return f"{words}; see: {asked.command_path} --help" if asked else words

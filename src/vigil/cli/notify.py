@@ -1,4 +1,4 @@
-"""`vigil notify test`: try a way to reach people."""
+"""`vigil notify test`: tries a way to reach people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def notify() -> None:
 
 
 def complete_route(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the routes that begin so; without a daemon there are none, and none is started for it."""
+    """Return the routes with this beginning; none without a daemon, which it does not start."""
     try:
         found = connect(start=False).status()["routes"]
     except (VigilError, KeyError):

@@ -24,17 +24,17 @@ def output_option(command: F) -> F:
 
 
 def reason_option(command: F) -> F:
-    """Add `--reason`, which is kept with the intent and in the record of the death that follows."""
+    """Add `--reason`, kept with the intent and in the record of the death that follows."""
     return click.option("--reason", metavar="TEXT", help="Why: kept in the record of the death that follows.")(command)
 
 
 def name_argument(command: F) -> F:
-    """Add NAME, completed from the sessions there are."""
+    """Add NAME, completed from the existing sessions."""
     return click.argument("name", shell_complete=complete_name)(command)
 
 
 def complete_name(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the names that begin so; without a daemon there are none, and none is started for it."""
+    """Return the session names with this beginning; none without a daemon, which it does not start."""
     from vigil.client import connect
     from vigil.errors import VigilError
 

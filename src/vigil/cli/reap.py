@@ -1,4 +1,4 @@
-"""`vigil reap`: a reaper's sweep now, with the class of each session and why."""
+"""`vigil reap`: a sweep of the reaper now, with each session's class and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vigil replay`: a recording through today's policy; shows where it answers otherwise. Asks no daemon and writes nothing."""
+"""`vigil replay`: runs a recording through today's policy and shows what differs; asks no daemon, writes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vigil.recording import STOPPED, Difference, Recording, Replay, ReplayStep, 
 from vigil.text import one_line
 from vigil.words import some
 
-SHOWN = 10  # events, unless all are asked for
+SHOWN = 10  # events, unless --all
 
 
 @click.command()
@@ -60,12 +60,12 @@ def show(run: Replay, everything: bool, wide: bool) -> None:
 
 
 def heading(step: ReplayStep) -> str:
-    """Return what happened, and to whom."""
+    """Return what happened, and to which session."""
     return f"{step.session}: {step.what}" if step.session else step.what
 
 
 def remarks(recording: Recording, run: Replay) -> Iterable[str]:
-    """Yield what is to be known of the recording itself."""
+    """Yield what a user should know of the recording itself."""
     if recording.unknown:
         yield one_line(f"What it began with holds what today's core does not know: {', '.join(recording.unknown)}")
     if recording.torn:
@@ -91,7 +91,7 @@ def summary(run: Replay) -> str:
 
 
 def json_of(recording: Recording, run: Replay) -> dict[str, Any]:
-    """Replay it and return all there is to say."""
+    """Replay a recording, and return all its results."""
     steps = [step_json(step, run.names) for step in run.steps() if step.differs or step.unknown]
     return {
         "file": str(recording.path),
@@ -138,7 +138,7 @@ def difference_json(difference: Difference, names: dict[str, str]) -> dict[str, 
 
 
 def rfc3339(at: float) -> str:
-    """Return a moment as the interface writes it; a number that is none as it is."""
+    """Return a moment as the interface writes it; an impossible one as its number."""
     try:
         return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""How one event that differs is shown: a line a difference, then and now, the telling ones first."""
+"""How `vigil replay` shows one event: a line for each difference, then and now, the telling ones first."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from vigil.text import one_line
 LINES = 8
 VALUE_CHARS = 60
 MOMENTS = re.compile(r"(^|[._])(at|since|until)$")
-OLDEST = 1e9  # seconds: what is less is no moment of a recording
-# What was there on one side only: what is said of it. An effect is asked for.
+OLDEST = 1e9  # seconds: a recording has no earlier moment
+# The word for a thing that only one side has. Other things are effects, which the core asks for.
 THERE = {
     "session": "changed",
     "launch": "changed",
@@ -24,7 +24,7 @@ THERE = {
     "removal": "done",
     "log": "logged",
 }
-GIST = ("cause", "state", "kind", "verb")  # of a thing, the first it has stands for it
+GIST = ("cause", "state", "kind", "verb")  # the first of these that a thing has stands for it
 
 
 def lines_of(step: ReplayStep, names: dict[str, str], wide: bool) -> list[str]:
@@ -56,7 +56,7 @@ def line_of(difference: Difference, names: dict[str, str], width: int | None) ->
 
 
 def without_common_start(then: str, now: str, width: int) -> tuple[str, str]:
-    """Return two texts of which what is cut off does not hide where they differ."""
+    """Return two texts, cut at the front so that their difference stays in view."""
     same = next((i for i, (a, b) in enumerate(zip(then, now, strict=False)) if a != b), min(len(then), len(now)))
     if same < width // 2 or max(len(then), len(now)) <= width:
         return then, now
@@ -65,7 +65,7 @@ def without_common_start(then: str, now: str, width: int) -> tuple[str, str]:
 
 
 def there(of: str, thing: Any) -> str:
-    """Return that a thing was in an answer, with what it comes to, or that it was not."""
+    """Return whether an answer held a thing, with its gist."""
     word = THERE.get(of, "asked for")
     if thing is None:
         return f"not {word}"

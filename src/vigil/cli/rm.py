@@ -1,4 +1,4 @@
-"""`vigil rm`: ends a session and purges its identity, listing what went."""
+"""`vigil rm`: ends a session, purges its identity, and lists what went."""
 
 from __future__ import annotations
 

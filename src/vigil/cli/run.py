@@ -53,7 +53,7 @@ def run(
     if attach:
         from vigil.cli.attach import become_client, check_terminal
 
-        check_terminal()  # before anything is made
+        check_terminal()  # before it creates anything
     if not cwd:
         raise UsageError("--cwd is empty: it names the folder the agent works in")
     wanted = {
@@ -99,7 +99,7 @@ def _warn(session: dict[str, Any]) -> None:
 
 
 def environment(extra: tuple[str, ...]) -> dict[str, str]:
-    """Return our environment with what was given on the command line; what is no UTF-8 cannot be carried, and says so."""
+    """Return our environment with the given pairs; warn of values left out, as not UTF-8."""
     found = {}
     for key, value in os.environ.items():
         try:
@@ -112,7 +112,7 @@ def environment(extra: tuple[str, ...]) -> dict[str, str]:
 
 
 def given_environment(pairs: tuple[str, ...]) -> dict[str, str]:
-    """Return what was given on the command line: a person's own words, also where they look like an agent's marker."""
+    """Return the pairs of the command line: the user's own, even where they look like an agent's marker."""
     found = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -1,4 +1,4 @@
-"""`vigil shift`: the replicas of a team are replaced, and what becomes of it is shown until it is over."""
+"""`vigil shift`: replaces the replicas of a team, and shows the progress until it is over."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def shift(team: str, role: str | None, timeout: str, abort: bool, no_wait: bool,
 
 
 def _follow(daemon: Client, keys: list[str], output: str) -> bool:
-    """Wait until no role is in the shift any more, and say how far it is; say whether all of it was done."""
+    """Show the progress until the shift of all roles is over; say whether all of it was done."""
     shown = ""
     while any(role["shift"] for role in _roles(daemon, keys)):
         line = "; ".join(f"{role['name']}: {_progress(role)}" for role in _roles(daemon, keys) if role["shift"])
@@ -94,6 +94,6 @@ def _given_up(daemon: Client, keys: list[str]) -> str:
 
 
 def _roles(daemon: Client, keys: list[str]) -> list[Json]:
-    """Return these roles as they are now; also those that are no more."""
+    """Return these roles as they are now, also those that are gone."""
     found = {role["name"]: role for role in daemon.roles()}
     return [found.get(key, {"name": key, "shift": None, "shifted": TAKEN_DOWN}) for key in keys]

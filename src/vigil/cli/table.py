@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from vigil.text import one_line
 
 GAP = 2
-LEAST = 8  # a column that shrinks keeps at least this much
+LEAST = 8  # a shrinking column keeps at least this much
 LEAST_FIRST = 16
 
 COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "grey": 90}
 
 
 class Drawn(str):
-    """A cell whose spaces mean something; whoever makes one has made its text plain."""
+    """A cell whose spaces matter; its maker has made the text plain."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; one that shrinks gives way when the terminal is narrow."""
+    """A column; one that shrinks gives way on a narrow terminal."""
 
     title: str
     shrink: bool = False
@@ -32,12 +32,12 @@ class Column:
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], wide: bool = False) -> None:
-    """Print rows under their titles, cut to the terminal's width unless it is to be wide."""
+    """Print rows under their titles, cut to the terminal's width unless wide."""
     print("\n".join(format_table(columns, rows, terminal_width(wide), use_colour())))
 
 
 def terminal_width(wide: bool = False) -> int | None:
-    """Return how wide a line may be; None is as wide as it is."""
+    """Return how wide a line may be; None means no limit."""
     return None if wide or not (sys.stdout.isatty() or "COLUMNS" in os.environ) else shutil.get_terminal_size().columns
 
 
@@ -64,7 +64,7 @@ def _line(parts: list[str]) -> str:
 
 
 def fit(widths: list[int], shrinks: list[bool], width: int) -> list[int]:
-    """Return the widths that fit: columns that shrink give way, then the last ones vanish; the first alone may be cut."""
+    """Return widths that fit: shrinking columns give way, then the last ones vanish; the first may be cut."""
     for count in range(len(widths), 0, -1):
         fitted = _squeezed(widths[:count], shrinks[:count], width)
         if _total(fitted) <= width:
@@ -73,7 +73,7 @@ def fit(widths: list[int], shrinks: list[bool], width: int) -> list[int]:
 
 
 def _squeezed(widths: list[int], shrinks: list[bool], width: int) -> list[int]:
-    """Let the columns that can shrink give way, the widest first; the first one says what a row is about, and keeps more."""
+    """Shrink the columns that can, the widest first; the first names the row, and keeps more."""
     widths = list(widths)
     least = [LEAST_FIRST, *[LEAST] * (len(widths) - 1)]
     while (over := _total(widths) - width) > 0:

@@ -1,4 +1,4 @@
-"""`vigil up`, `plan`, `down`, `scale`: a manifest made so, shown, taken down; a role with more replicas or fewer."""
+"""`vigil up`, `plan`, `down`, `scale`: applies a manifest, shows it, takes it down; changes a role's replicas."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def down(team: str | None, output: str) -> None:
     _show(connect().down(team), output)
 
 
-@click.command(context_settings={"ignore_unknown_options": True})  # -1 is a number, and is told that it is no good one
+@click.command(context_settings={"ignore_unknown_options": True})  # so that -1 reads as a number, and is refused as one
 @click.argument("role", metavar="TEAM/ROLE")
 @click.argument("replicas", type=int)
 @output_option
@@ -104,7 +104,7 @@ def _read(file: str, replace: bool) -> Json:
 
 
 def _follow(daemon: Client, done: Json) -> None:
-    """Say how far it is while replicas come up, on a terminal only; Ctrl-C leaves them coming up."""
+    """Show on a terminal how many replicas are up; Ctrl-C leaves them coming up."""
     wanted = {step["slot"] for step in done["steps"] if step["do"] in LAUNCHES}
     if not wanted or not sys.stderr.isatty():
         return
@@ -119,7 +119,7 @@ def _follow(daemon: Client, done: Json) -> None:
 
 
 def progress(found: list[Json], wanted: int) -> str:
-    """Say how many are up, and of the others what they are or wait for."""
+    """Return how many are up, and what the others are or wait for."""
     others = Counter(_standing(session) for session in found if session["state"] not in UP)
     return ", ".join(
         [f"{len(found) - others.total()} of {wanted} up", *(f"{number} {what}" for what, number in others.items())]

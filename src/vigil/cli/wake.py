@@ -1,4 +1,4 @@
-"""`vigil hibernate` and `vigil wake`: a session is put to sleep, and brought back."""
+"""`vigil hibernate` and `vigil wake`: puts a session to sleep, and brings it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vigil why`: the explanation of a session's state, for a person."""
+"""`vigil why`: explains a session's state to a person."""
 
 from __future__ import annotations
 

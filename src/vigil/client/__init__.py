@@ -1,4 +1,4 @@
-"""The API's client: standard library only, quick to import. What cli and tui use."""
+"""The API's client, for cli and tui: standard library only, quick to import."""
 
 from vigil.client.client import Client, connect
 

@@ -1,4 +1,4 @@
-"""Asking the daemon: one method for each thing it can do; its errors come back as ours, with their exit codes."""
+"""Asking the daemon: one method for each request; its errors come back as ours, with their exit codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vigil.errors import BY_EXIT_CODE, Unreachable, VigilError
 from vigil.home import Home, find_home
 
 READ_S = 15.0
-TEST_S = 620.0  # no route may take longer
+TEST_S = 620.0  # the longest time a route may take
 ACT_S = 120.0  # a verb waits until it is done: a grace, a kill, a launch
 Json = dict[str, Any]
 
@@ -24,14 +24,14 @@ class Client:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.trouble = ""  # why what was answered last may be old
+        self.trouble = ""  # why the last answer may be old
 
     def status(self) -> Json:
         """Return who the daemon is and how it is."""
         return self._ask("GET", "/v1/daemon")
 
     def stop_daemon(self, kill_sessions: bool = False) -> Json:
-        """End the daemon, and with it all sessions if that is wanted."""
+        """End the daemon, and on request all sessions."""
         return self._ask("POST", f"/v1/daemon:stop?kill_sessions={'true' if kill_sessions else 'false'}")
 
     def sessions(self, everything: bool = False) -> list[Json]:
@@ -47,7 +47,7 @@ class Client:
         return self._ask("POST", "/v1/sessions", wanted)
 
     def ask(self, verb: str, name: str, reason: str | None = None) -> Json:
-        """Stop, start, restart, reset or hibernate a session; the reason is kept with the intent."""
+        """Stop, start, restart, reset or hibernate a session; the intent keeps the reason."""
         return self._ask("POST", f"{self._path(name)}:{verb}{_query(reason=reason or None)}")
 
     def wake(self, name: str, mode: str | None = None) -> Json:
@@ -55,7 +55,7 @@ class Client:
         return self._ask("POST", f"{self._path(name)}:wake{_query(mode=mode)}")
 
     def heartbeat(self, name: str) -> Json:
-        """Give a sign of life of a session; nothing is waited for."""
+        """Give a sign of life of a session, without waiting until it is durable."""
         with self._open("POST", f"{self._path(name)}:heartbeat", None, READ_S) as response:
             return json.loads(response.read())
 
@@ -64,7 +64,7 @@ class Client:
         return self._ask("DELETE", f"{self._path(name)}{_query(reason=reason or None)}")
 
     def reap(self, dry_run: bool = False) -> list[Json]:
-        """Have the reaper look at everything now, and return what it is and what was done."""
+        """Have the reaper look at everything now; return what it found and did."""
         found = self._ask("POST", f"/v1/reap{_query(dry_run=dry_run)}")
         assert isinstance(found, list)
         return found
@@ -111,7 +111,7 @@ class Client:
         return self._ask("POST", f"/v1/teams:down{_query(team=team)}")
 
     def send(self, name: str, text: str, wait_s: float | None = None) -> Json:
-        """Type a prompt into a session's terminal; one that sleeps is woken for it."""
+        """Type a prompt into a session's terminal; a sleeping session is woken for it."""
         body = {"text": text, "wait_s": wait_s}
         with self._open("POST", f"{self._path(name)}:send", body, ACT_S + (wait_s or 0.0)) as response:
             return json.loads(response.read())
@@ -133,19 +133,19 @@ class Client:
         return self._ask("GET", f"/v1/deaths{_query(session=name)}")
 
     def death(self, which: str) -> Json:
-        """Return one death record, by its id, or the last one of a session, by its name."""
+        """Return one death record by its id, or the last one of a session by its name."""
         return self._ask("GET", f"/v1/deaths/{quote(which, safe='/')}")
 
     def incidents(self, everything: bool = False) -> list[Json]:
-        """Return what needs a human, and what did."""
+        """Return the open incidents, or all."""
         return self._ask("GET", f"/v1/incidents{'?all=true' if everything else ''}")
 
     def incident(self, incident_id: str) -> Json:
-        """Return one incident with its evidence, and all that happened to it."""
+        """Return one incident with its evidence and its whole story."""
         return self._ask("GET", f"/v1/incidents/{quote(incident_id, safe='/')}")
 
     def ack(self, incident_id: str) -> Json:
-        """Say that a person knows of an incident."""
+        """Mark an incident as known."""
         return self._ask("POST", f"/v1/incidents/{quote(incident_id, safe='/')}:ack")
 
     def test_route(self, name: str) -> Json:
@@ -158,7 +158,7 @@ class Client:
         return self._ask("GET", f"/v1/events{_query(session=name, since=since)}")
 
     def follow_events(self, name: str | None = None, after: int | None = None) -> Iterator[Json]:
-        """Yield events as they become durable, after a sequence number if one is given; ends when the daemon does."""
+        """Yield events as they become durable, after a sequence number if given, until the daemon ends."""
         with self._open("GET", f"/v1/events/stream{_query(session=name, after=after)}", None, timeout_s=None) as response:
             for line in response.lines():
                 if line.startswith(b"data: "):
@@ -170,7 +170,7 @@ class Client:
             return response.read()
 
     def follow_logs(self, name: str, lines: int, raw: bool) -> Iterator[bytes]:
-        """Yield what an agent prints, until it is over."""
+        """Yield what an agent prints, until its launch is over."""
         path = f"{self._path(name)}:logs{_query(lines=lines, raw=raw, follow=True)}"
         with self._open("GET", path, None, timeout_s=None) as response:
             yield from response.chunks()
@@ -186,7 +186,7 @@ class Client:
 
     @contextlib.contextmanager
     def _open(self, method: str, path: str, body: Json | None, timeout_s: float | None) -> Iterator[http.HttpAnswer]:
-        """Ask, and hand out the answer; what breaks on the way is Unreachable."""
+        """Ask, and yield the answer; a failure on the way is Unreachable."""
         data = None if body is None else json.dumps(body).encode()
         try:
             answer = http.ask(str(self.home.api_socket), method, path, data, timeout_s)
@@ -202,7 +202,7 @@ class Client:
 
 
 def connect(start: bool = True) -> Client:
-    """Return a client of the daemon; it is started when it does not answer."""
+    """Return a client of the daemon; start the daemon if none answers."""
     home = find_home()
     if not answers(home):
         if not start:

@@ -1,7 +1,7 @@
 """HTTP to our own daemon over its unix socket.
 
-Written by hand: `http.client` brings `email` and `ssl` with it, a quarter of a command's start (docs/performance.md). It speaks
-to one server only: one request a connection, an answer with its length or in chunks.
+Written by hand: importing `http.client` brings `email` and `ssl`, a quarter of a command's start (docs/performance.md).
+It speaks to one server only: one request for each connection, an answer with its length or in chunks.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ HEAD_BYTES = 65536
 
 
 class BadAnswer(OSError):
-    """What came back is no answer of our daemon's."""
+    """The answer is not one of our daemon."""
 
 
 class HttpAnswer:
-    """An answer whose head was read; its body is read as it comes."""
+    """An answer with its head read; callers read its body as it comes."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._stream = sock.makefile("rb")
         self.status, headers = self._read_head()
         self.trouble = headers.get(b"x-vigil-trouble", b"").decode("utf-8", "replace")
-        self._chunked = headers.get(b"transfer-encoding") == b"chunked"
+        self._chunked = headers.get(b"transfer-encoding", b"").lower() == b"chunked"
         self._length = int(headers.get(b"content-length", b"0"))
 
     def chunks(self) -> Iterator[bytes]:
@@ -68,7 +68,7 @@ class HttpAnswer:
         headers = {}
         while line := self._stream.readline(HEAD_BYTES).strip():
             key, _, value = line.partition(b":")
-            headers[key.strip().lower()] = value.strip().lower()
+            headers[key.strip().lower()] = value.strip()
         return int(words[1]), headers
 
 

@@ -1,4 +1,4 @@
-"""Starting the daemon on demand: one at a time, detached from us in every way, and told why it did not come up."""
+"""Starting the daemon on demand: one at a time, fully detached from us, with the reason if it fails."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ RUNS_ALREADY = (
 
 
 def start_daemon(home: Home, config: Path | None = None, record: Path | None = None) -> None:
-    """Start the daemon of a home, or wait for the one somebody else is starting; Unreachable with the reason if not.
+    """Start the daemon of a home, or wait for another starter; Unreachable with the reason if that fails.
 
-    Its configuration is the one the environment names, unless another is given. To `record`, it must be a new one.
+    Its configuration is `config`, or the one that the environment names. With `record`, no daemon may run yet.
     """
     make_home(home)
     lock = os.open(home.lock("start"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -41,7 +41,7 @@ def start_daemon(home: Home, config: Path | None = None, record: Path | None = N
 
 
 def answers(home: Home) -> bool:
-    """Say whether a daemon listens on the home's socket; one that was killed does for a moment, and answers nobody."""
+    """Say whether a living daemon listens on the home's socket; a killed one still does for a moment."""
     import socket
 
     from vigil.kernel.process import is_dying
@@ -53,7 +53,7 @@ def answers(home: Home) -> bool:
             pid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         except OSError:
             return False
-        except AttributeError:  # no such option here
+        except AttributeError:  # this platform lacks the option
             return True
         return not is_dying(pid)
 
@@ -71,7 +71,7 @@ def _wait_for(lock: int) -> None:
 
 
 def _start(home: Home, config: Path, record: Path | None) -> None:
-    # Where its configuration is must be said: its own environment holds no VIGIL_CONFIG.
+    # The daemon's own environment holds no VIGIL_CONFIG, so its arguments name the configuration.
     argv = [sys.executable, "-m", "vigil.daemon", "--home", str(home.path), "--config", str(config)]
     if record is not None:
         argv += ["--record", os.path.abspath(record)]
@@ -95,7 +95,7 @@ def _start(home: Home, config: Path, record: Path | None) -> None:
 
 
 def _spawn(argv: list[str], log_path: Path) -> str:
-    """Start a daemon's process, and return what it says of itself once it is up, or is not."""
+    """Start a daemon's process, and return its own word on whether it is up."""
     told, tell = os.pipe()
     try:
         with open(log_path, "ab") as errors:
@@ -116,12 +116,12 @@ def _spawn(argv: list[str], log_path: Path) -> str:
         os.close(tell)
     words = _read_line(told, START_S)
     os.close(told)
-    process.wait()  # it detached itself at once: what runs now is no child of ours
+    process.wait()  # it detached itself at once: the running daemon is not our child
     return words
 
 
 def clean_environment() -> dict[str, str]:
-    """Return our environment without what belongs to a session around us."""
+    """Return our environment without the variables of a session around us."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("VIGIL_", "TMUX"))}
 
 

@@ -1,4 +1,4 @@
-"""A document becomes a configuration, or the list of all that is wrong with it, in our words."""
+"""Checking: a document becomes a configuration, or the list of all its problems, in our words."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from vigil.core.rules.reaction import FOR
 
 Place = tuple[int | str, ...]
 MOST_PROBLEMS = 100
-KEY = "[key]"  # how pydantic says that it is the key of an entry that is wrong, not its value
-WATCHDOG = {  # the keys of the table, and what they are called from there on
+KEY = "[key]"  # pydantic's mark that an entry's key is wrong, not its value
+WATCHDOG = {  # a key of the table, and its name in the program
     "stall_after": "stall_after_s",
     "tool_timeout": "tool_timeout_s",
     "mcp_tool_timeout": "mcp_tool_timeout_s",
@@ -44,7 +44,7 @@ KINDS = {
 
 
 def check(document: dict[str, Any]) -> Config | tuple[str, ...]:
-    """Return the configuration a document holds, or its problems: a line each, with its place."""
+    """Return the configuration in a document, or its problems: a line each, with its place."""
     try:
         file = ConfigTables.model_validate(document)
     except ValidationError as error:
@@ -71,16 +71,16 @@ def _mistakes(found: ValidationError) -> Iterator[tuple[Place, str]]:
 
 def worded(kind: str, where: Place, value: object, context: dict[str, Any]) -> str:
     if kind == "value_error":
-        return str(context["error"])  # raised by the models, in our words already
+        return str(context["error"])  # our models raised it, in our words
     if kind == "extra_forbidden":
         return unknown_key(ConfigTables, where)
     if kind == "missing":
         return "is missing"
-    return f"{shown(value)} is not {KINDS.get(kind, 'what belongs here')}"  # a later pydantic may know more kinds
+    return f"{shown(value)} is not {KINDS.get(kind, 'what belongs here')}"  # a later pydantic may have more kinds
 
 
 def unknown_key(root: type[BaseModel], where: Place) -> str:
-    """Say of a key that nobody knows what there is instead."""
+    """Say which keys there are instead of an unknown one."""
     keys = _keys_at(root, where[:-1])
     near = difflib.get_close_matches(str(where[-1]), keys, n=1)
     return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; there are: {listed(keys)}"
@@ -90,13 +90,13 @@ def _keys_at(root: type[BaseModel], where: Place) -> list[str]:
     """Return the keys of the table at a place."""
     kind: Any = root
     for part in where:
-        # A list and a dictionary of tables have these as their last argument.
+        # The last argument of a list or dictionary type is its table.
         kind = _given(kind.model_fields[part].annotation if _is_table(kind) else get_args(kind)[-1])
     return list(kind.model_fields)
 
 
 def _given(kind: Any) -> Any:
-    """Return what stands there if it is not missing."""
+    """Return an optional type without its None."""
     return get_args(kind)[0] if NoneType in get_args(kind) else kind
 
 
@@ -105,7 +105,7 @@ def _is_table(kind: Any) -> bool:
 
 
 def _contradictions(document: dict[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Yield what is wrong between values; read from the document itself, so that no other mistake hides it."""
+    """Yield what is wrong between values; it reads the document, so that no other mistake hides one."""
     routes = dict(tables(document.get("routes")))
     for name, route in routes.items():
         if len(route.keys() & {"exec", "url", "webhook"}) != 1:
@@ -201,5 +201,5 @@ def _reaction_of(reaction: ReactionTable) -> Reaction:
 
 
 def watchdog_of(table: BaseModel) -> Watchdog:
-    """Return what a table says of silence; what is not given is for others to say."""
+    """Return what a table sets for silence; the rest stays unsaid."""
     return Watchdog(**{WATCHDOG[key]: getattr(table, key) for key in table.model_fields_set})

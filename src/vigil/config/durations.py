@@ -1,4 +1,4 @@
-"""Durations of a configuration file: numbers of seconds or words like "90s", each within its range."""
+"""Durations of a configuration file: seconds, or words like "90s", each within its range."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DAY_S = 86400.0
 
 @dataclass(frozen=True)
 class Range:
-    """What a duration may be, and how that is said."""
+    """The bounds of a duration, and their words."""
 
     words: str
     low_s: float
@@ -22,7 +22,7 @@ class Range:
     or_zero: bool = False
 
     def read(self, value: object) -> float:
-        """Return the seconds a value stands for; ValueError with what is wrong and what is allowed."""
+        """Return a value in seconds; ValueError says what is wrong and what is allowed."""
         seconds = _seconds(value)
         if not (self.low_s <= seconds <= self.high_s or (self.or_zero and seconds == 0)):
             raise ValueError(f"{shown(value)} is out of range: {self.words}")
@@ -38,9 +38,9 @@ BACKOFF = Range("0.01 s to 24 h", 0.01, DAY_S)
 
 def _seconds(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return value  # as it is: a number of a thousand digits is no float, and out of every range
+        return value  # unconverted: a number of a thousand digits does not fit a float, and is out of every range
     found = WORDS.fullmatch(value.removeprefix("-")) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f'{shown(value)} is no duration: give seconds, or words like "90s", "10m", "2h"')
     seconds = float(found[1]) * UNITS_S[found[2]]
-    return -seconds if str(value).startswith("-") else seconds  # out of every range, and told so
+    return -seconds if str(value).startswith("-") else seconds  # out of every range, which the message says

@@ -9,7 +9,7 @@ from vigil.errors import VigilError
 
 
 def find_config() -> Path:
-    """Return the file the environment names, absolute; whether it exists is not asked."""
+    """Return the absolute path that the environment names; the file need not exist."""
     named = os.environ.get("VIGIL_CONFIG")
     if named is not None and not named:
         raise VigilError("VIGIL_CONFIG is empty: unset it, or name a file")

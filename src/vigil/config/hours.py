@@ -1,4 +1,4 @@
-"""Hours of a configuration file: times of the day like "22:30", and time zones by their names."""
+"""Hours of a configuration file: times of day like "22:30", and time zones by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOUR = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 
 
 def read_hour(value: object) -> float:
-    """Return the seconds after midnight a time stands for; ValueError with what is wrong."""
+    """Return a time in seconds after midnight; ValueError says what is wrong."""
     found = HOUR.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f'{shown(value)} is no time of the day: give words like "22:30"')
@@ -23,13 +23,13 @@ def read_hour(value: object) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A time zone, by its name; without one, that of the host."""
+    """A time zone by its name; without one, the host's."""
 
     name: str | None = None
 
     @classmethod
     def read(cls, value: object) -> Zone:
-        """Return the zone of a name; ValueError if there is none such here."""
+        """Return the zone of a name; ValueError if this host does not know it."""
         if isinstance(value, Zone):
             return value
         if not isinstance(value, str) or _zone(value) is None:
@@ -37,7 +37,7 @@ class Zone:
         return cls(value)
 
     def __call__(self, at: float) -> float:
-        """Return how far this zone's clock is from UTC at a moment."""
+        """Return this zone's offset from UTC at a moment, in seconds."""
         zone = None if self.name is None else _zone(self.name)
         local = datetime.fromtimestamp(at, zone) if zone is not None else datetime.fromtimestamp(at).astimezone()
         offset = local.utcoffset()
@@ -48,7 +48,5 @@ class Zone:
 def _zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError):  # also ZoneInfoNotFoundError, which is a KeyError
-        return None
-    except KeyError:
+    except (OSError, ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
         return None

@@ -1,4 +1,4 @@
-"""Reading the configuration file, as often as anybody likes: it is parsed anew only when it changed."""
+"""Loading: the configuration file, parsed anew only when it has changed."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class ConfigFile:
         self.path = path
         self.last_good = Config()
         self._problems: tuple[str, ...] = ()
-        self._stamp: Stamp | None = None  # of the file that was understood last
+        self._stamp: Stamp | None = None  # of the last file that was readable
 
     @property
     def problem(self) -> str | None:
-        """What was wrong with the file when it was read last."""
+        """What was wrong with the file at its last reading."""
         return "; ".join(self._problems) or None
 
     def read(self) -> Config:
-        """Return what the file says now, the defaults if there is none; ConfigRefused if it is not valid."""
+        """Return what the file says now, or the defaults without a file; ConfigRefused if it is not valid."""
         try:
             with open(self.path, "rb", opener=_open) as file:
                 found = os.fstat(file.fileno())
@@ -54,7 +54,7 @@ class ConfigFile:
                     self._remember(_understand(file, found), stamp)
         except FileNotFoundError:
             self._remember(Config(), None)
-        except (OSError, ValueError) as error:  # ValueError: no file can have such a name
+        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
             words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             self._remember((f"cannot be read: {words}",), None)
         if self._problems:
@@ -70,7 +70,7 @@ class ConfigFile:
 
 
 def _open(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer would keep us for ever
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe without a writer would block for ever
 
 
 def _understand(file: BinaryIO, found: os.stat_result) -> Config | tuple[str, ...]:
@@ -84,7 +84,7 @@ def _understand(file: BinaryIO, found: os.stat_result) -> Config | tuple[str, ..
 
 
 def parse(data: bytes) -> dict[str, Any] | str:
-    """Return the document, or why it is none."""
+    """Return the document, or why the data holds none."""
     try:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
@@ -94,11 +94,11 @@ def parse(data: bytes) -> dict[str, Any] | str:
     except RecursionError:
         return "is nested too deeply"
     except ValueError:
-        return "holds a number of too many digits"  # which Python refuses to read
+        return "holds a number of too many digits"  # Python refuses to read it
 
 
 def _not_toml(words: str, data: bytes) -> str:
-    """Return a message of the parser with its line first."""
+    """Return the parser's message with its line first."""
     found = re.fullmatch(r"(.*) \(at (line [0-9]+, column [0-9]+|end of document)\)", words, re.DOTALL)
     what, where = (found[1], found[2]) if found else (words, "")
     if not where.startswith("line"):

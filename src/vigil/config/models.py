@@ -1,4 +1,4 @@
-"""The tables of config.toml: which keys there are, of which type and range. Each value is judged by itself."""
+"""The tables of config.toml: their keys, types and ranges. Each value is judged by itself."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _team(name: str) -> str:
 
 
 def _source(source: str) -> str:
-    """Say what is wrong with where a secret stands; the secret itself is never shown."""
+    """Check where a secret stands; the message never shows the secret itself."""
     if source.startswith("env:") and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", source.removeprefix("env:")):
         raise ValueError("env: needs the name of a variable")
     if source.startswith("file:") and not source.removeprefix("file:").startswith(("/", "~/")):
@@ -108,13 +108,13 @@ Backoff = Annotated[float, BeforeValidator(BACKOFF.read)]
 
 
 class Table(BaseModel):
-    """A table of the file: a key it does not know is an error, and nothing is converted."""
+    """A table of the file: an unknown key is an error, and no value is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class ConfigWatchdog(Table):
-    """`[watchdog]`: when silence becomes a warning; of an agent, what is not given is as in the general table."""
+    """`[watchdog]`: when silence becomes a warning; an agent's table falls back on the general one."""
 
     stall_after: Duration = SILENCE.stall_after_s
     tool_timeout: Duration = SILENCE.tool_timeout_s
@@ -127,7 +127,7 @@ class ConfigWatchdog(Table):
 
 
 class ReaperTable(Table):
-    """`[reaper]`: when an idle session is put to sleep; an `idle_ttl` of 0 is never."""
+    """`[reaper]`: when an idle session is put to sleep; an `idle_ttl` of 0 means never."""
 
     enabled: bool = REAPER.enabled
     interval: Duration = REAPER.interval_s
@@ -140,20 +140,20 @@ class ConfigBackoff(Table):
     """`restart.backoff`: how long a restart waits."""
 
     base: Backoff = RESTART.base_s
-    cap: Backoff = Field(default=RESTART.cap_s, validate_default=True)  # also against a base that is longer than the default
+    cap: Backoff = Field(default=RESTART.cap_s, validate_default=True)  # also checked against a base longer than the default
     reset_after: Backoff = RESTART.reset_after_s
 
     @field_validator("cap")
     @classmethod
     def _holds_base(cls, cap: float, info: ValidationInfo) -> float:
-        base = info.data.get("base", cap)  # a base that is wrong itself is not there
+        base = info.data.get("base", cap)  # an invalid base is missing
         if cap < base:
             raise ValueError(f"{cap:g} s is shorter than base, which is {base:g} s")
         return cap
 
 
 class RestartTable(Table):
-    """`[restart]`: when and how fast a session comes back if nothing else is said."""
+    """`[restart]`: when and how fast a session comes back by default."""
 
     policy: Annotated[RestartWhen, BeforeValidator(partial(one_of, RestartWhen))] = RESTART.when
     max_restarts: Annotated[int, AfterValidator(count)] = RESTART.max_restarts
@@ -161,7 +161,7 @@ class RestartTable(Table):
 
 
 class LaunchTable(Table):
-    """`[launch]`: what there must be before anything is launched; a `least_memory` of 0 asks for none."""
+    """`[launch]`: what a launch needs first; a `least_memory` of 0 asks for none."""
 
     least_memory: Annotated[int, BeforeValidator(read_size)] = LAUNCH.least_memory_bytes
 
@@ -202,11 +202,11 @@ class LadderTable(Table):
     severity: Annotated[Severity | None, BeforeValidator(partial(one_of, Severity))] = None
     kind: Annotated[IncidentKind | None, BeforeValidator(partial(one_of, IncidentKind))] = None
     team: Annotated[str, AfterValidator(_team)] | None = None
-    steps: list[StepTable]  # none: nobody is told
+    steps: list[StepTable]  # none: such an incident reaches no route
 
 
 class QuietTable(Table):
-    """`[[quiet]]`: from when to when nobody is told, and of what all the same."""
+    """`[[quiet]]`: from when to when the routes stay silent, and what passes all the same."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True, arbitrary_types_allowed=True)
 
@@ -227,7 +227,7 @@ class ReactionVerb(StrEnum):
 
 
 class ReactionTable(Table):
-    """`[[reaction]]`: what is done about an incident before somebody is called."""
+    """`[[reaction]]`: what Vigil does about an incident before it tells a person."""
 
     kind: Annotated[IncidentKind, BeforeValidator(partial(one_of, IncidentKind))]
     do: Annotated[ReactionVerb, BeforeValidator(partial(one_of, ReactionVerb))]

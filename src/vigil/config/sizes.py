@@ -1,4 +1,4 @@
-"""Sizes of a configuration file: numbers of bytes or words like "512M", within one range."""
+"""Sizes of a configuration file: bytes, or words like "512M", within one range."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 
 from vigil.config.wording import shown
 
-WORDS = re.compile(r"([0-9]+)(?:([KMGT])(?:iB|B)?|B)?", re.ASCII | re.IGNORECASE)  # ASCII: the Kelvin sign is no K
+WORDS = re.compile(r"([0-9]+)(?:([KMGT])(?:iB|B)?|B)?", re.ASCII | re.IGNORECASE)  # ASCII: the Kelvin sign is not a K
 UNITS_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MOST_BYTES = 1 << 50
 RANGE = "0 to 1024T"
 
 
 def read_size(value: object) -> int:
-    """Return the bytes a value stands for; ValueError with what is wrong and what is allowed."""
+    """Return a value in bytes; ValueError says what is wrong and what is allowed."""
     size = _bytes(value)
     if not 0 <= size <= MOST_BYTES:
         raise ValueError(f"{shown(value)} is out of range: {RANGE}")
@@ -26,5 +26,5 @@ def _bytes(value: object) -> float:
     found = WORDS.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f'{shown(value)} is no size: give bytes, or words like "512M", "2G"')
-    # A float holds every size in range exactly; a number of a thousand digits is no int that Python would read.
+    # A float holds every size in range exactly; Python would refuse to read an int of a thousand digits.
     return float(found[1]) * UNITS_BYTES[(found[2] or "").upper()]

@@ -1,4 +1,4 @@
-"""What a configuration says, as plain frozen values for the rest of the program."""
+"""What a configuration says, as frozen values for the rest of the program."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ LEAST_MEMORY_BYTES = 256 << 20  # room for one more agent: about 200 MB were mea
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
-    """One kind of agent: what starts it, and the names by which its own process is found below that; empty if not given."""
+    """One kind of agent: its command, and its own process's names; empty if not given."""
 
     command: tuple[str, ...] = ()
     process: tuple[str, ...] = ()
-    instrument: bool = True  # its launches get what its adapter adds: flags, hooks, files of their own
+    instrument: bool = True  # its launches get what its adapter adds: flags, hooks, files
     watchdog: Watchdog = UNSAID
 
 
 @dataclass(frozen=True, slots=True)
 class RouteConfig:
-    """One way to reach a human: a command, an Apprise URL, or a webhook; exactly one of them is there."""
+    """One way to reach people: exactly one of a command, an Apprise URL and a webhook."""
 
     exec: tuple[str, ...] = ()
-    url: str | None = None  # or where it is read: file:, env:
-    webhook: str | None = None  # the same
-    secret: str | None = None  # of a webhook's signature; the same
-    details: bool = False  # words of agents may leave the host by it
+    url: str | None = None  # or where to read it: file:, env:
+    webhook: str | None = None  # likewise
+    secret: str | None = None  # of a webhook's signature; likewise
+    details: bool = False  # agents' own words may leave the host by it
     deadline_s: float = 30.0
     patience: RoutePatience = field(default_factory=RoutePatience)
 
     @property
     def by(self) -> str:
-        """Return what kind of way it is."""
+        """Return the kind of route."""
         return "exec" if self.exec else "webhook" if self.webhook is not None else "url"
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
-    """What a launch waits for: that much memory must be available; 0 is no wait."""
+    """What a launch waits for: this much available memory; 0 means no wait."""
 
     least_memory_bytes: int = LEAST_MEMORY_BYTES
 
@@ -52,16 +52,16 @@ class LaunchConfig:
 class ReaperConfig:
     """When the reaper looks, and what it may do."""
 
-    enabled: bool = True  # off: nothing is ever reaped by itself; `vigil reap` still does
+    enabled: bool = True  # off: the reaper never acts by itself; `vigil reap` still does
     interval_s: float = 1800.0
-    idle_ttl_s: float = 172800.0  # 0 is never
+    idle_ttl_s: float = 172800.0  # 0 means never
     grace_s: float = 60.0
-    park_on_pressure: bool = False  # when memory is short the longest idle is put to sleep
+    park_on_pressure: bool = False  # when memory is short, the longest idle session goes to sleep
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A whole configuration; without arguments, that of a file that is not there."""
+    """A whole configuration; without arguments, that of a missing file."""
 
     agents: Mapping[str, AgentConfig] = field(default_factory=dict)
     routes: Mapping[str, RouteConfig] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Config:
 
     @property
     def watchdogs(self) -> Watchdogs:
-        """What it says of silence, of all sessions and of each agent's."""
+        """What it says of silence, for all sessions and for each agent's."""
         return Watchdogs(
             self.watchdog, {name: agent.watchdog for name, agent in self.agents.items() if agent.watchdog != UNSAID}
         )

@@ -1,1 +1,1 @@
-"""The demo: a small fleet of scripted agents in an instance of their own, which goes when the demo does."""
+"""The demo: a small fleet of scripted agents in an instance of their own, removed at its end."""

@@ -1,4 +1,4 @@
-"""The demo's five agents: what each will do, how it is run, and what must have been seen of it."""
+"""The demo's five agents: what each does, how it runs, and what the story must show of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class DemoAgent:
-    """One scripted agent; `states` are what it goes through, in this order, and `cause` what its death is put down to."""
+    """One scripted agent; it goes through `states` in order, and its death has this `cause`."""
 
     name: str
     plan: str
@@ -23,7 +23,7 @@ class DemoAgent:
     server_killed_after_s: float | None = None
 
     def order(self, cwd: str, env: Mapping[str, str]) -> dict[str, Any]:
-        """Return what the daemon is asked to run."""
+        """Return the request to the daemon."""
         return {
             "name": self.name,
             "command": [sys.executable, "-m", "vigil.fake_agent", *self.script],

@@ -1,4 +1,4 @@
-"""Interrupts: Ctrl-C, TERM and HUP end the demo at once, but never in the middle of setting up or cleaning up."""
+"""Interrupts: Ctrl-C, TERM and HUP end the demo at once, but never during setup or cleanup."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class DemoInterrupted(BaseException):
-    """Somebody wants the demo to end; its exit code is what a shell expects."""
+    """A signal ends the demo; the exit code is what a shell expects."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -17,7 +17,7 @@ class DemoInterrupted(BaseException):
 
 
 class Interrupts:
-    """Turns the first signal into one `Interrupted` while armed; what comes before that waits, what comes after is ignored."""
+    """Raises one `DemoInterrupted` at the first signal while armed; earlier ones wait, later ones are ignored."""
 
     def __init__(self) -> None:
         self._armed = False
@@ -25,7 +25,7 @@ class Interrupts:
         self._before: list[tuple[signal.Signals, signal.Handlers]] = []
 
     def __enter__(self) -> Interrupts:
-        """Take over the signals that are not ignored already (as under nohup)."""
+        """Take over the signals, except ignored ones (as under nohup)."""
         for number in HANDLED:
             before = signal.getsignal(number)
             if before is not signal.SIG_IGN:
@@ -34,24 +34,24 @@ class Interrupts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Give the signals back."""
+        """Restore the earlier handlers."""
         self._armed = False
         for number, handler in self._before:
             signal.signal(number, handler)
 
     def arm(self) -> None:
-        """From here on a signal interrupts; one that came earlier does so now."""
+        """Let a signal interrupt from here on; an earlier one does so now."""
         self._armed = True
         if self._noted is not None:
             self._armed = False
             raise DemoInterrupted(self._noted)
 
     def disarm(self) -> None:
-        """From here on nothing interrupts."""
+        """Let nothing interrupt from here on."""
         self._armed = False
 
     def _handle(self, number: int, _: FrameType | None) -> None:
         if self._armed:
-            self._armed = False  # once: the way out must not be interrupted in its turn
+            self._armed = False  # once: a second signal must not interrupt the way out
             raise DemoInterrupted(number)
         self._noted = number

@@ -1,7 +1,7 @@
 """The demo's stage: a temporary instance of Vigil, from its folder to its end, whatever happened on it.
 
-Nothing is ended by name: a process counts as the stage's own if the records of its launches say so (pid and start time), or
-if it holds one of its locks and its command line names the stage's folder, which nobody else has.
+It ends no process by name: its own are those that its launches record (pid and start time), and holders of its locks
+whose command line names its unique folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vigil.keeper import records
 from vigil.kernel import durable, process, processes
 
 ASK_S = 30.0  # for the daemon to end all sessions and itself
-LINGER_S = 5.0  # for daemon and keeper to be gone, once told
+LINGER_S = 5.0  # for daemon and keeper to go, once asked
 KILL_S = 5.0
 
 
@@ -45,10 +45,10 @@ class DemoStage:
     def set_up(self) -> None:
         """Start the instance."""
         self.work.mkdir()
-        start_daemon(self.home, config=self._folder / "config.toml")  # there is none: nobody is told of a demo's crashes
+        start_daemon(self.home, config=self._folder / "config.toml")  # the file is missing: a demo's crashes go by no route
 
     def kill_server(self, name: str) -> int | None:
-        """SIGKILL the recorded tmux server of a session; returns its pid, None if there is none at the moment."""
+        """SIGKILL a session's recorded tmux server; return its pid, None if it has none now."""
         pid = self.client.session(name)["server_pid"]
         with _pidfd_of(pid) as pidfd:
             if pidfd is None or self.client.session(name)["server_pid"] != pid:
@@ -57,7 +57,7 @@ class DemoStage:
         return int(pid)
 
     def clear(self) -> list[str]:
-        """End all that runs here and remove the folder; returns what is left nevertheless, in words."""
+        """End all that runs here and remove the folder; return in words what is left nevertheless."""
         with suppress(Exception):  # whatever it says: what it left is ended below
             Hands("demo").call(self._ask_for_the_end, ASK_S)
         self._wait_for_daemon_and_keeper()
@@ -69,7 +69,7 @@ class DemoStage:
         return left
 
     def _ask_for_the_end(self) -> None:
-        with suppress(VigilError):  # without a daemon there is nobody to ask: what it left is ended below
+        with suppress(VigilError):  # without a daemon, the steps below end what it left
             self.client.stop_daemon(kill_sessions=True)
 
     def _wait_for_daemon_and_keeper(self) -> None:
@@ -90,7 +90,7 @@ class DemoStage:
             return [pid] if pidfd is not None and not _kill(pidfd) else []
 
     def _end_launches(self) -> list[int]:
-        """Kill what still lives of any launch, and return what survived that."""
+        """Kill the living processes of all launches, and return those that survive."""
         left = []
         for record in self.home.launches.glob("*/born.json"):
             born = durable.read_json(str(record)) or {}
@@ -105,7 +105,7 @@ class DemoStage:
 
     @contextmanager
     def _holder(self, lock: str) -> Iterator[tuple[int, int | None]]:
-        """Yield pid and pidfd of the process that wrote itself into a lock, if it lives and is the stage's own."""
+        """Yield pid and pidfd of a lock's holder, if it lives and is the stage's own."""
         try:
             pid = int(self.home.lock(lock).read_text())
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The demo's story: what was seen of each agent so far, and what is still to come. Pure."""
+"""The demo's story: what each agent has shown so far, and what is still to come. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vigil.demo.fleet import DemoAgent
 
 
 class Story:
-    """What the event log has told of a fleet."""
+    """What the event log says of a fleet."""
 
     def __init__(self, fleet: Sequence[DemoAgent]) -> None:
         self._fleet = fleet
@@ -25,7 +25,7 @@ class Story:
             self._causes[event["session"]].append(event["data"]["cause"])
 
     def missing(self) -> list[str]:
-        """Return what has not been seen yet, one line an agent; nothing when the story is told."""
+        """Return what is still missing, a line for each agent; empty when the story is complete."""
         lines = []
         for agent in self._fleet:
             if not in_order(agent.states, self._states[agent.name]):
@@ -36,6 +36,6 @@ class Story:
 
 
 def in_order(wanted: Iterable[str], seen: Iterable[str]) -> bool:
-    """Say whether all that is wanted was seen in that order, whatever came between."""
+    """Say whether `seen` holds all of `wanted` in this order, with anything between."""
     rest = iter(seen)
     return all(state in rest for state in wanted)

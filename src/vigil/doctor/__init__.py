@@ -1,4 +1,4 @@
-"""The doctor: what is missing or wrong on this machine and for one instance. Works without a daemon and without a home."""
+"""The doctor: what is missing or wrong on this machine and in one instance; it needs no daemon and no home."""
 
 from vigil.doctor.examination import INSTANCE, MACHINE, Result, examine_instance, examine_machine
 from vigil.doctor.finding import Finding, Level, problem

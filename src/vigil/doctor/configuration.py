@@ -1,4 +1,4 @@
-"""The check of the configuration file: what is wrong in it."""
+"""The check of the configuration file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from vigil.errors import VigilError
 
 
 def check_config() -> list[Finding]:
-    """The file a daemon that is started now would be given."""
-    from vigil.config.loading import ConfigFile, ConfigRefused  # pydantic: no command may wait for it before it has to
+    """Check the file that a daemon started now would get."""
+    from vigil.config.loading import ConfigFile, ConfigRefused  # pydantic: imported only when needed, it is slow
 
     try:
         path = find_config()

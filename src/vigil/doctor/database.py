@@ -1,4 +1,4 @@
-"""Reading the database without the daemon: which schema it has, whether it is whole, which sessions it knows. Never writes."""
+"""Reading the database without the daemon: its schema, its state, its sessions. Never writes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from vigil.store.revision import HEAD
 
-CHECKED_BYTES = 256 << 20  # a larger one is not read whole: it would take minutes
+CHECKED_BYTES = 256 << 20  # a larger one is not checked whole: that would take minutes
 READ_S = 5.0
 
 
 @dataclass(frozen=True)
 class Database:
-    """What can be said of a database: `state` is absent, empty, current, older, newer, foreign, damaged or unreadable."""
+    """What we know of a database: `state` is absent, empty, current, older, newer, foreign, damaged or unreadable."""
 
     state: str
     why: str = ""
@@ -24,7 +24,7 @@ class Database:
 
 
 def read_database(path: Path) -> Database:
-    """Read what a database is."""
+    """Return what a database is."""
     try:
         size = path.stat().st_size
         wal = path.with_name(path.name + "-wal")
@@ -41,15 +41,15 @@ def read_database(path: Path) -> Database:
             return _read(connection, size + beside)
         finally:
             connection.close()
-    except sqlite3.OperationalError as error:  # it could not be opened, or is locked: that says nothing of what is in it
+    except sqlite3.OperationalError as error:  # not opened, or locked: that says nothing of its content
         return Database("unreadable", str(error), size)
     except sqlite3.DatabaseError as error:
         return Database("damaged", str(error), size)
 
 
 def _uri(path: Path, wal: Path) -> str:
-    # A reader of a database in WAL mode makes the files beside it if they are missing; then there is nothing in them either,
-    # and nobody writes: so it is read as it lies.
+    # A reader of a database in WAL mode creates missing files beside it. If they are missing they hold nothing, and no process
+    # writes: so we read the database as it lies.
     return f"file:{quote(str(path))}?mode=ro{'' if wal.exists() else '&immutable=1'}"
 
 

@@ -1,4 +1,4 @@
-"""The examination: the table of all checks, and going through it, mending on the way if that is wanted."""
+"""The examination: the table of all checks, and the walk through it, mending on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MachineCheck = Callable[[], list[Finding]]
 Check = Callable[[Patient], list[Finding]]
 
 
-# In this order: what is mended first is what the later ones need.
+# In this order: later checks need what earlier ones mend.
 MACHINE: dict[str, MachineCheck] = {
     "python": machine.check_python,
     "tmux": machine.check_tmux,
@@ -59,7 +59,7 @@ def examine_machine() -> Iterator[Result]:
 
 
 def examine_instance(home: Home, fix: bool = False) -> Iterator[Result]:
-    """Yield what each check of an instance finds; with `fix`, mend what is safely mendable and look again."""
+    """Yield what each check of an instance finds; with `fix`, mend what is safe and check again."""
     patient = Patient(home)
     for name, check in INSTANCE.items():
         findings = _find(partial(check, patient))
@@ -72,7 +72,7 @@ def examine_instance(home: Home, fix: bool = False) -> Iterator[Result]:
 
 
 def _find(check: MachineCheck) -> list[Finding]:
-    """Check; a check that fails itself says so and stops no other."""
+    """Return a check's findings; if it fails itself, a warning that says so."""
     try:
         return check()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""A finding: what one check has to say, what to do about it, and how to mend it if that is safe."""
+"""A finding: what one check says, what to do about it, and how to mend it if that is safe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How bad it is: only a problem makes the doctor's exit code 1."""
+    """How bad it is; only a problem makes the doctor's exit code 1."""
 
     OK = "ok"
     NOTE = "note"
@@ -23,27 +23,27 @@ class Finding:
     level: Level
     says: str
     todo: str = ""
-    mend: Callable[[], str] | None = None  # makes it good and returns what it did
+    mend: Callable[[], str] | None = None  # mends it, and returns what it did
 
     def __post_init__(self) -> None:
         assert bool(self.todo) == (self.level in (Level.WARNING, Level.PROBLEM)), self
 
 
 def ok(says: str) -> Finding:
-    """All is well."""
+    """Return that all is well."""
     return Finding(Level.OK, says)
 
 
 def note(says: str, mend: Callable[[], str] | None = None) -> Finding:
-    """Worth knowing; nothing has to be done."""
+    """Return what is worth knowing and needs no action."""
     return Finding(Level.NOTE, says, mend=mend)
 
 
 def warning(says: str, todo: str, mend: Callable[[], str] | None = None) -> Finding:
-    """Something works less well than it could, or soon will not."""
+    """Return that something works less well than it could, or soon will not."""
     return Finding(Level.WARNING, says, todo, mend)
 
 
 def problem(says: str, todo: str, mend: Callable[[], str] | None = None) -> Finding:
-    """Something does not work."""
+    """Return that something does not work."""
     return Finding(Level.PROBLEM, says, todo, mend)

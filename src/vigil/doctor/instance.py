@@ -1,4 +1,4 @@
-"""Checks of an instance: its folders, database, daemon and keeper. Reads only; what mends is handed out, not done."""
+"""Checks of an instance: its folders, database, daemon and keeper. They only read; a finding carries its mend."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANOTHER_HOME = "set VIGIL_HOME to a folder of your own"
 
 
 def check_home(patient: Patient) -> list[Finding]:
-    """The folder that holds everything."""
+    """Check the folder that holds everything."""
     path = patient.home.path
     if not path.exists():
         if path.is_symlink():
@@ -97,7 +97,7 @@ def _megabytes(size: int) -> str:
 
 
 def _remote(path: Path) -> list[Finding]:
-    """SQLite's log and locks need a local file system."""
+    """Warn of a remote file system: SQLite's log and locks need a local one."""
     kind = read_file_system(path)
     if kind in REMOTE:
         return [warning(f"{path} lies on {kind}: locks and the database are not safe there", f"{ANOTHER_HOME} on a local disk")]
@@ -105,7 +105,7 @@ def _remote(path: Path) -> list[Finding]:
 
 
 def check_sockets(patient: Patient) -> list[Finding]:
-    """The folder of the sockets: short enough for the kernel, and nobody else's."""
+    """Check the folder of the sockets: short enough for the kernel, and our own."""
     run = patient.home.run
     longest = len(os.fsencode(run)) + 1 + LONGEST_SOCKET_NAME
     if longest > SOCKET_PATH_BYTES:
@@ -124,7 +124,7 @@ def check_sockets(patient: Patient) -> list[Finding]:
 
 
 def check_database(patient: Patient) -> list[Finding]:
-    """The store: whole, ours, and of a schema this Vigil knows."""
+    """Check the store: undamaged, ours, and of a schema this Vigil knows."""
     path, found = patient.home.database, patient.database
     size = _megabytes(found.size_bytes)
     if found.state in ("absent", "empty"):
@@ -149,7 +149,7 @@ def check_database(patient: Patient) -> list[Finding]:
 
 
 def _move_aside(patient: Patient) -> str:
-    """Move a damaged database away, with the files that belong to it, unless a daemon has it open."""
+    """Move a damaged database away, with its other files, unless a daemon has it open."""
     home = patient.home
     if listens(home.api_socket) or lock_holder(home.lock("daemon")):
         return "did not move the database: a daemon has it open (vigil daemon stop, then again)"
@@ -166,7 +166,7 @@ def _move_aside(patient: Patient) -> str:
 
 
 def check_daemon(patient: Patient) -> list[Finding]:
-    """The process that decides."""
+    """Check the process that decides."""
     status, home = patient.status, patient.home
     if isinstance(status, NoAnswer):
         return [_silent("daemon", lock_holder(home.lock("daemon")), status, home.log / "daemon.log")]
@@ -211,7 +211,7 @@ def _silent(who: str, pid: int | None, silence: NoAnswer, log: Path) -> Finding:
 
 
 def check_keeper(patient: Patient) -> list[Finding]:
-    """The process that records every end."""
+    """Check the process that records every end."""
     home = patient.home
     try:
         answer = ping_keeper(home)

@@ -1,4 +1,4 @@
-"""Checks for leftovers: files of launches that are over, and processes nobody knows any more."""
+"""Checks for leftovers: files of launches that are over, and processes that no session knows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from vigil.doctor.processes import listener_of, listens
 from vigil.home import parts_of
 from vigil.words import few
 
-YOUNG_S = 60.0  # what is younger may be a launch under way
+YOUNG_S = 60.0  # a younger one may be a launch under way
 TEMPORARY = ("run/*.new", "launches/*/*.tmp", "environments/*.tmp", "spool/tmp/*")
 SHOWN = 3
 
 
 def check_leftovers(patient: Patient) -> list[Finding]:
-    """What should have gone and has not."""
+    """Check for what should have gone and has not."""
     findings = [*_sockets(patient), *_temporary(patient), *_unknown_launches(patient), *_unknown_environments(patient)]
     return findings or [ok("none")]
 
 
 def _sockets(patient: Patient) -> Iterator[Finding]:
-    """Sockets of launches: nobody behind one means that its server is gone; a server of no launch is somebody's to end."""
+    """Yield sockets without a server, and servers without a launch, which a person must end."""
     known = {launch.id for launch in patient.launches}
     stale = []
     for path in sorted(patient.home.run.glob("*.tmux")):
@@ -62,7 +62,7 @@ def _remove(paths: list[Path]) -> str:
 
 
 def _unknown_launches(patient: Patient) -> Iterator[Finding]:
-    """Launches are named by their session's id; those of no session stay until a person has looked at them."""
+    """Yield launches without a session, whose id they bear; they stay until a person has looked."""
     ids = patient.database.session_ids
     if ids is None and patient.database.state != "absent":
         return  # what the database knows cannot be told
@@ -83,7 +83,7 @@ def _unknown_environments(patient: Patient) -> Iterator[Finding]:
     if ids is None:
         return
     files = sorted(patient.home.environments.glob("*.json"))
-    lone = [path for path in files if not path.name.startswith("role-")]  # those of roles go with the daemon's next start
+    lone = [path for path in files if not path.name.startswith("role-")]  # the daemon's next start removes those of roles
     found = [path for path in lone if path.stem not in ids and _is_old(path)]
     if found:
         says = f"{len(found)} environments of sessions that are gone (they may hold secrets): {_some(found)}"

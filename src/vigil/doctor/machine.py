@@ -22,17 +22,17 @@ RUN_S = 5.0
 PR_GET_CHILD_SUBREAPER = 37
 AGENTS = tuple(program for adapter in ADAPTERS.values() for program in adapter.programs)
 OLDEST_TMUX = (3, 2)
-TMUX_FAULTS = (  # first version without the fault, what it is, what it means here
+TMUX_FAULTS = (  # first version without the fault, and what the fault means here
     ((3, 4), "a paste into a dead pane crashes the server (only that session's own)"),
     ((3, 6), "built with utempter it loses exit statuses (Vigil takes them from the kernel)"),
 )
-FILES_PER_SESSION = 4  # pidfds of agent, pane root and server, and one to spare
+FILES_PER_SESSION = 4  # pidfds of agent, pane root and server, and one spare
 FILES_BESIDES = 64
 FEW_SESSIONS = 100
 
 
 def check_python() -> list[Finding]:
-    """The interpreter that runs the command, and will run daemon and keeper."""
+    """Check the interpreter, which also runs daemon and keeper."""
     version = platform.python_version()
     if not sys.executable or not os.access(sys.executable, os.X_OK):
         return [problem(f"{version}, but its program is gone: no daemon can be started", "install Vigil again")]
@@ -40,7 +40,7 @@ def check_python() -> list[Finding]:
 
 
 def check_tmux() -> list[Finding]:
-    """Whether tmux is there, and what is known to be wrong with this version of it."""
+    """Check whether tmux is there, and which faults this version has."""
     path = shutil.which("tmux")
     if path is None:
         return [problem("not installed", "install it (apt-get install tmux), or run everything with --runtime headless")]
@@ -52,7 +52,7 @@ def check_tmux() -> list[Finding]:
 
 
 def judge_tmux(said: str) -> Finding:
-    """Say what the answer to `tmux -V` means."""
+    """Return what the answer to `tmux -V` means."""
     found = re.search(r"(\d+)\.(\d+)([a-z]?)", said)
     if not said.startswith("tmux ") or (found is None and not said.endswith("master")):
         return note(f"{said!r} is a version this doctor does not know")
@@ -67,7 +67,7 @@ def judge_tmux(said: str) -> Finding:
 
 
 def check_sh() -> list[Finding]:
-    """/bin/sh stands between tmux and the agent."""
+    """Check /bin/sh, which stands between tmux and the agent."""
     try:
         code = subprocess.run(["/bin/sh", "-c", "trap : HUP; exit 3"], stdin=subprocess.DEVNULL, timeout=RUN_S).returncode
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -78,7 +78,7 @@ def check_sh() -> list[Finding]:
 
 
 def check_pidfd() -> list[Finding]:
-    """Death is seen, and processes are signalled, through pidfds."""
+    """Check pidfds, by which Vigil sees deaths and sends signals."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError) as error:
@@ -87,7 +87,7 @@ def check_pidfd() -> list[Finding]:
 
 
 def check_exit_status() -> list[Finding]:
-    """Whether the kernel still tells how a process ended after somebody else has reaped it."""
+    """Check whether the kernel keeps an exit status after another process has reaped."""
     pid = os.posix_spawn("/bin/sh", ["sh", "-c", "exit 137"], {})
     pidfd = os.pidfd_open(pid)
     try:
@@ -103,7 +103,7 @@ def check_exit_status() -> list[Finding]:
 
 
 def check_subreaper() -> list[Finding]:
-    """The keeper adopts what its children leave behind."""
+    """Check for subreapers: the keeper adopts what its children leave behind."""
     value = ctypes.c_int()
     if ctypes.CDLL(None, use_errno=True).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(value), 0, 0, 0) != 0:
         why = os.strerror(ctypes.get_errno())
@@ -112,7 +112,7 @@ def check_subreaper() -> list[Finding]:
 
 
 def check_proc() -> list[Finding]:
-    """/proc says who a process is."""
+    """Check /proc, which says who a process is."""
     if process.read_stat(os.getpid()) is None:
         return [problem("/proc is not mounted: no process can be told from another", "mount -t proc proc /proc")]
     try:
@@ -126,7 +126,7 @@ def check_proc() -> list[Finding]:
 
 
 def check_memory() -> list[Finding]:
-    """What tells a death for want of memory from a kill by hand, best first."""
+    """Check what tells an out-of-memory death from a kill by hand, best first."""
     if KernelLog().readable:
         return [ok("the kernel's log can be read: a death for want of memory is certain")]
     if Cgroups().version is not None:
@@ -137,13 +137,13 @@ def check_memory() -> list[Finding]:
 
 
 def check_files(sessions: int = 0) -> list[Finding]:
-    """Each session costs open files in daemon and keeper, which raise their own soft limit to the hard one."""
+    """Check the limit of open files; daemon and keeper raise their soft limit to the hard one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return [judge_files(soft, hard, sessions)]
 
 
 def judge_files(soft: int, hard: int, sessions: int) -> Finding:
-    """Say what a limit of open files means for so many sessions."""
+    """Return what a limit of open files means for this many sessions."""
     if hard == resource.RLIM_INFINITY:
         return ok(f"soft {soft}, hard unlimited")
     room = max(0, (hard - FILES_BESIDES) // FILES_PER_SESSION)
@@ -156,7 +156,7 @@ def judge_files(soft: int, hard: int, sessions: int) -> Finding:
 
 
 def check_systemd() -> list[Finding]:
-    """Where systemd runs the user's session, the keeper gets a scope of its own."""
+    """Check for a systemd user session, where the keeper gets a scope of its own."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if not (shutil.which("systemd-run") and runtime and os.path.exists(os.path.join(runtime, "systemd", "private"))):
         return [
@@ -169,7 +169,7 @@ def check_systemd() -> list[Finding]:
 
 
 def check_agents() -> list[Finding]:
-    """Which agents could be run."""
+    """Check which agents are installed."""
     found = [name for name in AGENTS if shutil.which(name)]
     if not found:
         return [note(f"none of {', '.join(AGENTS)} is in PATH; any other command can be run")]

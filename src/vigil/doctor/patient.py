@@ -1,4 +1,4 @@
-"""The patient: what is read once of an instance and asked for by several checks."""
+"""The patient: what several checks need of an instance, read once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vigil.kernel import durable, process
 
 @dataclass(frozen=True)
 class LaunchFolder:
-    """One folder in `launches`, and which of its processes live."""
+    """One folder in `launches`, and its living processes."""
 
     id: str
     session: str
@@ -25,14 +25,14 @@ class LaunchFolder:
 
 
 class Patient:
-    """One instance as it is now; after something was mended, look at a new one."""
+    """One instance as it is now; after a mend, make a new one."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
 
     @cached_property
     def exists(self) -> bool:
-        """Whether there is anything yet."""
+        """Whether its folder exists yet."""
         return self.home.path.is_dir()
 
     @cached_property
@@ -42,7 +42,7 @@ class Patient:
 
     @cached_property
     def status(self) -> dict[str, Any] | NoAnswer | None:
-        """Its daemon's own words; None if no daemon listens."""
+        """Its daemon's status; None if no daemon listens."""
         try:
             return ask_daemon(self.home)
         except NoAnswer as silence:
@@ -50,7 +50,7 @@ class Patient:
 
     @cached_property
     def launches(self) -> list[LaunchFolder]:
-        """Its launches, as their folders tell."""
+        """Its launches, by their folders."""
         try:
             folders = sorted(self.home.launches.iterdir())
         except OSError:
@@ -64,7 +64,7 @@ class Patient:
 
     @property
     def living(self) -> list[LaunchFolder]:
-        """The launches of which something lives."""
+        """The launches with a living process."""
         return [launch for launch in self.launches if launch.living]
 
 

@@ -1,4 +1,4 @@
-"""Asking daemon and keeper how they are, with deadlines: one that hangs delays the doctor and no more. Changes nothing."""
+"""Asking daemon and keeper how they are, within a deadline; changes nothing."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 class NoAnswer(Exception):
-    """It is there and does not answer."""
+    """It is there, but does not answer."""
 
 
 def listens(path: Path) -> bool:
-    """Say whether somebody listens on a socket; a refusal is the kernel's own word that nobody does."""
+    """Say whether a process listens on a socket; the kernel itself refuses if none does."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(ANSWER_S)
         try:
@@ -33,12 +33,12 @@ def listens(path: Path) -> bool:
         except (FileNotFoundError, ConnectionRefusedError):
             return False
         except OSError:
-            return True  # full or slow: somebody is there
+            return True  # full or slow: a process is there
         return True
 
 
 def ask_daemon(home: Home) -> dict[str, Any] | None:
-    """Return the daemon's status, None if none listens; NoAnswer if it does not answer in time."""
+    """Return the daemon's status, None if none listens; NoAnswer if it is silent too long."""
     if not listens(home.api_socket):
         return None
     return _within(ANSWER_S, Client(home).status)
@@ -78,7 +78,7 @@ def lock_holder(lock: Path) -> int | None:
 
 
 def listener_of(path: Path) -> int | None:
-    """Return the pid of whoever listens on a socket."""
+    """Return the pid that listens on a socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(ANSWER_S)
         try:

@@ -1,4 +1,4 @@
-"""The check of the ways to reach people: whether there are any, whether they deliver, and who can read their secrets."""
+"""The check of the routes: whether there are any, whether they deliver, and who can read their secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOBODY = "nobody is told of incidents, `vigil incidents` shows them; docs/incide
 
 
 def check_routes(patient: Patient) -> list[Finding]:
-    """The routes of the configuration, and what the daemon knows of them."""
+    """Check the configured routes, and what the daemon knows of them."""
     status = patient.status
     findings = [*_secrets(), *(_deliveries(status) if isinstance(status, dict) else ())]
     if findings:
@@ -55,7 +55,7 @@ def _file(name: str, path: str) -> Iterator[Finding]:
 
 
 def _configured() -> dict[str, RouteConfig]:
-    from vigil.config.loading import ConfigFile  # pydantic: no command may wait for it before it has to
+    from vigil.config.loading import ConfigFile  # pydantic: imported only when needed, it is slow
 
     try:
         return dict(ConfigFile(find_config()).read().routes)

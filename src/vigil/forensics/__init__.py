@@ -1,6 +1,6 @@
-"""Forensics: the bundle that explains a death, the shelf that keeps bundles within bounds, and the log of all exits.
+"""Forensics: the bundle that explains a death, the shelf that bounds all bundles, and the log of exits.
 
-It gathers what others wrote down and concludes nothing. Reading and writing of files only: call it in a thread.
+It gathers what others recorded and concludes nothing. It blocks on files: call it in a thread.
 """
 
 from vigil.forensics.bundle import Bundle, assemble, read_bundle

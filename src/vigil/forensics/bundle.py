@@ -1,7 +1,7 @@
-"""The death bundle: one small folder with all that was seen around a death, for whoever asks why.
+"""The death bundle: one small folder with all that was seen around a death.
 
-`report.json` holds the facts, `screen.txt`, `stderr.txt` and `stdout.txt` the last that was printed. What is missing or broken
-is a line in the report's `unknown`, what did not fit one in its `cut`.
+`report.json` holds the facts, `screen.txt`, `stderr.txt` and `stdout.txt` the last output. The report's `unknown` names
+what is missing or broken, its `cut` what did not fit.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ FORMAT = 1
 REPORT = "report.json"
 TEXTS = {"screen": "screen.txt", "stderr": "stderr.txt", "stdout": "stdout.txt"}
 SOURCES = {"screen": "screen", "stderr": "stderr.log", "stdout": "stdout.jsonl"}
-PRINTED = {"tmux": ("screen",), "headless": ("stderr", "stdout")}  # what a launch of a runtime leaves
+PRINTED = {"tmux": ("screen",), "headless": ("stderr", "stdout")}  # what a runtime's launch leaves
 REFILLED = ("exits", "core", *SECTIONS, "memory", "changes", "open_tool", "events", "disk")
-EMPTY_IS_UNKNOWN = ("exits", "events")  # elsewhere an empty list is a fact: nobody survived
+EMPTY_IS_UNKNOWN = ("exits", "events")  # elsewhere an empty list is a fact: no process survived
 EVENTS = 50
 EVIDENCE = 10
 UNKNOWN = 50
@@ -38,7 +38,7 @@ Redact = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What a bundle shows; what it does not know is None or empty."""
+    """What a bundle shows; None or empty where it knows nothing."""
 
     path: Path
     last_events: list[dict[str, Any]]
@@ -66,9 +66,9 @@ def assemble(
     redact: Redact,
     now: float,
 ) -> Path:
-    """Write the bundle of a death, whole or not at all, and return its folder; OSError if the disk refuses.
+    """Write the bundle of a death, whole or (OSError) not at all, and return its folder.
 
-    Called again it knows what is known now, and keeps of the earlier bundle what is no longer to be had.
+    A second call adds what is known now, and keeps of the first bundle what has gone since.
     """
     assert BUNDLE_NAME.fullmatch(death.id), death.id
     folder = home_deaths / death.id
@@ -110,7 +110,7 @@ def _gather(
         "unknown": [*unknown, *unread, *missing][:UNKNOWN],
     }
     report = clean(report, redact)
-    report["unknown"] = [line[:UNKNOWN_CHARS] for line in report["unknown"]]  # after redaction, which knows whole secrets only
+    report["unknown"] = [line[:UNKNOWN_CHARS] for line in report["unknown"]]  # after redaction, which finds only whole secrets
     return Parts(report, {name: tails[name].text if name in tails else "" for name in TEXTS})
 
 
@@ -139,7 +139,7 @@ def _describe(tail: Tail, ended: float) -> dict[str, Any]:
 
 
 def _refill(parts: Parts, earlier: Parts, redact: Redact) -> None:
-    """Take from the earlier bundle what this one could not find any more; what is a secret may be known only now."""
+    """Take from the earlier bundle what is gone now, redacted again: we may know more secrets by now."""
     for name in TEXTS:
         if not parts.texts[name].strip() and earlier.texts[name].strip():
             parts.texts[name] = redact(earlier.texts[name])
@@ -153,7 +153,7 @@ def _refill(parts: Parts, earlier: Parts, redact: Redact) -> None:
 
 
 def _read_parts(folder: Path) -> Parts:
-    """Read a bundle as far as it can be read."""
+    """Read as much of a bundle as is readable."""
     try:
         report = read_object(folder / REPORT)
     except (OSError, ValueError):
@@ -169,11 +169,11 @@ def _read_text(path: Path) -> str:
 
 
 def read_bundle(folder: Path) -> Bundle | None:
-    """Read a bundle, however much of it is there; None if there is none."""
+    """Return a bundle, even an incomplete one; None if there is none."""
     if not os.path.isdir(folder):
         return None
     parts = _read_parts(folder)
-    report = clean(parts.report, str)  # ours was clean; whatever lies there must fit into an answer
+    report = clean(parts.report, str)  # we wrote it clean; a file that changed since must still fit into an answer
     kernel, tool = _record(report.get("kernel")) or {}, report.get("open_tool")
     return Bundle(
         path=folder,

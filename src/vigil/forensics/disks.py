@@ -1,4 +1,4 @@
-"""Disks: how much is free where an agent and we write, read within a deadline: a disk that hangs delays no bundle."""
+"""Disks: how much is free where agents and Vigil write; a disk that hangs delays no bundle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Statvfs = Callable[[Path], os.statvfs_result]
 def read_disks(
     paths: Iterable[Path], statvfs: Statvfs = os.statvfs, deadline_s: float = DEADLINE_S
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Read what is free below each path; return that, and a line for each that could not be read."""
+    """Return what is free below each path, and a line for each path that gave no answer."""
     paths = list(dict.fromkeys(paths))
     answers: dict[Path, dict[str, Any] | str] = {}
 
@@ -60,7 +60,7 @@ def _ask_one(path: Path, statvfs: Statvfs) -> dict[str, Any] | str:
 
 
 def is_full(free_bytes: int, total_bytes: int, free_inodes: int, total_inodes: int) -> bool:
-    """Say whether an agent that writes there fails soon or already; what counts no inodes never lacks them."""
+    """Say whether writes there fail now or soon; a disk without inode counts never lacks them."""
     if total_bytes > 0 and (free_bytes < FULL_BYTES or free_bytes < FULL_SHARE * total_bytes):
         return True
     return total_inodes > 0 and free_inodes < FULL_SHARE * total_inodes

@@ -2,8 +2,8 @@
 
     ts=2026-11-16T06:49:11.204Z ev=session-exit death=d-s1-1 session=alpha … cause=crash … why="the agent exited with 1"
 
-A value that is empty or holds more than plain characters stands in quotes, with JSON's escapes; what is unknown has nothing
-after its `=`. A death that nobody could write down at once is written down with the next.
+An empty value, or one with special characters, stands in quotes with JSON's escapes; an unknown one is empty after `=`.
+If the disk refuses a line, it waits for the next death.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vigil.moments import rfc3339
 
 LOG_BYTES = 1 << 20
 ROTATED = 5
-WAITING = 1000  # lines that wait for a disk to take them again
+WAITING = 1000  # lines that wait until the disk takes them again
 VALUE_CHARS = 300
 BARE = re.compile(r"[A-Za-z0-9_./:@%+-]+")
 FIELD = re.compile(r'([a-z_]+)=("(?:[^"\\]|\\.)*"|[^\s"=]*)(?: |$)')
@@ -30,7 +30,7 @@ Redact = Callable[[str], str]
 
 
 def line_of(death: Death, redact: Redact = str) -> str:
-    """Return the line of a death, without its end."""
+    """Return the line of a death, without its newline."""
     intent = death.intent
     fields: dict[str, str | None] = {
         "ts": _moment(death.at),
@@ -56,7 +56,7 @@ def line_of(death: Death, redact: Redact = str) -> str:
 def _moment(at: float) -> str | None:
     try:
         return rfc3339(at)
-    except (ValueError, OverflowError, OSError):  # a clock beyond all calendars costs the moment, not the line
+    except (ValueError, OverflowError, OSError):  # a clock beyond the calendar costs the moment, not the line
         return None
 
 
@@ -67,12 +67,12 @@ def _quote(value: str | None) -> str:
     if BARE.fullmatch(value):
         return value
     quoted = json.dumps(value, ensure_ascii=False)
-    # What JSON leaves and a terminal or a reader of lines might obey: C1 controls, line separators, turners, surrogates.
+    # JSON leaves some characters that terminals and line readers obey: C1 controls, line separators, bidi controls, surrogates.
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in quoted)
 
 
 def parse(line: str) -> dict[str, str | None]:
-    """Return the fields of a line; ValueError if it is no whole line of this log."""
+    """Return the fields of a line; ValueError if it is not a complete line of this log."""
     line = line.removesuffix("\n")
     fields: dict[str, str | None] = {}
     at = 0
@@ -89,14 +89,14 @@ def parse(line: str) -> dict[str, str | None]:
 
 
 class ExitLog:
-    """The log in a file and its older turns `.1` to `.5`; one process writes it, any number read it."""
+    """The log file and its older turns `.1` to `.5`; one process writes it, any number read it."""
 
     def __init__(self, path: Path, most_bytes: int = LOG_BYTES) -> None:
         self._path = path
         self._most_bytes = most_bytes
         self._waiting: deque[bytes] = deque(maxlen=WAITING)
-        self._ends_whole = False  # its last line has its end: a crash before us, or a full disk, may have left half a line
-        self.refused: str | None = None  # why the disk did not take the last line; those that wait come with the next
+        self._ends_whole = False  # its last line is complete; a crash or a full disk may have left half a line
+        self.refused: str | None = None  # why the disk refused the last line; waiting lines come with the next
 
     @property
     def waiting(self) -> int:
@@ -104,7 +104,7 @@ class ExitLog:
         return len(self._waiting)
 
     def append(self, death: Death, redact: Redact = str) -> None:
-        """Add the line of a death; a disk that refuses is remembered and tried again with the next."""
+        """Add the line of a death; a refused one waits, and is tried again with the next."""
         self._waiting.append(line_of(death, redact).encode("utf-8") + b"\n")
         try:
             while self._waiting:
@@ -116,14 +116,14 @@ class ExitLog:
             self.refused = error.strerror or str(error)
 
     def logged_ids(self) -> set[str]:
-        """Read which deaths have their line, in the file and its newest older turn."""
+        """Return which deaths have their line, in the file or its newest turn."""
         found: set[str] = set()
         for path in (self._path, self._turn(1)):
             try:
                 text = path.read_text("utf-8", "replace")
             except OSError:
                 continue
-            for line in text.split("\n")[:-1]:  # a line without its end does not count
+            for line in text.split("\n")[:-1]:  # an incomplete last line does not count
                 try:
                     found.add(parse(line).get("death") or "")
                 except ValueError:
@@ -151,7 +151,7 @@ class ExitLog:
         return os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _rotate(self, coming_bytes: int) -> None:
-        """Turn the files over, unless somebody else does so now or just has."""
+        """Rotate the files, unless another process is rotating or just has."""
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -171,10 +171,10 @@ class ExitLog:
 
 
 def _append(fd: int, size: int, data: bytes) -> None:
-    """Write in one call; what fits only in part is taken back."""
+    """Write in one call; take back a write that fits only in part."""
     written = os.write(fd, data)
     if written == len(data):
         return
-    if os.fstat(fd).st_size == size + written:  # nobody else has written since
+    if os.fstat(fd).st_size == size + written:  # no other process has written since
         os.ftruncate(fd, size)
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

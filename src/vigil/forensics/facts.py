@@ -1,6 +1,6 @@
-"""Facts: what the records in a launch's folder say of its death; what they do not say is a line in `unknown`.
+"""Facts: what the records in a launch's folder say of its death, and what they leave unknown.
 
-Every key of a record may be missing or of another type: a fact that cannot be read is no reason to lose the others.
+Any key of a record may be missing or of another type: one unreadable fact does not cost the others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_COUNTER = re.compile(r"avg|^load|^at$|^boot_s$|^version$|mem_total|swap_total
 
 
 def read_facts(folder: Path, death: Death, core_pattern: Path = CORE_PATTERN) -> tuple[dict[str, Any], list[str]]:
-    """Read all records of a launch; return the facts, and what is unknown and why."""
+    """Return the facts from all records of a launch, and what is unknown and why."""
     unknown: list[str] = []
     exits = _read_exits(folder, unknown)
     snapshot = _read_snapshot(folder, death, unknown)
@@ -47,7 +47,7 @@ def read_facts(folder: Path, death: Death, core_pattern: Path = CORE_PATTERN) ->
 
 
 def ended_at(exits: Mapping[str, Any], death: Death) -> float:
-    """Return when it ended by the wall's clock, which the keeper's samples and the files' times follow."""
+    """Return the end by the wall clock, which the keeper's samples and the files' times follow."""
     for role in ("inner", "agent", "server"):
         at = number(exits.get(role, {}).get("at"))
         if at is not None:
@@ -61,7 +61,7 @@ def _read_exits(folder: Path, unknown: list[str]) -> dict[str, Any]:
         try:
             exits[role] = _with_words(read_object(folder / name))
         except FileNotFoundError:
-            pass  # of most launches not every role has ended, or is there at all
+            pass  # most launches lack some role, or one has not ended
         except (OSError, ValueError) as error:
             unknown.append(f"{name}: {why_of(error)}")
     if _is_written(folder / "shim-exit"):
@@ -76,7 +76,7 @@ def _read_exits(folder: Path, unknown: list[str]) -> dict[str, Any]:
 
 
 def _is_written(path: Path) -> bool:
-    """Say whether there is a file with anything in it; the shim's is there, and empty, from its launch on."""
+    """Say whether a file holds anything; the shim's exists, empty, from its launch on."""
     try:
         return os.path.isfile(path) and os.path.getsize(path) > 0
     except OSError:
@@ -108,7 +108,7 @@ def _read_snapshot(folder: Path, death: Death, unknown: list[str]) -> dict[str, 
 
 
 def _read_core(exits: Mapping[str, Any], core_pattern: Path, unknown: list[str]) -> dict[str, Any] | None:
-    """Read where a dumped core went, if one was."""
+    """Return where a dumped core went; None if there was none."""
     roles = [role for role, record in exits.items() if role != "shim" and _dumped(record)]
     if not roles:
         return None
@@ -126,7 +126,7 @@ def _dumped(record: Mapping[str, Any]) -> bool:
 
 
 def memory_of(facts: Mapping[str, Any], at: float) -> dict[str, Any]:
-    """Return the memory of host and agent at the end, and the worst of the samples before it."""
+    """Return the memory of host and agent at the end, and the worst sample before it."""
     host = facts.get("host") or {}
     samples = records_in(facts.get("samples"))
     sizes = [(number(sample.get("at")), number(sample.get("rss_kb"))) for sample in records_in(facts.get("agent_samples"))]
@@ -146,7 +146,7 @@ def memory_of(facts: Mapping[str, Any], at: float) -> dict[str, Any]:
 
 
 def changes_of(facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return by how much each counter grew or shrank since the launch was armed."""
+    """Return by how much each counter changed since the keeper armed the launch."""
     host, armed = facts.get("host"), facts.get("armed")
     if host is None or armed is None:
         return None
@@ -164,7 +164,7 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[st
 
 
 def _numbers(value: Mapping[str, Any], prefix: str = "", depth: int = 4) -> Iterator[tuple[str, float]]:
-    """Give every number of a nested record by its dotted name."""
+    """Yield every number of a nested record by its dotted name."""
     for name, entry in value.items():
         if isinstance(entry, dict) and depth > 0:
             yield from _numbers(entry, f"{prefix}{name}.", depth - 1)
@@ -173,17 +173,17 @@ def _numbers(value: Mapping[str, Any], prefix: str = "", depth: int = 4) -> Iter
 
 
 def strings_in(value: Any) -> list[str]:
-    """Return those entries of a list that are strings."""
+    """Return the strings of a list."""
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
 def records_in(value: Any) -> list[dict[str, Any]]:
-    """Return those entries of a list that are records."""
+    """Return the records of a list."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def number(value: Any) -> float | None:
-    """Return a value if it is a number that can be counted with."""
+    """Return a value if it is a finite number below 2**63, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if abs(value) < 1 << 63 and math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Files that anybody may have put there: read within a bound, without following a link or waiting for a pipe."""
+"""Files that others may have put there: read within a bound, without following links or waiting for pipes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OBJECT_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileEnd:
-    """The last bytes of a file, how large the whole is, and when it was written."""
+    """The last bytes of a file, its whole size, and when it was written."""
 
     data: bytes
     size_bytes: int
@@ -24,7 +24,7 @@ class FileEnd:
 
 
 def read_end(path: Path, most_bytes: int) -> FileEnd:
-    """Read the end of a file; OSError if that cannot be had."""
+    """Return the end of a file; OSError if it is unreadable."""
     fd = os.open(path, FLAGS)
     try:
         found = os.fstat(fd)
@@ -37,7 +37,7 @@ def read_end(path: Path, most_bytes: int) -> FileEnd:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object; OSError if there is none to read, ValueError if it is none."""
+    """Return a JSON object; OSError if the file is unreadable, ValueError if it holds no object."""
     end = read_end(path, OBJECT_BYTES)
     if end.size_bytes > OBJECT_BYTES:
         raise ValueError(f"it is larger than {OBJECT_BYTES >> 20} MiB")

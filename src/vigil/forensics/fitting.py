@@ -1,4 +1,4 @@
-"""Fitting: what a bundle gives up, and in which order, so that it never takes more than its bound."""
+"""Fitting: what a bundle gives up, and in which order, to stay within its bound."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ LARGEST = 1 << 63
 
 @dataclass
 class Parts:
-    """What a bundle is made of: its report, and its texts by their names in the report."""
+    """What a bundle consists of: its report, and its texts by their names in the report."""
 
     report: dict[str, Any]
     texts: dict[str, str]
 
     def size_bytes(self) -> int:
-        """Return what it takes on disk."""
+        """Return its size on disk."""
         return len(dump(self.report)) + sum(len(encode(text)) for text in self.texts.values())
 
 
 class Cut(NamedTuple):
-    """One row: what is shortened, and to how much: bytes of a text, entries of a list, all or nothing of the rest."""
+    """One row: what to shorten, and how many bytes or entries to keep; other values go whole."""
 
     what: str
     keep: int
 
 
-CUTS = (  # In order, until the bundle fits. The reasons for a death come last: the death itself is never cut.
+CUTS = (  # In order, until the bundle fits. The reasons for a death go last; the death itself is never cut.
     Cut("stdout", 8 << 10),
     Cut("stderr", 16 << 10),
     Cut("samples", 6),
@@ -64,7 +64,7 @@ CUTS = (  # In order, until the bundle fits. The reasons for a death come last: 
     Cut("open_tool", 0),
     Cut("exits", 0),
 )
-FROM_THE_FRONT = frozenset({"top", "survivors"})  # of all other lists the newest entries are the last
+FROM_THE_FRONT = frozenset({"top", "survivors"})  # their first entries count; in other lists the last are the newest
 
 
 def fit(parts: Parts, most_bytes: int = BUNDLE_BYTES) -> None:
@@ -94,7 +94,7 @@ def _shorten(parts: Parts, cut: Cut) -> None:
 
 
 def clean(value: Any, redact: Callable[[str], str], depth: int = DEPTH) -> Any:
-    """Return a value as JSON can hold it: plain, without secrets, and bounded in its strings, lists and depth."""
+    """Return a value fit for JSON: plain, without secrets, bounded in strings, lists and depth."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -118,5 +118,5 @@ def dump(report: dict[str, Any]) -> bytes:
 
 
 def encode(text: str) -> bytes:
-    """Return a text as the bytes of its file, which end with the end of a line."""
+    """Return a text as the bytes of its file, with a final newline."""
     return text.encode("utf-8", "replace") + b"\n" if text else b""

@@ -1,6 +1,6 @@
-"""Folders that appear whole or not at all: written aside under a name of their own, then put in place.
+"""Folders that appear whole or not at all: written aside, then put in place.
 
-Nothing is synced: whoever kills us loses nothing by that, and fifty deaths in a second would wait for the disk otherwise.
+It does not sync: a kill of ours loses nothing, and fifty deaths in a second must not wait for the disk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RENAME_EXCHANGE = 2
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a folder, 0700, its files 0600, over the one that was there; OSError leaves what was there and no rest."""
+    """Write a folder (0700, files 0600) over an earlier one; an OSError leaves that as it was."""
     aside = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
     try:
         for name, data in files.items():
@@ -38,7 +38,7 @@ def _write_file(path: Path, data: bytes) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Let two folders change names in one step; False where the disk cannot do that."""
+    """Swap the names of two folders in one step; False where the disk cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "renameat2"):
         return False
@@ -51,7 +51,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def put_in_place(aside: Path, folder: Path, exchanged: Callable[[Path, Path], bool] = exchange) -> None:
-    """Give a whole folder its name; what had that name before is left under the other, for the caller to remove."""
+    """Give a folder its final name; an earlier one takes the temporary name, for the caller to remove."""
     try:
         os.rename(aside, folder)
     except OSError as error:
@@ -62,7 +62,7 @@ def put_in_place(aside: Path, folder: Path, exchanged: Callable[[Path, Path], bo
 
 
 def _swap_by_steps(aside: Path, folder: Path) -> None:
-    """Swap where one step is not to be had: for a moment neither has the name."""
+    """Swap in several steps, where one is not possible: for a moment the name is missing."""
     before = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
     os.rename(folder, before)
     os.rename(aside, folder)

@@ -1,6 +1,6 @@
-"""The shelf: keeps the folder of death bundles within a count, an age and a size; the oldest deaths go first.
+"""The shelf: keeps the death bundles within a count, an age and a size; the oldest deaths go first.
 
-Nothing but folders of bundles, and unfinished ones that nobody writes any more, is ever touched.
+It touches only bundles, and unfinished ones whose writer is gone.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from vigil.forensics.facts import number
 from vigil.forensics.files import read_object
 from vigil.forensics.folders import ASIDE_NAME, BUNDLE_NAME
 
-UNFINISHED_S = 3600.0  # a bundle takes milliseconds; whoever began one this long ago has gone
+UNFINISHED_S = 3600.0  # a bundle takes milliseconds; the writer of one this old is gone
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is kept."""
+    """How much the shelf keeps."""
 
     count: int = 500
     age_s: float = 30 * 86400.0
@@ -30,7 +30,7 @@ class Limits:
 
 
 class KeptBundle(NamedTuple):
-    """One bundle: the folder it was measured in, when its death was, and what it takes."""
+    """One bundle: the inode of its folder, the moment of its death, and its size."""
 
     inode: int
     at: float
@@ -42,7 +42,7 @@ LIMITS = Limits()
 
 
 class Shelf:
-    """One folder of bundles, and what is known of those in it."""
+    """One folder of bundles, with an index of them."""
 
     def __init__(self, deaths: Path, limits: Limits = LIMITS) -> None:
         self._deaths = deaths
@@ -50,18 +50,18 @@ class Shelf:
         self._index: Index = {}
 
     def tidy(self, now: float) -> list[str]:
-        """Remove what is too much or too old, and return the ids of those deaths."""
+        """Remove bundles beyond the limits, and return the ids of their deaths."""
         return tidy(self._deaths, now, self._index, self._limits)
 
     def remove(self, death_ids: Iterable[str]) -> list[str]:
-        """Remove the bundles of deaths and return of which there was one."""
+        """Remove the bundles of these deaths, and return the ids of those removed."""
         return remove(self._deaths, death_ids)
 
 
 def tidy(deaths: Path, now: float, index: Index | None = None, limits: Limits = LIMITS) -> list[str]:
-    """Remove what is too much or too old, and return the ids of those deaths.
+    """Remove bundles beyond the limits, and return the ids of their deaths.
 
-    With the same `index` each time only bundles that are new or were replaced since are looked into.
+    With the same `index` each time, it reads only bundles that are new or were replaced.
     """
     index = {} if index is None else index
     _refresh(deaths, now, index)
@@ -69,8 +69,8 @@ def tidy(deaths: Path, now: float, index: Index | None = None, limits: Limits = 
     removed = []
     for death_id, kept in sorted(index.items(), key=lambda item: (item[1].at, item[0])):
         if len(index) <= limits.count and total_bytes <= limits.bytes and now - kept.at <= limits.age_s:
-            break  # what follows is younger
-        del index[death_id]  # also if it cannot be removed: it must not drive out the others
+            break  # all that follow are younger
+        del index[death_id]  # also if the removal fails: it must not drive out the others
         total_bytes -= kept.bytes
         if _remove(deaths / death_id):
             removed.append(death_id)
@@ -78,14 +78,14 @@ def tidy(deaths: Path, now: float, index: Index | None = None, limits: Limits = 
 
 
 def remove(deaths: Path, death_ids: Iterable[str]) -> list[str]:
-    """Remove the bundles of deaths and return of which there was one; one that is not there is no error."""
+    """Remove the bundles of these deaths, if they exist; return the ids of those removed."""
     named = [death_id for death_id in death_ids if BUNDLE_NAME.fullmatch(death_id)]
     there = [death_id for death_id in named if _is_folder(deaths / death_id)]
     return [death_id for death_id in there if _remove(deaths / death_id)]
 
 
 def _refresh(deaths: Path, now: float, index: Index) -> None:
-    """Bring the index up to what lies there."""
+    """Bring the index up to date with the folder."""
     found: set[str] = set()
     try:
         with os.scandir(deaths) as entries:
@@ -100,13 +100,13 @@ def _refresh(deaths: Path, now: float, index: Index) -> None:
                 elif ASIDE_NAME.fullmatch(entry.name) and _is_unfinished(entry, now):
                     _remove(deaths / entry.name)
     except FileNotFoundError:
-        pass  # nobody has died yet
+        pass  # no death yet
     for gone in index.keys() - found:
         del index[gone]
 
 
 def _measure(folder: Path, inode: int, now: float) -> KeptBundle:
-    """Read what one bundle takes and when its death was; one that vanishes meanwhile takes nothing."""
+    """Return the size of a bundle and the moment of its death; size 0 if it vanishes meanwhile."""
     at, size = now, 0
     try:
         at = folder.stat().st_mtime

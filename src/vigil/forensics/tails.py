@@ -1,7 +1,7 @@
-"""Tails: the last of what an agent printed, as plain text without its secrets.
+"""Tails: the last output of an agent, as plain text without its secrets.
 
-A cut may fall into a secret, and half a secret is recognised by nobody: so more is redacted than is kept, and what stands
-right after a cut is dropped.
+A cut may split a secret, and redaction does not recognise half of one: so we redact more than we keep, and drop what
+stands right after a cut.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEFAULT_WINDOW_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The last lines of a file, how large the whole is, and when it was written."""
+    """The last lines of a file, its whole size, and when it was written."""
 
     text: str
     size_bytes: int
@@ -30,7 +30,7 @@ class Tail:
 
 
 def read_tail(path: Path, redact: Callable[[str], str]) -> Tail:
-    """Read the last of a file, to its very end; OSError if that cannot be had."""
+    """Return the end of a file; OSError if it is unreadable."""
     end = read_end(path, WINDOW_BYTES.get(path.name, DEFAULT_WINDOW_BYTES))
     text = plain_lines(decode(end.data)).rstrip()
     doubtful_chars = len(plain_lines(decode(end.data[:MARGIN]))) if end.size_bytes > len(end.data) else 0
@@ -38,19 +38,19 @@ def read_tail(path: Path, redact: Callable[[str], str]) -> Tail:
         text = text[-KEPT_BYTES - MARGIN :]
         doubtful_chars = MARGIN
     text = redact(text)
-    kept = last_bytes(text[min(doubtful_chars, len(text) // 2) :], KEPT_BYTES)  # of a few words the last are kept
+    kept = last_bytes(text[min(doubtful_chars, len(text) // 2) :], KEPT_BYTES)  # a short text keeps its second half
     return Tail(kept, end.size_bytes, end.at, end.size_bytes > len(end.data) or kept != text)
 
 
 def plain_lines(text: str) -> str:
-    """Return text without anything a terminal would obey; a sequence that never ends costs its own line only."""
+    """Return text without control sequences; an unterminated one costs only its own line."""
     if text.isascii() and "\x1b" not in text:
         return plain(text)
     return "\n".join(map(plain, text.split("\n")))
 
 
 def last_bytes(text: str, most_bytes: int) -> str:
-    """Return the end of a text that fits into so many bytes."""
+    """Return the end of a text that fits into this many bytes."""
     data = text.encode("utf-8", "replace")
     if len(data) <= most_bytes:
         return text

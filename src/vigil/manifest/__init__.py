@@ -1,5 +1,5 @@
-"""The manifest: a file that declares the teams of one workspace, their roles and how many replicas each has.
+"""The manifest: a file that declares the teams of one workspace, their roles and their numbers of replicas.
 
-Others may use `reading.read_manifest`, `reading.read_declared` and `reading.ManifestRefused`; `values.Declared`;
-`schema.schema`. Nothing is imported here: who asks for one of them does not wait for the others.
+Others may use `reading.read_manifest`, `reading.read_declared` and `reading.ManifestRefused`; `values.DeclaredRole`;
+`schema.schema`. This file imports nothing: a caller of one does not wait for the others.
 """

@@ -1,4 +1,4 @@
-"""A checked file becomes the frozen values that the rest of the program knows."""
+"""Building: a checked file becomes the frozen values that the rest of the program knows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vigil.manifest.values import DeclaredRole
 def declared_by(
     file: ManifestFile, folder: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy
 ) -> DeclaredRole:
-    """Return what a file declares; `folder` is where it stands, `defaults` what the configuration says of restarts."""
+    """Return what a file in `folder` declares; `defaults` is the configuration's restart policy."""
     roles = []
     env = {}
     for team in file.team:

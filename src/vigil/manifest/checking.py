@@ -1,4 +1,4 @@
-"""A document becomes a checked file, or the list of all that is wrong with it, in the order of its lines."""
+"""Checking: a document becomes a checked file, or the list of all its problems, in the order of its lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENV = ("team", "role", "env")
 def check(
     document: dict[str, Any], text: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy
 ) -> ManifestFile | tuple[str, ...]:
-    """Return the file a document holds, or its problems: a line each, with its place in the text."""
+    """Return the file in a document, or its problems: a line each, with its place in the text."""
     found: list[tuple[Place, ErrorDetails | str]] = list(contradictions(document, agents, defaults))
     try:
         file = ManifestFile.model_validate(document)
@@ -40,7 +40,7 @@ def _place_of(mistake: ErrorDetails) -> Place:
 
 
 def _told(found: list[tuple[Place, ErrorDetails | str]], lines: dict[Place, int]) -> tuple[str, ...]:
-    """Return the first problems in words and the number of the rest; to find words for a million would take minutes."""
+    """Return the first problems in words, and the number of the rest: a million would take minutes."""
     ordered = sorted(found, key=lambda problem: line_at(lines, problem[0]) or 0)
     told = [_one(where, problem, line_at(lines, where)) for where, problem in ordered[:MOST_PROBLEMS]]
     if len(ordered) > MOST_PROBLEMS:
@@ -51,7 +51,7 @@ def _told(found: list[tuple[Place, ErrorDetails | str]], lines: dict[Place, int]
 def _one(where: Place, problem: ErrorDetails | str, line: int | None) -> str:
     words = problem if isinstance(problem, str) else _words_for(where, problem)
     if line is None and len(where) == 1 and not isinstance(problem, str) and problem["type"] == "missing":
-        line = 1  # of the file itself
+        line = 1  # the file itself lacks it
     return f"{place(where)}{f' (line {line})' if line else ''}: {words}"
 
 
@@ -59,5 +59,5 @@ def _words_for(where: Place, mistake: ErrorDetails) -> str:
     if mistake["type"] == "extra_forbidden":
         return unknown_key(ManifestFile, where)
     if tuple(part for part in where if isinstance(part, str))[:3] == ENV and mistake["type"] != "value_error":
-        return f"must be {'text in quotes' if len(where) > 5 else 'a table'}"  # what stands there is not shown
+        return f"must be {'text in quotes' if len(where) > 5 else 'a table'}"  # never shows the value
     return worded(mistake["type"], where, mistake["input"], mistake.get("ctx", {}))

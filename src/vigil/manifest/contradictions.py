@@ -1,6 +1,6 @@
-"""What is wrong between the values of a manifest: each may be right by itself.
+"""Contradictions: what is wrong between the values of a manifest, each of which may be right by itself.
 
-It is read from the document, not from the checked tables, so that no other mistake hides it.
+It reads the document, not the checked tables, so that no other mistake hides a contradiction.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from vigil.manifest.models import MOST_REPLICAS, MOST_REPLICAS_IN_ALL, MOST_ROLE
 
 Problem = tuple[Place, str]
 Table = dict[str, Any]
-REPORTING = frozenset(name for name, adapter in ADAPTERS.items() if adapter.has_hooks)  # these tell that they live
-SIGNS = ("heartbeat", "fake-agent", "fake_agent")  # in a command: it calls vigil heartbeat, or plays an agent that has hooks
+REPORTING = frozenset(name for name, adapter in ADAPTERS.items() if adapter.has_hooks)  # their hooks show that they live
+SIGNS = ("heartbeat", "fake-agent", "fake_agent")  # in a command: it calls vigil heartbeat, or plays an agent with hooks
 SCRIPT_BYTES = 64 << 10
 RESUMING = frozenset(name for name, adapter in ADAPTERS.items() if adapter.resumes)
-ORDER = (("base", "cap"), ("cap", "reset_after"))  # the first is not the longer one
+ORDER = (("base", "cap"), ("cap", "reset_after"))  # the first must not be longer than the second
 
 
 def contradictions(document: Table, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy) -> Iterator[Problem]:
-    """Yield what contradicts something else, each with its place."""
+    """Yield each contradiction, with its place."""
     teams = dict(tables(_array(document.get("team"))))
     roles: dict[Place, Table] = {
         ("team", t, "role", r): role for t, team in teams.items() for r, role in tables(_array(team.get("role")))
@@ -59,7 +59,7 @@ def _too_many(document: Table, roles: Mapping[Place, Table]) -> Iterator[Problem
 
 def _replicas_of(role: Table) -> int:
     value = role.get("replicas", 1)
-    return value if type(value) is int and 0 <= value <= MOST_REPLICAS else 0  # others are told by themselves
+    return value if type(value) is int and 0 <= value <= MOST_REPLICAS else 0  # a check of its own reports other values
 
 
 def _same_names(where: Place, tables: Mapping[int, Table]) -> Iterator[Problem]:
@@ -102,7 +102,7 @@ def _agent(role: Table, agent: str, agents: Mapping[str, ConfiguredAgents]) -> I
 
 
 def _sends_signs(command: object) -> bool:
-    """Say whether a command tells that it gives signs of life: its words do, or the script that it names."""
+    """Say whether a command gives signs of life, by its words or by the script that it names."""
     words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
     return any(sign in word for word in words for sign in SIGNS) or any(map(_is_script_with_signs, words[:2]))
 
@@ -147,7 +147,7 @@ def _backoff(role: Table, defaults: RestartPolicy) -> Iterator[Problem]:
 
 
 def _seconds(table: Table, key: str, range_: Range) -> float | None:
-    """Return a duration of a table; None if it is not there, or wrong by itself."""
+    """Return a duration of a table; None if it is missing, or wrong by itself."""
     try:
         return range_.read(table[key])
     except (KeyError, ValueError):

@@ -1,6 +1,6 @@
-"""The lines of a TOML document's keys, which its parser does not tell.
+"""Lines: where the keys of a TOML document stand, which its parser does not tell.
 
-The text was parsed before, so it is valid. Whoever finds other keys here than the parser did is told no line at all.
+The parser took the text before, so it is valid. If this scan finds other keys than the parser, it reports no line at all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DEEPEST = 50  # far below anything we read; each place is kept whole, so memory 
 BLANK = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
 SPACE = re.compile(r"[ \t]*")
 KEY = re.compile(r"[A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
-# A string over several lines may end in one or two quotes of its own; a date may hold a space.
+# A multi-line string may end in one or two quotes of its own; a date may hold a space.
 PLAIN = re.compile(
     r'"""(?:\\.|[^\\])*?"""(?:"{0,2})'
     r"|'''.*?'''(?:'{0,2})"
@@ -28,7 +28,7 @@ PLAIN = re.compile(
 
 
 def lines_of(text: str, document: dict[str, Any]) -> dict[Place, int]:
-    """Return the line of every key and element of a document; nothing if that cannot be told for sure."""
+    """Return the line of every key and element of a document; empty if the scan is not sure."""
     scan = _Scan(text.replace("\r\n", "\n"))
     try:
         scan.document()
@@ -39,7 +39,7 @@ def lines_of(text: str, document: dict[str, Any]) -> dict[Place, int]:
 
 
 def line_at(lines: dict[Place, int], where: Place) -> int | None:
-    """Return the line of a place; of what is not there, that of the table it is missing in."""
+    """Return the line of a place; for a missing key, the line of its table."""
     return next((lines[where[:end]] for end in range(len(where), 0, -1) if where[:end] in lines), None)
 
 
@@ -51,11 +51,11 @@ def _places(where: Place, value: object) -> Iterator[Place]:
 
 
 class _Lost(Exception):
-    """The text is not what we took it for."""
+    """The text is not what the scan expects."""
 
 
 class _Scan:
-    """One pass over a text that notes where each key stands."""
+    """One pass over a text that notes the line of each key."""
 
     def __init__(self, text: str) -> None:
         self.lines: dict[Place, int] = {}
@@ -111,7 +111,7 @@ class _Scan:
         self._value(where)
 
     def _keys(self) -> list[str]:
-        """Read a key and those joined to it by dots."""
+        """Read a key and those that dots join to it."""
         keys = [self._key()]
         while self._ahead("."):
             self._expect(".")

@@ -1,6 +1,6 @@
-"""The tables of a manifest: which keys there are, of which type and range. Each value is judged by itself.
+"""The tables of a manifest: their keys, types and ranges. Each value is judged by itself.
 
-The JSON Schema is made from these too: what pydantic cannot know of our own checks is said beside them.
+They also make the JSON Schema: beside our own checks stands what pydantic cannot know of them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _words(kind: type[StrEnum]) -> WithJsonSchema:
 
 
 def _duration(range_: Range) -> WithJsonSchema:
-    """Describe a duration: the range of a number of seconds can be told, that of words cannot."""
+    """Return the schema of a duration: it can give the range of seconds, not that of words."""
     forms: list[dict[str, Any]] = [
         {"type": "number", "minimum": range_.low_s, "maximum": range_.high_s},
         {"type": "string", "pattern": f"^{WORDS.pattern}$"},
@@ -88,14 +88,14 @@ COMMAND_SCHEMA = {
     "minItems": 1,
     "prefixItems": [{"type": "string", "minLength": 1}],
 }
-AGENT_SCHEMA = {"anyOf": [{"enum": list(KINDS)}, NAME_SCHEMA]}  # the known ones first, for an editor to offer
+AGENT_SCHEMA = {"anyOf": [{"enum": list(KINDS)}, NAME_SCHEMA]}  # the known ones first, for editors to offer
 ENVIRONMENT_SCHEMA = {
     "type": "object",
     "propertyNames": {"pattern": "^[^=]+$"},
     "additionalProperties": {"type": "string"},
 }
 PartName = Annotated[Name, WithJsonSchema(NAME_SCHEMA)]
-AgentName = Annotated[str, WithJsonSchema(AGENT_SCHEMA)]  # which there are is for the configuration to say
+AgentName = Annotated[str, WithJsonSchema(AGENT_SCHEMA)]  # the configuration says which ones exist
 Argv = Annotated[Command, WithJsonSchema(COMMAND_SCHEMA)]
 Folder = Annotated[Word, AfterValidator(some), WithJsonSchema({"type": "string", "minLength": 1})]
 Environment = Annotated[dict[Annotated[str, AfterValidator(_variable)], Word], WithJsonSchema(ENVIRONMENT_SCHEMA)]

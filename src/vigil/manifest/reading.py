@@ -1,4 +1,4 @@
-"""Reading a manifest: its text becomes what it declares, or it is refused with every problem at once."""
+"""Reading: a manifest's text becomes what it declares, or is refused with every problem at once."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from vigil.text import one_line
 
 DEFAULTS = RestartPolicy()
 MOST_PARTS = 100
-# The parser's time and memory grow with the square of a key's parts: one key of a mebibyte would take all there is.
+# The parser's time and memory grow with the square of a key's parts: one key of a mebibyte would take all memory.
 PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 ENDLESS_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+{PART}(?:[ \t]*+\.[ \t]*+{PART}){{{MOST_PARTS}}}", re.MULTILINE)
 
 
 class ManifestRefused(UsageError):
-    """The manifest is not valid, and nothing of it was applied. Its text names all problems, in the order of their lines."""
+    """The manifest is not valid, and nothing was applied; the text names all problems by line."""
 
     def __init__(self, path: str, problems: tuple[str, ...]) -> None:
         self.problems = tuple(one_line(f"{path}: {problem}") for problem in problems)
@@ -37,17 +37,17 @@ class ManifestRefused(UsageError):
 def read_manifest(
     text: str, path: str, folder: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy = DEFAULTS
 ) -> Manifest:
-    """Return the manifest that a text holds; ManifestRefused with all that is wrong with it."""
+    """Return the manifest in a text; ManifestRefused with all its problems."""
     return read_declared(text, path, folder, agents, defaults).manifest
 
 
 def read_declared(
     text: str, path: str, folder: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy = DEFAULTS
 ) -> DeclaredRole:
-    """Return what a text declares, the environment of its roles included.
+    """Return what a text declares, with the environment of its roles.
 
-    `path` is how the file is called in messages, `folder` what its relative folders begin at. `agents` and `defaults` are
-    what the configuration says of agents and restarts.
+    `path` names the file in messages, `folder` is the start of its relative folders. `agents` and `defaults` come from the
+    configuration.
     """
     try:
         data = text.encode()

@@ -1,4 +1,4 @@
-"""The JSON Schema of a manifest, for editors; made from the tables that check it."""
+"""The JSON Schema of a manifest, for editors, made from the tables that check it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from vigil.manifest.models import ManifestFile
 
 
 def schema() -> dict[str, Any]:
-    """Return the schema; what stands between values (contradictions, names given twice) it cannot say."""
+    """Return the schema; it cannot express what holds between values (contradictions, repeated names)."""
     made = ManifestFile.model_json_schema(schema_generator=_Generator)
     return {"$schema": _Generator.schema_dialect, **made, "title": "Vigil manifest"}
 
 
 class _Generator(GenerateJsonSchema):
-    """Leaves out what says nothing in TOML: a title made from each key, and null."""
+    """Leaves out what means nothing in TOML: a title from each key, and null."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False

@@ -1,4 +1,4 @@
-"""What a manifest declares, with what must not stand beside it in the store."""
+"""What a manifest declares, apart from what the store must not hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vigil.core.model.team import Manifest
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRole:
-    """A manifest, and apart from it what each role adds to its environment: that is kept 0600 and never shown."""
+    """A manifest, and apart from it what each role adds to its environment, kept 0600 and never shown."""
 
     manifest: Manifest
-    env: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)  # by the key of the role
+    env: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)  # by the role's key

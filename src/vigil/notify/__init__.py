@@ -1,4 +1,4 @@
-"""Incidents to people: one contract for routes, its kinds, and the workers that keep them apart."""
+"""Incidents to people: one contract for routes, its kinds, and a worker for each route."""
 
 from vigil.notify.contract import DEADLINE_S, Delivery, Route
 from vigil.notify.exec_route import ExecRoute

@@ -9,12 +9,12 @@ from vigil.core.rules.notice import Attempt
 
 WHY_CHARACTERS = 200
 DEADLINE_S = 30.0
-# What became of one attempt to deliver; a notice counts when it was delivered, not when it was tried (P12).
+# The outcome of one attempt; a notice counts when it was delivered, not when it was tried (P12).
 Delivery = Attempt
 
 
 class Route(Protocol):
-    """One way to reach people. Routes that compare equal are the same, also after the configuration was read again."""
+    """One way to reach people. Equal routes are the same, also after the configuration was read again."""
 
     def deliver(self, body: bytes, took: Collection[str] = ()) -> Delivery:
-        """Deliver one notice, a JSON object, but not to who took it before; blocks, and returns within a time of its own."""
+        """Deliver one notice, a JSON object, but not again to `took`; blocks, within a deadline of its own."""

@@ -12,7 +12,7 @@ from vigil.notify.contract import DEADLINE_S, WHY_CHARACTERS, Delivery
 from vigil.redact import Redactor, secrets_of
 from vigil.text import decode, one_line, plain
 
-# By these a command says that trying again is no use: not found, and of sysexits.h usage, data, user, host, permission, setup.
+# Exit codes that make a retry useless: not found, and from sysexits.h usage, data, user, host, permission, setup.
 PERMANENT = frozenset({127, 64, 65, 67, 68, 77, 78})
 
 
@@ -24,7 +24,7 @@ class ExecRoute:
     deadline_s: float = DEADLINE_S
 
     def deliver(self, body: bytes, _took: Collection[str] = ()) -> Delivery:
-        """Give the notice to the command, as one line; who is ended in the middle of it may have told somebody."""
+        """Give the command the notice as one line; a command cut off may have delivered it."""
         answer = run_command(self.argv, self.deadline_s, stdin=body + b"\n", limit_bytes=0)
         if answer.status == 0:
             return Delivery(True)
@@ -46,6 +46,6 @@ def ending(answer: CommandAnswer) -> str:
 
 
 def last_line(errors: bytes) -> str:
-    """Return the last line that says something."""
+    """Return the last line with words in it."""
     lines = [one_line(line) for line in plain(decode(errors)).splitlines()]
     return next((line for line in reversed(lines) if line), "")

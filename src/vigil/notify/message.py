@@ -1,6 +1,6 @@
 """What a notice says: its incident as one line of JSON; many at once as one summary.
 
-Words of agents (what one asks, prints or complains of) leave the host only by routes whose configuration says so.
+Agents' own words (questions, output, errors) leave the host only by routes whose configuration allows it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from vigil.core.model.incident import Incident, IncidentKind, Severity
 from vigil.core.rules.escalation import Due
 from vigil.moments import rfc3339
 
-SHOWN = 20  # of a summary, so many are named
-# What is said of kinds whose own words may be an agent's; the words of all others are ours.
+SHOWN = 20  # how many a summary names
+# Our words for kinds whose own may be an agent's; all other kinds have only our words.
 PLAIN = {
     IncidentKind.NEEDS_INPUT: "it waits for a human",
     IncidentKind.STALLED: "it does not get on",
@@ -29,7 +29,7 @@ EVENTS = {"opened": "", "reminder": "still: ", "again": "again: ", "escalated": 
 
 
 def message_of(due: Due, details: Mapping[str, Any] | None = None) -> bytes:
-    """Return the incident with the fields of `vigil incidents`, and which notice of it this is; None is without details."""
+    """Return the incident with the fields of `vigil incidents`, and which notice this is; None: no details."""
     said = {"notice": due.notice_id, "event": due.event, "route": due.route, **fields_of(due.incident, details is not None)}
     if details is not None:
         said["details"] = dict(details)
@@ -37,13 +37,13 @@ def message_of(due: Due, details: Mapping[str, Any] | None = None) -> bytes:
 
 
 def summary_of(dues: Sequence[Due], details: bool = False) -> bytes:
-    """Return many notices to one route as one: how many of what, the first of them by name, and the ids of all."""
+    """Return many notices as one: counts by kind, the first incidents, and all ids."""
     ids = [due.notice_id for due in dues]
     kinds = Counter(f"{EVENTS[due.event]}{due.incident.kind}" for due in dues)
     worst = min((due.incident.severity for due in dues), key=list(Severity).index)
     return _json(
         {
-            # Of the same notices it is the same one, whenever it is made.
+            # The same notices make the same id, at any time.
             "notice": f"summary/{hashlib.sha256(chr(10).join(sorted(ids)).encode()).hexdigest()[:32]}",
             "event": "summary",
             "route": dues[0].route,
@@ -64,7 +64,7 @@ def trial_of(route: str, now: float) -> bytes:
 
 
 def reaction_of(incident: Incident, number: int) -> bytes:
-    """Return what a command that reacts to an incident is given: it runs here, so nothing is left out."""
+    """Return what a reacting command is given: it runs here, so nothing is left out."""
     said = {"notice": f"{incident.id}/reaction/{number}", "event": "reaction", **fields_of(incident, True)}
     return _json(said | {"details": {"evidence": [f"{one.text} ({one.source})" for one in incident.evidence]}})
 
@@ -102,7 +102,7 @@ def _words(said: Mapping[str, Any]) -> str:
 
 
 def fields_of(incident: Incident, details: bool = True) -> dict[str, Any]:
-    """Return what is said of an incident wherever it is told or shown; without details in no words but ours."""
+    """Return the fields of an incident for every notice and page; without details, in our words only."""
     return {
         "id": incident.id,
         "key": incident.key,

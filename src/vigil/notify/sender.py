@@ -1,7 +1,7 @@
-"""The sender: a process of its own that hands one notice to Apprise or to a webhook, and says what became of it.
+"""The sender: a process that hands one notice to Apprise or to a webhook, and says what became of it.
 
-Run by its path, isolated (`python -I`), with what to send as JSON on its standard input: no secret is in its arguments or its
-environment, whatever hangs is ended with it, and the daemon never imports what this imports. Standard library and Apprise only.
+The daemon runs it by path, isolated (`python -I`), with its order as JSON on standard input: arguments and environment
+hold no secret, what hangs ends with it, and the daemon imports none of this. Standard library and Apprise only.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from typing import Any
 PASSING = frozenset({408, 421, 423, 425, 429})
 ANSWER_BYTES = 4096
 STATUS = re.compile(r"error[= ]+(\d{3})|\b(\d{3}) (?:error|status)|HTTP(?:/[\d.]+)? (\d{3})", re.IGNORECASE)
-# Of SMTP: 4xx is for now, 5xx for good.
+# In SMTP, 4xx is for now, 5xx for good.
 SMTP = re.compile(r"\(([45])\d\d, b?['\"]")
 
 Answer = dict[str, Any]
-Heard = list[tuple[int, logging.LogRecord]]  # of which URL it was said, and what
+Heard = list[tuple[int, logging.LogRecord]]  # which URL it was about, and the log record
 SPEAKER: ContextVar[int] = ContextVar("speaker", default=-1)
 
 
 def main() -> None:
-    """Send what is asked for, and print the answer as JSON."""
+    """Carry out the order, and print the answer as JSON."""
     wanted = json.loads(sys.stdin.buffer.read())
     answer = by_webhook(wanted) if wanted["by"] == "webhook" else by_apprise(wanted)
     print(json.dumps(answer), flush=True)
-    os._exit(0)  # what hangs in a thread holds up nothing
+    os._exit(0)  # does not wait for threads that hang
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A notice goes where it was sent, or nowhere: its signature and its content are for nobody else."""
+    """Refuses redirects: a notice's signature and content are for its own address only."""
 
     def redirect_request(self, *_: Any) -> None:
         """Follow nothing."""
@@ -55,14 +55,14 @@ def by_webhook(wanted: Answer) -> Answer:
         request = urllib.request.Request(url, wanted["body"].encode(), {**wanted["headers"], **login}, method="POST")
         opener = urllib.request.build_opener(NoRedirects)
         with opener.open(request, timeout=wanted["timeout_s"]):
-            return answer(True)  # the status is the receipt, whatever is said after it
+            return answer(True)  # the status is the receipt; the rest of the answer does not count
     except urllib.error.HTTPError as error:
         with error:
             words = " ".join(error.read(ANSWER_BYTES).decode("utf-8", "replace").split())[:80]
         permanent = error.code < 500 and error.code not in PASSING
         return answer(False, f"HTTP {error.code} {error.reason}" + (f": {words}" if words else ""), permanent)
     except urllib.error.URLError as error:
-        # Raised while connecting and sending: nobody has read all of it.
+        # Raised while connecting and sending: the other side has not read all of it.
         certificate = isinstance(error.reason, ssl.SSLCertVerificationError)
         return answer(False, str(error.reason), permanent=certificate)
     except (ValueError, http.client.InvalidURL) as error:
@@ -72,7 +72,7 @@ def by_webhook(wanted: Answer) -> Answer:
 
 
 def _apart(url: str) -> tuple[str, dict[str, str]]:
-    """Return a URL without the name and password in it, and the header that says them."""
+    """Return a URL without its name and password, and the header that holds them."""
     parts = urllib.parse.urlsplit(url)
     who, at, host = parts.netloc.rpartition("@")
     if not at:
@@ -83,7 +83,7 @@ def _apart(url: str) -> tuple[str, dict[str, str]]:
 
 
 def by_apprise(wanted: Answer) -> Answer:
-    """Hand a notice to every URL of a route at the same time; it is delivered when all took it, and says which of them did."""
+    """Hand a notice to all URLs of a route; delivered only when all took it."""
     try:
         import apprise
     except ImportError as error:
@@ -97,7 +97,7 @@ def by_apprise(wanted: Answer) -> Answer:
 
     def tell(number: int) -> None:
         SPEAKER.set(number)
-        asset = apprise.AppriseAsset(async_mode=False)  # here, or in a thread that keeps our context: its words are known by it
+        asset = apprise.AppriseAsset(async_mode=False)  # sends in this context, so that SPEAKER tells whose record it is
         found = _by_url(apprise.Apprise(asset=asset), wanted["urls"][number], wanted)
         said = [record for speaker, record in list(heard) if speaker == number]
         answers[number] = _refused(said) if found is None else found
@@ -112,20 +112,20 @@ def by_apprise(wanted: Answer) -> Answer:
 
 
 def _by_url(sender: Any, url: str, wanted: Answer) -> Answer | None:
-    """Hand a notice to one URL; None is that it was refused, for a reason that only the log tells."""
+    """Hand a notice to one URL; None: it was refused, and only the log tells why."""
     try:
         if not sender.add(url):
             return answer(False, "Apprise does not understand this URL", permanent=True)
         if wanted.get("check"):
             return answer(True)
         sent = sender.notify(wanted["text"], title=wanted["title"], notify_type=wanted["type"], body_format="text")
-    except Exception as error:  # a fault of one of a hundred plugins
+    except Exception as error:  # a fault in one of a hundred plugins
         return answer(False, f"{type(error).__name__}: {error}")
     return answer(True) if sent else None
 
 
 def _together(answers: list[Answer]) -> Answer:
-    """Return what became of a notice: of those who did not take it, what they said, and which others did."""
+    """Return one answer for all URLs: why some failed, and which ones took it."""
     failed = [one for one in answers if not one["ok"]]
     words = "; ".join(dict.fromkeys(one["why"] for one in failed))
     if len(answers) > 1 and failed:
@@ -136,19 +136,19 @@ def _together(answers: list[Answer]) -> Answer:
 
 
 class Listener(logging.Handler):
-    """Remembers what Apprise says: it tells nobody else why something failed."""
+    """Remembers what Apprise logs: only its log says why something failed."""
 
     def __init__(self, heard: Heard) -> None:
         super().__init__()
         self._heard = heard
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Remember a line."""
+        """Remember a record."""
         self._heard.append((SPEAKER.get(), record))
 
 
 def _refused(heard: list[logging.LogRecord]) -> Answer:
-    """Return why something failed: its warnings say what, and whether for good; what is said below them may be the message."""
+    """Return why a URL refused, and whether for good, by warnings; lines below them may hold the message."""
     telling = [record.getMessage() for record in heard if record.levelno >= logging.WARNING]
     below = [line for record in heard if "exception" in (line := record.getMessage()).lower()[:40]]
     words = "; ".join(dict.fromkeys(" ".join(line.split()) for line in [*telling[:2], *below[:1]])) or "Apprise gave no reason"
@@ -160,7 +160,7 @@ def _refused(heard: list[logging.LogRecord]) -> Answer:
 
 
 def answer(ok: bool, why: str = "", permanent: bool = False, unsure: bool = False) -> Answer:
-    """Return what became of it."""
+    """Return what became of a notice."""
     return {"ok": ok, "why": why, "permanent": permanent, "unsure": unsure}
 
 

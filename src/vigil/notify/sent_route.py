@@ -1,6 +1,6 @@
 """Routes that the sender carries out: Apprise URLs, and webhooks with a signature.
 
-Each notice is a process with a deadline: a resolver, a proxy or a plugin that hangs is ended with it.
+Each notice is a process with a deadline: a resolver, a proxy or a plugin that hangs ends with it.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from vigil.text import one_line
 
 SENDER = (sys.executable, "-I", str(Path(__file__).with_name("sender.py")))
 ANSWER_BYTES = 1 << 16
-SLACK_S = 2.0  # the sender gives up first, so that it can say why
+SLACK_S = 2.0  # the sender gives up first, so it can say why
 TYPES = {"urgent": "failure", "action": "warning", "warning": "info"}
 SIGNATURE, NOTICE = "X-Vigil-Signature", "X-Vigil-Notice"
 
 
 @dataclass(frozen=True, slots=True)
 class AppriseRoute:
-    """Hands notices to Apprise; `source` is a URL, or where to read one or several."""
+    """Hands notices to Apprise; `source` is a URL, or where to read some."""
 
     source: str
     deadline_s: float = DEADLINE_S
 
     def deliver(self, body: bytes, took: Collection[str] = ()) -> Delivery:
-        """Send the notice as a title and a text, to every URL that has not taken it before."""
+        """Send the notice as title and text, to every URL that has not taken it before."""
         said = json.loads(body)
         type_ = "success" if said["event"] in ("resolved", "test") else TYPES.get(said["severity"], "info")
         return self._send({"title": title_of(said), "text": text_of(said), "type": type_}, took)
 
     def check(self) -> Delivery:
-        """Say whether Apprise understands the URLs; nothing is sent."""
+        """Say whether Apprise understands the URLs, without sending anything."""
         return self._send({"check": True})
 
     def _send(self, words: Mapping[str, Any], took: Collection[str] = ()) -> Delivery:
@@ -62,14 +62,14 @@ class AppriseRoute:
 
 @dataclass(frozen=True, slots=True)
 class WebhookRoute:
-    """Posts notices as JSON, signed with a secret where there is one."""
+    """Posts notices as JSON, signed if there is a secret."""
 
     source: str
     secret: str | None = None
     deadline_s: float = DEADLINE_S
 
     def deliver(self, body: bytes, _took: Collection[str] = ()) -> Delivery:
-        """Post the notice; its signature is over the very bytes of the body."""
+        """Post the notice; the signature covers the exact bytes of the body."""
         try:
             url = read_source(self.source)
             secret = None if self.secret is None else read_source(self.secret)
@@ -83,17 +83,17 @@ class WebhookRoute:
 
 
 def _mark_of(url: str) -> str:
-    """Return by what a URL is known again where it must not be shown."""
+    """Return a mark that recognises a URL without showing it."""
     return hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
 def signature_of(body: bytes, secret: str) -> str:
-    """Return the HMAC of a body, as it stands in the header."""
+    """Return the HMAC of a body, as the header has it."""
     return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
 
 
 def send(wanted: Mapping[str, Any], deadline_s: float, secrets: list[str]) -> Delivery:
-    """Have the sender send something; what it says is shown without the secrets."""
+    """Have the sender carry out an order; its answer comes back without the secrets."""
     order = json.dumps({**wanted, "timeout_s": max(1.0, deadline_s - SLACK_S)}).encode()
     answer = run_command(SENDER, deadline_s, stdin=order, limit_bytes=ANSWER_BYTES)
     try:

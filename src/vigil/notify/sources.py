@@ -1,4 +1,4 @@
-"""Where a secret stands: `env:NAME`, `file:/path`, or the text itself. Read anew for each notice, and never shown."""
+"""Where a secret stands: `env:NAME`, `file:/path`, or the text itself; read for each notice, never shown."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from urllib.parse import unquote, urlsplit
 
 LARGEST_BYTES = 1 << 16
 MARK = "[hidden]"
-SHORTEST = 4  # a shorter part of a URL is part of too many words
+SHORTEST = 4  # a shorter part of a URL occurs in too many words
 PARTS = re.compile(r"[/?&=;,:@#\s]+")
 
 
 class NoSecret(Exception):
-    """A secret is not where it should be; the message names the place, not what is there."""
+    """A secret is not where it should be; the message names the place, not its content."""
 
 
 def read_source(source: str) -> str:
-    """Return the text a source stands for, without its outer white space; NoSecret if there is none."""
+    """Return the text behind a source, stripped; raise NoSecret if there is none."""
     if source.startswith("env:"):
         name = source.removeprefix("env:")
         found = os.environ.get(name, "").strip()
@@ -45,12 +45,12 @@ def _read_file(path: str) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text that say something: a file may hold several URLs, and comments."""
+    """Return the lines of a text, without blank ones and comments: a file may hold several URLs."""
     return [line for raw in text.splitlines() if (line := raw.strip()) and not line.startswith("#")]
 
 
 def hide(text: str, secrets: list[str]) -> str:
-    """Return a text without secrets, without the URLs among them, and without what these are made of; their host may stay."""
+    """Return a text without the secrets and without the parts of their URLs; a host may stay."""
     parts = {part for secret in secrets for part in _parts(secret)}
     for part in sorted(parts, key=len, reverse=True):
         text = text.replace(part, MARK)
@@ -70,6 +70,6 @@ def _parts(secret: str) -> Iterator[str]:
         rest = form.partition("://")[2]
         yield rest
         for part in PARTS.split(rest):
-            # A name with a dot is a host; a token is not, also where it stands in the place of one.
+            # A name with a dot is a host; a token in its place has none.
             if len(part) >= SHORTEST and not (part.lower() == host.lower() and ("." in host or host == "localhost")):
                 yield part

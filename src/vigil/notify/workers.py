@@ -1,7 +1,6 @@
 """Workers: a thread and a queue for each route, so that a dead route never holds up another (P6).
 
-A worker gathers for a moment before it delivers: what comes in a storm is one summary and not a hundred notices
-(core/rules/storm.py).
+A worker gathers for a moment before it delivers: a storm is one summary, not a hundred notices (core/rules/storm.py).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def prepared(dues: list[Due]) -> tuple[list[Due], bytes]:
 
 
 class Workers:
-    """Takes notices for all routes and tells what became of each, from whichever thread knows.
+    """Takes notices for all routes and reports what became of each, from any thread.
 
     `told` must not raise and must not wait. `prepare` is asked before an attempt, in the route's own thread: it takes its time
     to write down what is about to be sent, and returns what still is to be, and what is said of it. Of a notice that still
@@ -44,7 +43,7 @@ class Workers:
         self._closed = False
 
     def use(self, routes: Mapping[str, Route]) -> None:
-        """Deliver by these routes from now on; what waits for one that changed goes to its successor."""
+        """Deliver by these routes from now on; notices that wait for a changed route move to its successor."""
         homeless: list[Due] = []
         with self._lock:
             self._routes = dict(routes)
@@ -57,7 +56,7 @@ class Workers:
             self.hand(due)
 
     def hand(self, due: Due) -> None:
-        """Take a notice; returns at once and never raises. What cannot be taken is told as failed."""
+        """Take a notice, or report it as failed; returns at once and never raises."""
         with self._lock:
             if self._closed:
                 return
@@ -66,7 +65,7 @@ class Workers:
             self._tell(due, failed)
 
     def close(self, within_s: float) -> None:
-        """Take nothing more and work off what waits; what is not done in time is given up."""
+        """Take no more and work off what waits; give up what is not done in time."""
         until = time.monotonic() + within_s
         with self._lock:
             self._closed = True
@@ -80,7 +79,7 @@ class Workers:
                 worker.retire()
 
     def waiting(self) -> dict[str, int]:
-        """Return how many notices wait for each route that is at work."""
+        """Return how many notices wait for each working route."""
         with self._lock:
             return {name: len(worker) for name, worker in self._workers.items()}
 
@@ -102,7 +101,7 @@ class Workers:
         return None
 
     def _deliver(self, route: Route, dues: list[Due]) -> None:
-        """Deliver what was gathered, in one piece, and tell of each; in the thread of the route."""
+        """Deliver gathered notices in one piece, in the route's thread, and report each."""
         try:
             dues, body = self._prepare(dues)
             if not dues:
@@ -116,24 +115,24 @@ class Workers:
     def _tell(self, due: Due, delivery: Delivery) -> None:
         try:
             self._told(due, delivery)
-        except Exception:  # whoever listened is gone: the notice is still due, and the next one must not wait for it
+        except Exception:  # the listener is gone: the notice stays due, and the next one must not wait for it
             pass
 
 
 def _took_before(dues: Sequence[Due]) -> frozenset[str]:
-    """Return who has all of it already, of those that a route reaches at once."""
+    """Return the receivers of a route that have all these notices already."""
     return frozenset.intersection(*(frozenset(due.before.took if due.before else ()) for due in dues))
 
 
 class _Worker:
-    """One route at work. All but its thread's own doing happens under the lock of all."""
+    """One route at work. All but its thread's own work happens under the shared lock."""
 
     def __init__(self, name: str, route: Route, lock: threading.Lock, deliver: Callable[[Route, list[Due]], None]) -> None:
         self.route = route
         self.thread = threading.Thread(target=self._run, name=f"route {name}", daemon=True)
         self._deliver = deliver
         self._changed = threading.Condition(lock)
-        self._waiting: deque[tuple[float, Due]] = deque()  # with the moments at which they came
+        self._waiting: deque[tuple[float, Due]] = deque()  # with the moments they came
         self._finishing = False
 
     def __len__(self) -> int:
@@ -148,12 +147,12 @@ class _Worker:
         return True
 
     def finish(self) -> None:
-        """End once nothing waits."""
+        """End once the queue is empty."""
         self._finishing = True
         self._changed.notify()
 
     def retire(self) -> list[Due]:
-        """End after what is being delivered, and return what was waiting."""
+        """End after the delivery in hand, and return what was waiting."""
         left = [due for _, due in self._waiting]
         self._waiting.clear()
         self.finish()
@@ -164,7 +163,7 @@ class _Worker:
             self._deliver(self.route, dues)
 
     def _next(self) -> list[Due]:
-        """Wait for a notice and for what comes with it: one, or all of a storm; nothing when it is time to end."""
+        """Wait, then return the next notice, or a whole storm; empty when it is time to end."""
         with self._changed:
             while not self._waiting and not self._finishing:
                 self._changed.wait()

@@ -14,9 +14,8 @@ __all__ = ["Headless", "Order", "Runtime", "RuntimeAnswer", "Tmux", "make_runtim
 def make_runtimes(
     home: Home, on_late_answer: Callable[[str], None], on_health: Callable[[bool, str], None]
 ) -> dict[RuntimeKind, Runtime]:
-    """Return every kind there is.
+    """Return every kind of runtime.
 
-    A server that answers long after it was asked is told by its launch's id; so is when probing itself goes wrong, and when
-    that is over.
+    They report the launch id of a server that answers late, and when probing itself fails and recovers.
     """
     return {RuntimeKind.TMUX: Tmux(home, on_late_answer, on_health), RuntimeKind.HEADLESS: Headless(home)}

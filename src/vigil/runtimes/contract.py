@@ -1,7 +1,7 @@
 """What every runtime can do: say what it needs, prepare a launch, ask for its server, show its output, be attached to.
 
-A runtime starts nothing itself: it writes the launch's folder, and the keeper launches what lies there. Nothing secret and no
-prompt goes into any argv but the agent's own.
+A runtime starts no agent itself: it writes the launch's folder, and the keeper launches what lies there.
+It puts no secret and no prompt into any argv but the agent's own.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from vigil.runtimes.tmux.keyboard import Call
 
 @dataclass(frozen=True)
 class Order:
-    """A launch to be prepared."""
+    """A launch to prepare."""
 
     session: Session
     launch: Launch
     env: Mapping[str, str]
-    command: tuple[str, ...]  # what was declared, with what its adapter added
-    files: Mapping[str, str] = field(default_factory=dict)  # names below the launch's folder, and what they hold
+    command: tuple[str, ...]  # the declared command, with what its adapter added
+    files: Mapping[str, str] = field(default_factory=dict)  # names below the launch's folder, with their content
     converses: bool = False  # the agent reads its input: headless gives it a pipe that stays open
 
 
 @dataclass(frozen=True)
 class RuntimeAnswer:
-    """What is known of a server: nothing where a runtime has none."""
+    """What a server answered; no fact where a runtime has no server."""
 
     fact: Fact | None
-    socket_lost: bool = False  # it lives, and nobody can reach it
+    socket_lost: bool = False  # the server lives, but its socket is gone
 
 
 class Runtime(Protocol):
-    """One kind of place for sessions to live in."""
+    """One kind of place for sessions."""
 
     def why_unusable(self) -> str | None:
         """Return what is missing on this machine, with the way out, or None."""
@@ -49,50 +49,50 @@ class Runtime(Protocol):
         """Write the launch's folder; OSError if the disk does not let us."""
 
     def ask_server(self, launch: Launch) -> None:
-        """Ask the server whether it answers, unless it owes an answer already; returns at once."""
+        """Ask whether the server answers, unless a question is still open; returns at once."""
 
     def read_server(self, launch: Launch, now: float) -> RuntimeAnswer | None:
-        """Read what the server answered; None while there is hope for it."""
+        """Return what the server answered; None while an answer may still come."""
 
     def probes(self) -> tuple[int, int]:
         """Return how many probes are under way, and how many were given up so far."""
 
     def forget(self, launch: Launch) -> None:
-        """Ask for a launch's server no more."""
+        """Stop asking for a launch's server."""
 
     async def read_output(self, launch: Launch, lines: int) -> bytes:
-        """Read the last lines the agent printed, as they are."""
+        """Return the last lines the agent printed, unchanged."""
 
     def follow_output(self, launch: Launch, lines: int) -> AsyncIterator[bytes]:
-        """Read the last lines, then whatever comes, until the launch is over."""
+        """Yield the last lines, then new output; the caller stops when the launch is over."""
 
     async def read_screen(self, launch: Launch) -> bytes | None:
-        """Read what the terminal shows now, with the lines above it; None where there is none, or it cannot be had."""
+        """Return the terminal's screen with some lines above it; None without a terminal, or if it is unreadable."""
 
     def needs_command(self, launch: Launch) -> bool:
         """Say whether reading a launch's screen starts a process."""
 
     async def keep_screen(self, launch: Launch) -> None:
-        """Put the last screen into the launch's folder before its server goes."""
+        """Save the last screen into the launch's folder before its server goes."""
 
     def commands_to(self, launch: Launch) -> Call | None:
-        """Return what runs commands on the terminal's own server; None where there is no terminal."""
+        """Return a function that runs commands on the terminal's server; None without a terminal."""
 
     async def read_use(self, launch: Launch) -> Use | None:
-        """Read who is attached, and when anything was printed last; None where there is no server, or it cannot be told."""
+        """Return who is attached, and when the session printed last; None if that is unknown."""
 
     def read_printed(self, launch: Launch) -> tuple[int, float] | None:
-        """Read how many bytes were printed so far, and when the last, by the wall; None where a server knows that better."""
+        """Return how many bytes the agent printed and when last (wall clock); None where its server knows better."""
 
     async def reap(self, launch: Launch, guard: Guard) -> tuple[str, str]:
-        """Compare once more, and kill if all is as it was: `killed`, `spared` or `unknown`, and why."""
+        """Compare once more, and kill if all is as it was; return `killed`, `spared` or `unknown`, and why."""
 
     def attach_argv(self, launch: Launch) -> list[str] | None:
-        """Return the command that shows a person the terminal; None where there is none."""
+        """Return the command that shows a user the terminal; None without one."""
 
 
 def make_folder(order: Order, folder: Path) -> None:
-    """Make the launch's folder, with the files its agent is started with."""
+    """Make the launch's folder, with the files that its agent needs."""
     folder.mkdir(mode=0o700)
     for name, text in order.files.items():
         path = folder / name
@@ -102,7 +102,7 @@ def make_folder(order: Order, folder: Path) -> None:
 
 
 def declared_of(session: Session) -> dict[str, Any]:
-    """Return what a launch's folder says of its session: enough to know it again without the store."""
+    """Return what a launch's folder says of its session: enough to recognise it without the store."""
     return {
         "spec": asdict(session.spec),
         "created_at": session.created_at,
@@ -113,7 +113,7 @@ def declared_of(session: Session) -> dict[str, Any]:
 
 
 def agent_env(order: Order, spool: str, folder: str) -> dict[str, str]:
-    """Return the environment an agent gets: what was declared, and who it is."""
+    """Return an agent's environment: what was declared, and who it is."""
     return {
         **order.env,
         "VIGIL_SESSION": order.session.name,

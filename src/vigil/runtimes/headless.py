@@ -1,4 +1,4 @@
-"""Headless: the agent is the keeper's own child; it prints into files that outlive the daemon."""
+"""Headless: the agent is the keeper's own child, and prints into files that outlive the daemon."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Headless:
         self._home = home
 
     def why_unusable(self) -> str | None:
-        """Nothing is needed but the kernel."""
+        """Return None: it needs only the kernel."""
         return None
 
     def prepare(self, order: Order) -> None:
-        """Write what the keeper is to launch."""
+        """Write what the keeper launches."""
         folder = self._home.launch(order.launch.id)
         make_folder(order, folder)
         env = agent_env(order, str(self._home.spool), str(folder))
@@ -49,28 +49,28 @@ class Headless:
         record_json(str(folder / "launch.json"), launch)
 
     def ask_server(self, launch: Launch) -> None:
-        """There is no server."""
+        """Do nothing: there is no server."""
 
     def read_server(self, launch: Launch, now: float) -> RuntimeAnswer | None:  # noqa: ARG002
-        """There is no server."""
+        """Return no fact: there is no server."""
         return NO_SERVER
 
     def probes(self) -> tuple[int, int]:
-        """Nothing is asked."""
+        """Return zeros: it asks nothing."""
         return 0, 0
 
     def forget(self, launch: Launch) -> None:
-        """There is nothing to forget."""
+        """Do nothing: it remembers nothing."""
 
     async def read_output(self, launch: Launch, lines: int) -> bytes:
-        """Read the last lines of stderr, then those of stdout: what an agent prints last is what one looks for."""
+        """Return the last lines of stdout, then those of stderr."""
         folder = self._home.launch(launch.id)
         stderr = await asyncio.to_thread(read_last_lines, folder / "stderr.log", lines)
         stdout = await asyncio.to_thread(read_last_lines, folder / "stdout.jsonl", lines)
         return stdout + (b"\n" if stdout and stderr and not stdout.endswith(b"\n") else b"") + stderr
 
     async def follow_output(self, launch: Launch, lines: int) -> AsyncIterator[bytes]:
-        """Read both files from their last lines on, for ever; the caller stops when the launch is over."""
+        """Yield both files from their last lines on, for ever; the caller stops when the launch is over."""
         folder = self._home.launch(launch.id)
         paths = (folder / "stdout.jsonl", folder / "stderr.log")
         offsets = {path: path.stat().st_size if path.exists() else 0 for path in paths}
@@ -86,25 +86,25 @@ class Headless:
                 await asyncio.sleep(FOLLOW_S)
 
     async def read_screen(self, launch: Launch) -> bytes | None:  # noqa: ARG002
-        """There is no terminal."""
+        """Return None: there is no terminal."""
         return None
 
     def needs_command(self, launch: Launch) -> bool:  # noqa: ARG002
-        """Nothing is read."""
+        """Return False: there is no screen to read."""
         return False
 
     async def keep_screen(self, launch: Launch) -> None:
-        """The files stay."""
+        """Do nothing: the files stay."""
 
     def commands_to(self, launch: Launch) -> None:
-        """There is no terminal."""
+        """Return None: there is no terminal."""
 
     async def read_use(self, launch: Launch) -> Use | None:  # noqa: ARG002
-        """There is no server."""
+        """Return None: there is no server."""
         return None
 
     def read_printed(self, launch: Launch) -> tuple[int, float] | None:
-        """Read how long the files are that the agent prints into, and when one grew last: nobody else writes there."""
+        """Return the size of the agent's output files, and when one grew last; only the agent writes there."""
         folder = self._home.launch(launch.id)
         try:
             found = [(folder / name).stat() for name in PRINTED]
@@ -113,14 +113,14 @@ class Headless:
         return sum(one.st_size for one in found), max(one.st_mtime for one in found)
 
     async def reap(self, launch: Launch, guard: Guard) -> tuple[str, str]:
-        """Nobody can attach; what it printed meanwhile spares it. Whoever asks ends it then."""
+        """Spare it if it printed meanwhile; no user can be attached. The caller ends it on `killed`."""
         printed = self.read_printed(launch)
         if printed is None or guard.printed is None:
             return "unknown", "what it printed cannot be read"
         return (KILLED, "") if printed[0] == guard.printed else (SPARED, "it printed in the moment of the kill")
 
     def attach_argv(self, launch: Launch) -> list[str] | None:  # noqa: ARG002
-        """There is no terminal."""
+        """Return None: there is no terminal."""
         return None
 
 

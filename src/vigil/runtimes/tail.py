@@ -1,6 +1,6 @@
-"""The end of a growing file: its last lines, what comes after, and a bound on what its head keeps on disk.
+"""The end of a growing file: its last lines, and a bound on the disk that its head takes.
 
-The head is released by punching a hole: offsets stay valid and the writer, who appends, notices nothing.
+Punching a hole releases the head: offsets stay valid, and the writer, who appends, notices nothing.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import os
 from pathlib import Path
 
 BLOCK = 4096
-TAIL_BYTES = 16 << 20  # the most that is read to find the last lines
+TAIL_BYTES = 16 << 20  # the most we read to find the last lines
 KEPT_BYTES = 8 << 20
 FALLOC_KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
 
 
 def read_last_lines(path: Path, lines: int) -> bytes:
-    """Read the last lines of a file, at most TAIL_BYTES; a last line without its end counts."""
+    """Return the last lines of a file, at most TAIL_BYTES; an unfinished last line counts."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -36,7 +36,7 @@ def read_last_lines(path: Path, lines: int) -> bytes:
 
 
 def release_head(path: Path | str, kept_bytes: int = KEPT_BYTES) -> int:
-    """Give back the disk of all but the last bytes once twice as much is used; return how many bytes were given back."""
+    """Release all but the last bytes once twice as many are on disk; return how many."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

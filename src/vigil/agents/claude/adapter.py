@@ -1,6 +1,6 @@
-"""Claude Code: how it is started with hooks and a known conversation, and where it keeps what it says (2.1.112 to 2.1.325).
+"""Claude Code: how it starts with hooks and a known conversation, and where its files lie (2.1.112 to 2.1.325).
 
-Hooks come in a settings file of the launch, which Claude Code merges with the user's own: no file of theirs is touched.
+Hooks come in a settings file of the launch, which Claude Code merges with the user's own: we touch no file of theirs.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ SETTINGS = "--settings"
 SETTINGS_FILE = "claude-settings.json"
 SETTINGS_BYTES = 1 << 20
 HOOK_TIMEOUT_S = 5
-# Those that 2.1.112 knows too: an interactive one stops with a dialog at a name it does not know.
+# Only names that 2.1.112 knows: in a terminal it stops with a dialog at an unknown one.
 HOOK_EVENTS = (
     "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure PermissionRequest PermissionDenied"
     " Notification Elicitation ElicitationResult Stop StopFailure SubagentStart SubagentStop PreCompact PostCompact"
 )
 PERMISSION = "PermissionRequest"
-ANSWERS = ("--permission-prompt-tool",)  # without one, nobody is asked when headless: what would be asked is denied
-PROJECT_CHARS = 200  # a longer name is cut here, and a hash of the folder follows
+ANSWERS = ("--permission-prompt-tool",)  # without one, a headless run denies instead of asking
+PROJECT_CHARS = 200  # Claude Code cuts a longer name here, and adds a hash of the folder
 OTHER = re.compile(r"[^a-zA-Z0-9]")
 
 
 def begin(beginning: Beginning) -> Start:
-    """Return how it is started: with hooks, with an id for its conversation, and with a stream that shows when it lives."""
+    """Return the start with hooks, a conversation id and a stream that shows signs of life."""
     command = beginning.command
     if not is_own(ADAPTER, command):
         return left_alone(command, wrapped(ADAPTER, command))
@@ -65,7 +65,7 @@ def begin(beginning: Beginning) -> Start:
     command, files, no_hooks = _with_hooks(beginning)
     streams, no_stream = _stream(beginning)
     return Start(
-        # Right behind the program: what comes last could be taken for the value of a flag that takes many.
+        # Right behind the program: at the end, a flag that takes many values could swallow ours.
         (command[0], *chosen, *streams, *command[1:]),
         files=files,
         conversation=conversation,
@@ -76,7 +76,7 @@ def begin(beginning: Beginning) -> Start:
 
 
 def _conversation(beginning: Beginning) -> tuple[Command, str, Command]:
-    """Return the flags that name the conversation, its id if it is known, and what is missing."""
+    """Return the flags that name the conversation, its id if known, and what is missing."""
     if given(beginning.command, *CONVERSATION):
         return (), _named(beginning.command), (NOT_RESUMED,) if beginning.resume else ()
     if not UUID.fullmatch(beginning.conversation):
@@ -86,13 +86,13 @@ def _conversation(beginning: Beginning) -> tuple[Command, str, Command]:
 
 
 def _named(command: Command) -> str:
-    """Return the conversation that a command names itself, if it is one that goes on under this id."""
+    """Return the id that a command names itself, if the conversation goes on under it."""
     value = _value(command, "--session-id") or _value(command, "--resume") or _value(command, "-r")
     return value if UUID.fullmatch(value) and not given(command, "--fork-session") else ""
 
 
 def _value(command: Command, flag: str) -> str:
-    """Return the value of a flag; empty if it is not given, or has none."""
+    """Return the value of a flag; empty if it is absent, or has none."""
     words = before_end(command)
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == flag:
@@ -103,7 +103,7 @@ def _value(command: Command, flag: str) -> str:
 
 
 def _with_hooks(beginning: Beginning) -> tuple[Command, Mapping[str, str], Command]:
-    """Return the command with hooks in it, the file they are in, and why there are none."""
+    """Return the command with hooks, their file, and why there are none."""
     command, env = beginning.command, beginning.place.env
     if not beginning.hook:
         return command, {}, (NO_HOOKS,)
@@ -131,7 +131,7 @@ def _files(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def _their_settings(beginning: Beginning) -> dict[str, Any] | None:
-    """Return the settings that the command names, as text or by a file: only one of ours can take both in."""
+    """Return the settings that the command names, inline or by file: our copy must hold both."""
     named = _value(beginning.command, SETTINGS)
     try:
         inline = named.lstrip().startswith("{")
@@ -143,7 +143,7 @@ def _their_settings(beginning: Beginning) -> dict[str, Any] | None:
 
 
 def _read(path: str) -> str:
-    """The one look that this adapter takes; a file that is too long reads as broken."""
+    """Read a settings file, the only file this adapter reads; a too long one reads as broken."""
     with open(path, encoding="utf-8") as file:
         return file.read(SETTINGS_BYTES)
 
@@ -156,14 +156,14 @@ def _merged(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replaced(command: Command, path: str) -> Command:
-    """Return a command whose settings are the copy that has both."""
+    """Return the command with its settings replaced by our copy."""
     at = next(number for number, word in enumerate(command) if word.split("=")[0] == SETTINGS)
     kept = 1 if "=" in command[at] else 2
     return (*command[:at], SETTINGS, path, *command[at + kept :])
 
 
 def _stream(beginning: Beginning) -> tuple[Command, Command]:
-    """Return what a stream still needs: while a message comes, only its parts show that it lives."""
+    """Return the flags a stream still needs: while a message comes, only its parts show life."""
     command = beginning.command
     if not beginning.headless and not given(command, "-p", "--print"):
         return (), ()
@@ -174,7 +174,7 @@ def _stream(beginning: Beginning) -> tuple[Command, Command]:
 
 
 def transcripts(place: Place, conversation: str) -> tuple[str, ...]:
-    """Return where the files of a conversation lie: its own, then those of its sub-agents."""
+    """Return where a conversation's files lie: its own, then its sub-agents'."""
     home = folder(place, "CLAUDE_CONFIG_DIR", ".claude")
     if not home or not is_id(conversation):
         return ()
@@ -185,8 +185,8 @@ def transcripts(place: Place, conversation: str) -> tuple[str, ...]:
 
 
 def project_of(cwd: str) -> str:
-    """Return what a folder's conversations are kept under: its path, with - for all that is no letter and no digit."""
-    # It counts in UTF-16, where what lies beyond the first plane takes two.
+    """Return the name of a folder's project: its path, with - for all but letters and digits."""
+    # Claude Code counts in UTF-16, where a character beyond the first plane takes two.
     return OTHER.sub(lambda found: "--" if found[0] > "\uffff" else "-", cwd.rstrip("/") or cwd)
 
 
@@ -209,9 +209,9 @@ ADAPTER = Adapter(
         Dialog("bypass-permissions", ("WARNING: Claude Code running in Bypass Permissions mode", "Yes, I accept")),
         Dialog("mcp-server", ("New MCP server found in this project:",)),
         Dialog("settings-error", ("Settings Error", "Enter to confirm")),
-        Dialog("permission", ("Do you want to", " 1. Yes", "Esc to cancel")),  # whichever choice is marked
+        Dialog("permission", ("Do you want to", " 1. Yes", "Esc to cancel")),  # with any choice marked
     ),
-    composer=(r"(?m)^─{10,}\s*\n❯",),  # the prompts above, and the choices of a dialog, are not below a line
+    composer=(r"(?m)^─{10,}\s*\n❯",),  # earlier prompts, and a dialog's choices, do not stand below a line
     draft=(r"^─{10,}\s*\n❯[ \xa0]+\S", 2),
     submits=True,
     resumes=True,

@@ -1,7 +1,6 @@
-"""The hooks of Claude Code: what one payload says. Others took over its names and fields, so they are read here too.
+"""The hooks of Claude Code: what one payload says; other agents took over its names and fields.
 
-A permission is asked for without the id of its tool call, so a question about a tool is named after the call itself: what ends
-the call answers it.
+A permission request lacks its tool call's id, so we name the question after the call: the end of the call answers it.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from vigil.agents.walls import wall
 from vigil.core.model.speech import Said, What
 
 DAY_S = 86400.0
-ELICITATION = "elicitation"  # a server's question; its notifications have no id, so all have this one
-OWN_PROMPTS = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})  # nobody gave it these
-SAME_PROCESS = frozenset({"clear", "resume"})  # the conversation ends here, and not the agent
+ELICITATION = "elicitation"  # an MCP server's question; its notifications have no id, so all share this one
+OWN_PROMPTS = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})  # no user gave it these
+SAME_PROCESS = frozenset({"clear", "resume"})  # the conversation ends, the agent does not
 STARTS: dict[str, What] = {
     "startup": What.STARTED,
     "resume": What.STARTED,
@@ -29,14 +28,14 @@ STARTS: dict[str, What] = {
     "compact": What.ALIVE,  # in the middle of a turn, or after it
 }
 NOTIFICATIONS: dict[str, What] = {
-    "permission_prompt": What.ALIVE,  # its PermissionRequest asked 6 s before, under a name that can be answered
+    "permission_prompt": What.ALIVE,  # its PermissionRequest came 6 s before, with an id that can be answered
     "worker_permission_prompt": What.ASKED,
     "elicitation_dialog": What.ASKED,
     "elicitation_url_dialog": What.ASKED,
     "elicitation_complete": What.ANSWERED,
     "elicitation_response": What.ANSWERED,
-    "idle_prompt": What.TURN_ENDED,  # also after an interrupt, of which no other hook tells
-    # Of other sessions, which its overview shows:
+    "idle_prompt": What.TURN_ENDED,  # also after an interrupt, which no other hook reports
+    # About other sessions, which its overview shows:
     "agent_needs_input": What.ALIVE,
     "agent_completed": What.ALIVE,
     "auth_success": What.ALIVE,
@@ -105,7 +104,7 @@ def _permission(payload: Json) -> Iterable[Said]:
 
 
 def _question(payload: Json) -> str:
-    """Return a name for a tool call that has no id yet: the same before and after it ran."""
+    """Return an id for a tool call without one: the same before and after it runs."""
     try:
         given = json.dumps(payload.get("tool_input"), sort_keys=True).encode()
     except (TypeError, ValueError, RecursionError):
@@ -132,7 +131,7 @@ def _tool_over(payload: Json, failed: bool, why: str = "") -> Iterable[Said]:
 
 
 def _batch(payload: Json) -> Iterable[Said]:
-    """All calls of one message are over, also those that were denied, of which nothing else tells."""
+    """Return the end of all calls of a message, also of denied ones, which nothing else reports."""
     common: Json = {key: payload[key] for key in ("session_id", "agent_id", "timestamp") if key in payload}
     over = [said for call in rows(payload, "tool_calls") for said in _tool_over({**call, **common}, failed=False)]
     return over or _alive(payload)
@@ -164,7 +163,7 @@ def _stop(payload: Json) -> Iterable[Said]:
 
 
 def _wakes_at(cron: Json) -> float | None:
-    """Return when a task that runs once does; its schedule names minute, hour, day and month of this or the next year."""
+    """Return when a one-time task runs next; its schedule names minute, hour, day and month."""
     try:
         minute, hour, day, month, _ = text(cron, "schedule").split()
         now = time.time()
@@ -189,7 +188,7 @@ def _subagent_stop(payload: Json) -> Iterable[Said]:
 
 
 def _pre_compact(payload: Json) -> Iterable[Said]:
-    manual = payload.get("trigger") == "manual"  # asked for between two turns: a turn of its own
+    manual = payload.get("trigger") == "manual"  # a user asked for it between two turns: a turn of its own
     return (_say(payload, What.TURN_STARTED if manual else What.ALIVE, why="compacts"),)
 
 

@@ -1,7 +1,7 @@
 """The stream of Claude Code: what one line of `--output-format stream-json` says (2.1.112 to 2.1.325).
 
-A question about a tool has the tool call's id: the end of that call ends the question too. `subtype: success` says nothing of
-success, and the cost of a result is of everything so far, so the usage since the last result is taken where it is given.
+A question about a tool has the call's id: the end of the call ends it too. `subtype: success` says nothing of
+success. A result's cost covers everything so far, so we take the usage since the last result where it is given.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from vigil.core.model.speech import Said, What
 
 Reader = Callable[[Json], Iterable[Said]]
 ALIVE = (Said(What.ALIVE),)
-ASKING_TOOLS = frozenset({"AskUserQuestion", "ExitPlanMode"})  # their whole work is to ask a person
-# Their whole work is to wait: where their call says for how long, and in how many milliseconds that counts.
+ASKING_TOOLS = frozenset({"AskUserQuestion", "ExitPlanMode"})  # they only ask a person
+# They only wait: the field of their call that says how long, and its unit in milliseconds.
 WAITING_TOOLS = {"Monitor": ("timeout_ms", 1.0), "ScheduleWakeup": ("delaySeconds", 1000.0), "TaskOutput": ("timeout", 1.0)}
 INTERRUPTED = "[Request interrupted by user"
-NOTICE = "<task-notification>"  # it is told that something of its own is done, and goes on by itself
-COMMANDS = ("<command-", "<local-command-", "<bash-")  # a person's commands to the program: no turn need follow
+NOTICE = "<task-notification>"  # work of its own is done, and it goes on by itself
+COMMANDS = ("<command-", "<local-command-", "<bash-")  # a user's commands to the program: no turn need follow
 DIAGNOSTIC = "[ede_diagnostic]"
 AGENT_TASKS = frozenset({"local_agent", "remote_agent", "in_process_teammate", "local_workflow"})
-AGENT_TASK_IDS = tuple("artw")  # what ends a task tells its id only, whose first letter is its type
+AGENT_TASK_IDS = tuple("artw")  # the end of a task tells only its id, whose first letter is its type
 ASKING_REQUESTS = frozenset({"can_use_tool", "elicitation", "request_user_dialog"})
 STATES = {"running": What.TURN_STARTED, "idle": What.TURN_ENDED, "requires_action": What.ASKED}
 ENDED_TASKS = frozenset({"completed", "failed", "killed", "stopped"})
@@ -61,12 +61,12 @@ def _assistant(event: Json) -> Iterable[Said]:
 
 
 def first_text(event: Json) -> str:
-    """Return the first text of a message: of an error, its words."""
+    """Return the first text of a message; an error's words stand there."""
     return next((text(block, "text") for block in rows(table(event, "message"), "content") if "text" in block), "")
 
 
 def said_by_model(event: Json, at: float | None, subagent: str) -> Iterable[Said]:
-    """Return what a message of the model says: tools that start, else that it speaks."""
+    """Return what a message of the model says: its tool calls, else that it speaks."""
     calls = [block for block in rows(table(event, "message"), "content") if block.get("type") == "tool_use"]
     if not calls:
         return (Said(What.SPEAKS, at, subagent=subagent),)
@@ -88,7 +88,7 @@ def tool_started(
 
 
 def _waits_until(name: str, given: Json, at: float | None) -> float | None:
-    """Return how long a tool may wait, if its whole work is to wait and its call says how long."""
+    """Return until when a waiting tool may wait, if its call says so."""
     key, ms = WAITING_TOOLS.get(name, ("", 0.0))
     delay = number(given, key)
     return None if delay is None or delay < 0 else later(delay * ms, at)
@@ -100,7 +100,7 @@ def _user(event: Json) -> Iterable[Said]:
 
 
 def said_to_model(event: Json, at: float | None, subagent: str, own: bool) -> Iterable[Said]:
-    """Return what a message to the model says: tools that ended, or words; its program's `own` words are no prompt."""
+    """Return what a message to the model says: ended tools, or words, a prompt unless `own`."""
     message = table(event, "message")
     blocks = rows(message, "content")
     results = [block for block in blocks if block.get("type") == "tool_result"]
@@ -116,7 +116,7 @@ def said_to_model(event: Json, at: float | None, subagent: str, own: bool) -> It
 
 
 def prompt_kind(prompt: str) -> What:
-    """Return what a prompt is: somebody's, the program's own, or a command that need not start a turn."""
+    """Return a prompt's kind: a user's, the program's own, or a command without a turn."""
     if prompt.startswith(COMMANDS):
         return What.ALIVE
     return What.TURN_STARTED if prompt.startswith(NOTICE) else What.PROMPT
@@ -139,7 +139,7 @@ def _result(event: Json) -> Iterable[Said]:
 
 
 def _why(event: Json) -> str:
-    """Return why a run failed; only then its result is no answer."""
+    """Return why a run failed; of a failed run, the result is not an answer."""
     errors = [error for error in texts(event, "errors") if not error.startswith(DIAGNOSTIC)]
     return next(filter(None, (text(event, "result"), *errors, text(event, "terminal_reason"), text(event, "subtype"))), "")
 
@@ -166,7 +166,7 @@ def _control_response(event: Json) -> Iterable[Said]:
     response = table(event, "response")
     answer = table(response, "response")
     if "behavior" not in answer and "action" not in answer:
-        return ALIVE  # an answer to what its host asked, and not to its own question
+        return ALIVE  # an answer to its host's question, not to its own
     answered = word(answer, "toolUseID") or word(response, "request_id")
     return (Said(What.ANSWERED, id=answered, text=word(answer, "behavior") or word(answer, "action")),)
 
@@ -193,7 +193,7 @@ def _unknown_system(event: Json) -> Iterable[Said]:
 
 
 def _init(event: Json) -> Iterable[Said]:
-    """It comes again with every turn."""
+    """Return a start and a turn: it comes with every turn."""
     conversation = word(event, "session_id")
     return (Said(What.STARTED, name=word(event, "model"), conversation=conversation), Said(What.TURN_STARTED))
 
@@ -208,7 +208,7 @@ def _api_error(event: Json) -> Iterable[Said]:
 
 
 def retries(event: Json, delay_ms: str, attempt: str, why: str, status: float | None) -> Said:
-    """Return that it waits and tries again, with why; a status that is missing is the network's failure."""
+    """Return a retry with its reason; without a status the network failed."""
     at = moment(event, "timestamp")
     tries = f"attempt {count(event, attempt)} of {count(event, 'max_retries') or count(event, 'maxRetries')}"
     cause = f"status {status:.0f}" if status else "no answer"
@@ -225,7 +225,7 @@ def _elicited(event: Json) -> Iterable[Said]:
 
 def _task_started(event: Json) -> Iterable[Said]:
     if text(event, "task_type") not in AGENT_TASKS:
-        return ALIVE  # a command that takes long: its tool has started already
+        return ALIVE  # a long command, whose tool has started already
     return (Said(What.SUBAGENT_STARTED, name=word(event, "subagent_type"), id=word(event, "task_id")),)
 
 
@@ -273,7 +273,7 @@ def _lost(event: Json) -> Iterable[Said]:
     return (Said(What.ERROR, name=word(event, "error_code"), text=f"not saved: {words(', '.join(texts(event, 'lost')))}"),)
 
 
-# What is told beside the work: it lives, and no more is to be learnt from these.
+# Reports beside the work: they show only that it lives.
 ASIDE_SUBTYPES = (
     "agents_killed away_summary background_tasks_changed bridge_state checkpoint_done cloud_session_delta"
     " cloud_session_status code_change_published commands_changed control_request_progress dev_intent feedback_draft_queued"
@@ -303,7 +303,7 @@ SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
 }
 ASIDE_TYPES = "tool_use_summary prompt_suggestion command_lifecycle transcript_mirror active_goal autocompact_state"
 TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), _alive) | {
-    "tool_progress": _ticks,  # every 30 s, the same of a tool that works as of one that hangs; it names no sub-agent
+    "tool_progress": _ticks,  # every 30 s, alike from a working and a hanging tool; it names no sub-agent
     "keep_alive": _ticks,
     "stream_event": _speaks,
     "assistant": _assistant,

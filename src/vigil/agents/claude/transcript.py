@@ -1,7 +1,7 @@
-"""The transcript of Claude Code: what one line of a conversation's file, or of a sub-agent's, says.
+"""The transcript of Claude Code: what one line of a conversation's or a sub-agent's file says.
 
-A line is written when a piece is complete, so a file that does not grow says nothing. Here an interrupt shows, of which no
-hook tells.
+Claude Code writes a line when a piece is complete, so a file that does not grow says nothing.
+An interrupt shows here, and in no hook.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _assistant(entry: Json) -> Iterable[Said]:
 
 
 def _usage(entry: Json) -> Usage | None:
-    """Every piece of a message has a line with what all of it used: the first one counts, and without numbers none does."""
+    """Return a message's usage once: every line repeats it, so only the one numbered 0 counts."""
     message = table(entry, "message")
     whole = number(entry, "apiBlockIndex") == 0 and text(message, "stop_reason")
     return message_usage(table(message, "usage")) if whole else None
@@ -57,7 +57,7 @@ def _user(entry: Json) -> Iterable[Said]:
 
 
 def _cost_state(entry: Json) -> Iterable[Said]:
-    """Written once, when it ends; the tokens of it were told with each message."""
+    """Return the total cost, written once at the end; each message reported its tokens."""
     return (Said(What.ALIVE, usage=Usage(cost_usd=number(entry, "totalCostUSD"), so_far=True)),)
 
 

@@ -1,6 +1,6 @@
-"""Codex: how it is started with hooks and a conversation to go on with, and how its terminal looks (0.166).
+"""Codex: how it starts with hooks and a conversation to resume, and how its terminal looks (0.166).
 
-Hooks are given on its command line, where they join the user's own: no file is touched. `notify` would replace the user's.
+We give hooks on its command line, where they join the user's own, and touch no file; `notify` would replace the user's.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ TAKES_VALUE = (
     " -C --cd --add-dir -a --ask-for-approval --thread-source --cyber-access-program --output-schema --color -o"
     " --output-last-message"
 )
-TAKES_MANY = ("-i", "--image")  # it takes all that follows, also a word that we would add
-# Each with Codex's own label. A hook that nobody reviewed is left out without a word, so ours alone are marked as reviewed, by
-# the hash that Codex itself computes; --dangerously-bypass-hook-trust would let those run too that nobody ever looked at.
+TAKES_MANY = ("-i", "--image")  # it takes all words that follow, ours too
+# Each with Codex's own label. Codex silently skips a hook without review, so we mark ours as reviewed, by the hash that
+# Codex computes; --dangerously-bypass-hook-trust would let every other unreviewed hook run too.
 HOOK_EVENTS = {
     "SessionStart": "session_start",
     "UserPromptSubmit": "user_prompt_submit",
@@ -38,13 +38,13 @@ HOOK_EVENTS = {
     "Stop": "stop",
     "SessionEnd": "session_end",
 }
-HOOK_TIMEOUT_S = 3  # the most that SessionEnd may take; Codex would cut more, and then know another hash
+HOOK_TIMEOUT_S = 3  # Codex's limit for SessionEnd; it would cut a longer one, and compute another hash
 FLAGS_FILE = "/<session-flags>/config.toml"
-DAEMON = "daemon_auto_start"  # it would hold the agent itself, and outlive its terminal
+DAEMON = "daemon_auto_start"  # Codex's daemon would hold the agent itself, and outlive its terminal
 
 
 def begin(beginning: Beginning) -> Start:
-    """Return how it is started: with hooks, and a conversation to go on with."""
+    """Return the start with hooks and, on resume, the conversation."""
     command = beginning.command
     if not is_own(ADAPTER, command):
         return left_alone(command, wrapped(ADAPTER, command))
@@ -68,7 +68,7 @@ def _unheard(beginning: Beginning) -> Command:
 
 
 def _resumed(beginning: Beginning, at: int, is_exec: bool) -> tuple[Command, tuple[str, ...]]:
-    """Return the command that goes on with a conversation, or why it does not."""
+    """Return the command that resumes a conversation, or why it does not."""
     command = beginning.command
     if not beginning.resume:
         return command, ()
@@ -83,7 +83,7 @@ def _resumed(beginning: Beginning, at: int, is_exec: bool) -> tuple[Command, tup
 
 
 def _first_word(command: Command, start: int) -> int:
-    """Return where the first word stands that is neither a flag nor its value: a command, or a prompt."""
+    """Return the place of the first command or prompt, behind flags and their values."""
     at, takes_value = start, {*TAKES_VALUE.split(), *TAKES_MANY}
     while at < len(command) and command[at].startswith("-") and command[at] not in ("-", "--"):
         at += 2 if command[at] in takes_value else 1
@@ -91,7 +91,7 @@ def _first_word(command: Command, start: int) -> int:
 
 
 def _config(beginning: Beginning) -> tuple[Command, tuple[str, ...]]:
-    """Return what is set for this launch alone: no daemon that would outlive it, and hooks."""
+    """Return the settings of this launch alone: hooks, and no daemon that would outlive it."""
     keys = _keys(beginning.command)
     chosen = any(DAEMON in said for said in beginning.command)
     daemon = () if beginning.headless or chosen else ("-c", f"features.{DAEMON}=false")
@@ -100,13 +100,13 @@ def _config(beginning: Beginning) -> tuple[Command, tuple[str, ...]]:
     if any(key == "hooks" or key.startswith("hooks.") for key in keys):
         return daemon, ("hooks: the command gives its own",)
     hook = join(beginning.hook)
-    if not hook.isprintable():  # no TOML can hold it
+    if not hook.isprintable():  # TOML cannot hold it
         return daemon, ("hooks: their path has a character that Codex does not take",)
     return (*daemon, *_hooks(hook)), ()
 
 
 def _keys(command: Command) -> set[str]:
-    """Return what the command configures itself."""
+    """Return the keys that the command configures itself."""
     values = [command[i + 1] for i, said in enumerate(command[:-1]) if said in ("-c", "--config")]
     values += [said.partition("=")[2] for said in command if said.startswith("--config=")]
     values += [said[2:].lstrip("=") for said in command if said.startswith("-c") and len(said) > 2]

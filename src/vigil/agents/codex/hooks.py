@@ -1,4 +1,4 @@
-"""The hooks of Codex: what one payload says. Its names and most fields are Claude Code's; `notify` has one event of its own."""
+"""The hooks of Codex: what one payload says; names and most fields are Claude Code's, `notify` has one event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Reader = Callable[[Json], Iterable[Said]]
 
 
 def read_hook(payload: Json) -> Iterable[Said]:
-    """Return what one payload says: of a hook, whose names are Claude Code's, or of `notify`."""
+    """Return what one payload of a hook or of `notify` says."""
     plainly = declared(payload)
     return (plainly,) if plainly is not None else HOOKS.get(event_name(payload), claude_hooks.read_hook)(payload)
 
@@ -32,7 +32,7 @@ def _of_hook(payload: Json, what: What, id: str) -> Said:
 
 
 def _question(payload: Json) -> str:
-    """Return a name for what is asked: a permission has no id, and its input is not the tool's."""
+    """Return an id for a question: Codex gives a permission none, and its input differs from the tool's."""
     return f"permission:{word(payload, 'tool_name')}"
 
 

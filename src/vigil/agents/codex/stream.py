@@ -1,7 +1,7 @@
 """The stream of Codex: what one line of `exec --json` says (0.166).
 
-What it costs is told for the whole conversation, also after a resume. An item that is an error is a mere warning; an error that
-says "Reconnecting" is a retry.
+It reports usage for the whole conversation, also after a resume. An item of type error is only a warning;
+an error that says "Reconnecting" is a retry.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _turn_completed(event: Json) -> Iterable[Said]:
 
 
 def usage_of(tokens: Json) -> Usage:
-    """Return what the whole conversation cost."""
+    """Return what the whole conversation used."""
     return Usage(
         count(tokens, "input_tokens"), count(tokens, "output_tokens"), count(tokens, "cached_input_tokens"), so_far=True
     )
@@ -65,7 +65,7 @@ def _error(event: Json) -> Iterable[Said]:
 
 
 def walls(said: str, at: float | None, status: float | None = None, kind: str = "") -> tuple[Said, ...]:
-    """Return the wall that an error is; none if it is a mere error."""
+    """Return the wall that an error is; empty if it is only an error."""
     found = STATUS.search(said[:1000])
     met = wall(kind, status or (float(found[1]) if found else None), said, at)
     return () if met.what is What.ERROR else (met,)

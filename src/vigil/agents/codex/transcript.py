@@ -24,7 +24,7 @@ def read_entry(entry: Json) -> Iterable[Said]:
 
 
 def _meta(payload: Json, at: float | None) -> Iterable[Said]:
-    subagent = word(payload, "id") if isinstance(payload.get("source"), dict) else ""  # a thread of another thread
+    subagent = word(payload, "id") if isinstance(payload.get("source"), dict) else ""  # another thread started this one
     return (Said(What.STARTED, at, conversation=word(payload, "id"), subagent=subagent),)
 
 
@@ -80,7 +80,7 @@ def _failed(payload: Json, at: float | None) -> Iterable[Said]:
 
 
 def _status(error: Json) -> float | None:
-    """Return the status of the answer: it stands in an object that is named after what happened."""
+    """Return the answer's status, from an object that Codex names after the error."""
     info = table(error, "codex_error_info")
     return next((number(table(info, key), "http_status_code") for key in info), None)
 
@@ -107,7 +107,7 @@ def _tokens(payload: Json, at: float | None) -> Iterable[Said]:
 
 
 def _resets_at(limits: Json) -> float | None:
-    """Return when the last of the limits that are used up ends."""
+    """Return when the last of the used-up limits ends."""
     used_up = [window for name in ("primary", "secondary") if (window := table(limits, name)) and _is_used_up(window)]
     return max((at for window in used_up if (at := moment(window, "resets_at")) is not None), default=None)
 
@@ -153,13 +153,13 @@ ENTRIES: dict[str, Entry] = {
     "response_item": _response_item,
     "event_msg": _event,
     "compacted": _compacted,
-    "token_usage_record": _aside,  # the same again, for its own accounts
+    "token_usage_record": _aside,  # repeats the usage, for Codex's own accounts
     "world_state": _aside,
 }
 
 
 def transcripts(place: Place, conversation: str) -> tuple[str, ...]:
-    """Return where a conversation's rollout files lie: one for each time it was resumed elsewhere."""
+    """Return where a conversation's rollout files lie: one for each resume in another place."""
     home = folder(place, "CODEX_HOME", ".codex")
     if not home or not is_id(conversation):
         return ()

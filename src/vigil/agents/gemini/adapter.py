@@ -1,4 +1,4 @@
-"""Gemini CLI: how it is started with hooks and a known conversation, and how its terminal looks (0.61)."""
+"""Gemini CLI: how it starts with hooks and a known conversation, and how its terminal looks (0.61)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from vigil.agents.gemini.transcript import read_entry, transcripts
 
 OTHER_WORK = frozenset({"mcp", "extensions", "extension", "skills", "skill", "hooks", "hook", "gemma"})
 CONVERSATION = ("--resume", "-r", "--session-id", "--session-file", "--list-sessions", "--delete-session")
-SETTINGS = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"  # below the user's settings and the system's: hooks of all of them run
+SETTINGS = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"  # below the user's and the system's settings: hooks of all of them run
 SETTINGS_FILE = "gemini-hooks.json"
 HOOK_EVENTS = ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "Notification", "AfterAgent", "SessionEnd")
 
 
 def begin(beginning: Beginning) -> Start:
-    """Return how it is started: with hooks, and an id for its conversation."""
+    """Return the start with hooks and a conversation id."""
     command = beginning.command
     if not is_own(ADAPTER, command):
         return left_alone(command, wrapped(ADAPTER, command))
@@ -54,7 +54,7 @@ def _hooks(beginning: Beginning) -> tuple[dict[str, str], dict[str, str], tuple[
         return {}, {}, (NO_HOOKS,)
     if env.get(SETTINGS):
         return {}, {}, (f"hooks: {SETTINGS} is set already",)
-    if env.get("HOME") != "/root":  # it reads such a file only where root owns it and all folders above, else it warns
+    if env.get("HOME") != "/root":  # Gemini takes the file only if root owns it and all folders above, else it warns
         return {}, {}, ("hooks: gemini takes them only from files that root owns",)
     handler = {"name": "vigil", "type": "command", "command": join(beginning.hook)}
     settings = {"hooks": {event: [{"hooks": [handler]}] for event in HOOK_EVENTS}}

@@ -1,4 +1,4 @@
-"""The hooks of Gemini CLI: what one payload says (0.61). A tool has no id here: the end of one ends the newest."""
+"""The hooks of Gemini CLI: what one payload says (0.61). Tools have no id: an end closes the newest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vigil.agents.shapes import Json, declared, event_name, moment, table, word
 from vigil.core.model.speech import Said, What
 
 Reader = Callable[[Json], Iterable[Said]]
-PERMISSION = "ToolPermission"  # of its notifications the only one
+PERMISSION = "ToolPermission"  # its only kind of notification
 
 
 def read_hook(payload: Json) -> Iterable[Said]:
@@ -73,11 +73,11 @@ HOOKS: dict[str, Reader] = {
     "BeforeAgent": _before_agent,
     "BeforeModel": _thinks,
     "BeforeToolSelection": _thinks,
-    "AfterModel": _alive,  # one for each piece of an answer: never asked for
+    "AfterModel": _alive,  # one for each piece of an answer: we never ask for it
     "BeforeTool": _before_tool,
     "AfterTool": _after_tool,
     "Notification": _notification,
-    "PreCompress": _alive,  # before each turn, whether anything is compressed or not
+    "PreCompress": _alive,  # before each turn, also when it compresses nothing
     "AfterAgent": _after_agent,
     "SessionEnd": _session_end,
 }

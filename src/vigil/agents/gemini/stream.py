@@ -1,6 +1,6 @@
 """The stream of Gemini CLI: what one line of `-o stream-json` says (0.61).
 
-It tries again without a word here: only a result that failed, or the exit code, holds the status of the answer that ended it.
+Retries leave no event: only a failed result, or the exit code, holds the status of the last answer.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _result(event: Json) -> Iterable[Said]:
 
 
 def wall_in(said: str, at: float | None) -> Said:
-    """Return the wall that an error is, or the error."""
+    """Return an error as the wall it is, or as an error."""
     found = STATUS.search(said[:1000])
     status = float(found[1] or found[2]) if found else None
     met = wall("rate_limit" if QUOTA.search(said[:1000]) else "", status, said, at)

@@ -1,7 +1,7 @@
 """The chat files of Gemini CLI: what one line says, and where they lie (0.61).
 
-A tool is told of when it is over, and its message comes again with it. No line says that a turn ended: an answer in words is
-taken for its end, since most have no hooks that tell of it; if it was only said before a tool, that opens the turn again.
+Gemini reports a tool when it is over, with its message again. No line ends a turn, and most users have no hooks
+that do: so an answer in words ends it, and a tool that follows opens it again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Reader = Callable[[Json], Iterable[Said]]
 
 
 def read_entry(entry: Json) -> Iterable[Said]:
-    """Return what one line of a chat file says; a line without a type is of the file itself."""
+    """Return what one line of a chat file says; a line without a type describes the file."""
     kind = text(entry, "type")
     read = ENTRIES.get(kind)
     if read is not None:
@@ -38,7 +38,7 @@ def _of_file(entry: Json) -> Iterable[Said]:
 
 
 def _user(entry: Json) -> Iterable[Said]:
-    own = any("functionResponse" in part for part in rows(entry, "content"))  # what a tool gave back
+    own = any("functionResponse" in part for part in rows(entry, "content"))  # a tool's result
     return (Said(What.ALIVE if own else What.PROMPT, moment(entry, "timestamp")),)
 
 
@@ -48,7 +48,7 @@ def _gemini(entry: Json) -> Iterable[Said]:
     if not calls:
         what = What.TURN_ENDED if text(entry, "content").strip() else What.ALIVE
         return (Said(what, at, name=name, usage=_tokens(table(entry, "tokens"))),)
-    # The same message again, with what its tools gave back: what it cost was told the first time.
+    # The same message again, with its tools' results: the first time told what it used.
     return [said for call in calls for said in _call(call)]
 
 
@@ -83,7 +83,7 @@ ENTRIES: dict[str, Reader] = {
 
 
 def transcripts(place: Place, conversation: str) -> tuple[str, ...]:
-    """Return where a conversation's chat files lie: its own, which has the beginning of its id, and its sub-agents'."""
+    """Return where a conversation's chat files lie: its own, then its sub-agents'."""
     home = folder(place, "GEMINI_CLI_HOME", "")
     if not home or not is_id(conversation):
         return ()

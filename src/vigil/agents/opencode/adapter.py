@@ -1,6 +1,6 @@
-"""OpenCode: how it is started with our plugin and a conversation to go on with, and how its terminal looks (1.18).
+"""OpenCode: how it starts with our plugin and a conversation to resume, and how its terminal looks (1.18).
 
-The plugin joins the user's own. A transcript there is none: it is a database, which nobody but OpenCode reads.
+The plugin joins the user's own. It has no transcript: its conversations are in a database that only OpenCode reads.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ OTHER_WORK = (
     " session plugin plug db"
 )
 CONVERSATION = ("--session", "-s", "--continue", "-c")
-CONFIG = "OPENCODE_CONFIG_CONTENT"  # its plugins join those of all other configurations
+CONFIG = "OPENCODE_CONFIG_CONTENT"  # its plugins join those of every other configuration
 PLUGIN_FILE = "opencode-plugin.mjs"
 
 
 def begin(beginning: Beginning) -> Start:
-    """Return how it is started: with our plugin, and a conversation to go on with."""
+    """Return the start with our plugin and, on resume, the conversation."""
     command = beginning.command
     if not is_own(ADAPTER, command):
         return left_alone(command, wrapped(ADAPTER, command))
@@ -51,7 +51,7 @@ def _unheard(beginning: Beginning) -> tuple[str, ...]:
 
 
 def _plugin(beginning: Beginning) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:
-    """Return what makes our plugin run beside the user's own."""
+    """Return the environment and the file that make our plugin run beside the user's own."""
     if not beginning.hook:
         return {}, {}, (NO_HOOKS,)
     if given(beginning.command, "--pure") or beginning.place.env.get("OPENCODE_PURE"):
@@ -60,12 +60,12 @@ def _plugin(beginning: Beginning) -> tuple[dict[str, str], dict[str, str], tuple
     if config is None:
         return {}, {}, (f"hooks: {CONFIG} is set, and is no plain JSON",)
     config["plugin"] = [*config.get("plugin", []), f"file://{quote(beginning.folder)}/{PLUGIN_FILE}"]
-    usage = f"\nconst USAGE = {json.dumps(not beginning.headless)}\n"  # the stream of `run` tells it too
+    usage = f"\nconst USAGE = {json.dumps(not beginning.headless)}\n"  # headless, the stream of `run` reports it
     return {CONFIG: json.dumps(config)}, {PLUGIN_FILE: plugin(beginning.hook, usage + EVENTS)}, ()
 
 
 def _config(given_already: str) -> Json | None:
-    """Return the configuration that the environment gives; None if it cannot be read."""
+    """Return the configuration from the environment; None if it is not readable."""
     try:
         config = json.loads(given_already or "{}")
     except (ValueError, RecursionError):

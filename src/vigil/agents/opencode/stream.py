@@ -1,7 +1,7 @@
 """The stream of OpenCode: what one line of `run --format json` says (1.18).
 
-A tool is told of when it is over, and there is no last event: the end of a step that calls no tool ends the turn. It tries
-again without a word here; the plugin hears of that.
+It reports a tool when it is over, and has no last event: a step that calls no tool ends the turn.
+Retries show only in the plugin.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from vigil.agents.walls import wall
 from vigil.core.model.speech import Said, Usage, What
 
 Reader = Callable[[Json], Iterable[Said]]
-GOES_ON = "tool-calls"  # why a step ended that is not the last
+GOES_ON = "tool-calls"  # the reason of a step that another one follows
 ERRORS = {"ProviderAuthError": "authentication_failed"}
 
 
@@ -46,7 +46,7 @@ def _step_finish(event: Json) -> Iterable[Said]:
 
 
 def usage_of(part: Json) -> Usage:
-    """Return what one step cost; its input is told without what was cached, its output without what was thought."""
+    """Return what one step used; OpenCode counts cached input and reasoning apart."""
     tokens = table(part, "tokens")
     cache = table(tokens, "cache")
     return Usage(
@@ -58,7 +58,7 @@ def usage_of(part: Json) -> Usage:
 
 
 def _tool_use(event: Json) -> Iterable[Said]:
-    """Return the start and the end of a tool: it is told of once, when it is over."""
+    """Return the start and the end of a tool, which OpenCode reports at once."""
     part, conversation = table(event, "part"), word(event, "sessionID")
     state = table(part, "state")
     name, id, times = word(part, "tool"), word(part, "callID"), table(state, "time")
@@ -70,7 +70,7 @@ def _tool_use(event: Json) -> Iterable[Said]:
 
 
 def wall_in(event: Json) -> Iterable[Said]:
-    """Return the wall that an error is, or the error."""
+    """Return an error as the wall it is, or as an error."""
     error = table(event, "error")
     data = table(error, "data") or error
     name = word(error, "name")

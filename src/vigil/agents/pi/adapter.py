@@ -1,6 +1,6 @@
-"""Pi: how it is started with our extension and a conversation to go on with, and how its terminal looks (0.73).
+"""Pi: how it starts with our extension and a conversation to resume, and how its terminal looks (0.73).
 
-It never asks for a permission, and it starts without a dialog.
+It never asks for a permission, and starts without a dialog.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXTENSION_FILE = "pi-extension.mjs"
 
 
 def begin(beginning: Beginning) -> Start:
-    """Return how it is started: with our extension, and a conversation to go on with."""
+    """Return the start with our extension and, on resume, the conversation."""
     command = beginning.command
     if not is_own(ADAPTER, command):
         return left_alone(command, wrapped(ADAPTER, command))
@@ -50,7 +50,7 @@ ADAPTER = Adapter(
     read_stream=read_stream,
     read_entry=read_entry,
     transcripts=transcripts,
-    composer=(r"^─{20,}\s*\n\s*─{20,}",),  # nothing between the lines: its choices stand between such lines too
+    composer=(r"^─{20,}\s*\n\s*─{20,}",),  # empty between the lines: its menus stand between such lines too
     submits=True,
     resumes=True,
     terminal=True,

@@ -1,4 +1,4 @@
-"""Our extension in Pi: what it tells, and what that says (0.73)."""
+"""Our extension in Pi: what it reports, and what that says (0.73)."""
 
 from __future__ import annotations
 

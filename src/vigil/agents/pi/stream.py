@@ -1,7 +1,7 @@
 """The stream of Pi: what one line of `--mode json` says (0.73).
 
-A run that failed may be tried again after its `agent_end`, and one that failed for good exits with 0. A turn of Pi's is one
-answer of the model; what is a turn here is all from a prompt to the last answer.
+Pi may retry a failed run after its `agent_end`, and exits with 0 after a final failure. Pi's turn is one answer
+of the model; ours is everything from a prompt to the last answer.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _message_end(event: Json) -> Iterable[Said]:
 
 
 def usage_of(usage: Json) -> Usage:
-    """Return what one answer cost; its input is told without what was cached."""
+    """Return what one answer used; Pi counts cached input apart."""
     cached = count(usage, "cacheRead")
     read = count(usage, "input") + cached + count(usage, "cacheWrite")
     return Usage(read, count(usage, "output"), cached, number(table(usage, "cost"), "total"))
@@ -91,7 +91,7 @@ def _agent_end(event: Json) -> Iterable[Said]:
     why = text(last, "errorMessage") if reason in FAILED else ""
     result = Said(What.RESULT, text=words(why), failed=reason in FAILED)
     met = wall_in(last)
-    return (result, met) if reason == "error" and met.what is What.AUTH else (result,)  # a limit may be tried again: see below
+    return (result, met) if reason == "error" and met.what is What.AUTH else (result,)  # Pi may retry a limit: see _retry_end
 
 
 def _retry_start(event: Json) -> Iterable[Said]:

@@ -71,7 +71,7 @@ ENTRIES: dict[str, What] = {**dict.fromkeys(ASIDE.split(), What.ALIVE), "compact
 
 
 def transcripts(place: Place, conversation: str) -> tuple[str, ...]:
-    """Return where a conversation's file lies: in a folder for its directory, or in one for all."""
+    """Return where a conversation's file lies: below the folder of its directory, or in the chosen one."""
     if not is_id(conversation):
         return ()
     chosen = folder(place, "PI_CODING_AGENT_SESSION_DIR", "") if place.env.get("PI_CODING_AGENT_SESSION_DIR") else ""

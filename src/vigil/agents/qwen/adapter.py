@@ -16,7 +16,7 @@ from vigil.agents.qwen.transcript import read_entry, transcripts
 
 OTHER_WORK = frozenset({"mcp", "extensions", "auth", "hooks", "hook", "channel", "review"})
 CONVERSATION = ("--resume", "-r", "--continue", "-c", "--session-id")
-# The lowest of its settings: the machine's and the user's stay what they are, and the hooks of all of them run.
+# Qwen's lowest settings file: the machine's and the user's stay as they are, and the hooks of all of them run.
 DEFAULTS = "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
 SYSTEM = "QWEN_CODE_SYSTEM_SETTINGS_PATH"
 SYSTEM_SETTINGS = "/etc/qwen-code/settings.json"
@@ -29,7 +29,7 @@ HOOK_EVENTS = (
 
 
 def begin(beginning: Beginning) -> Start:
-    """Return how it is started: with hooks, with an id for its conversation, and headless with its events as JSON."""
+    """Return the start with hooks, a conversation id and, when headless, events as JSON."""
     command = beginning.command
     if not is_own(ADAPTER, command):
         return left_alone(command, wrapped(ADAPTER, command))
@@ -63,14 +63,14 @@ def _stream(beginning: Beginning) -> Command:
 
 
 def _hooks(beginning: Beginning) -> tuple[Mapping[str, str], Mapping[str, str], Command]:
-    """Return the environment and the file that make hooks run, and why there are none."""
+    """Return the environment and the file that make hooks run, and why they may not."""
     env = beginning.place.env
     theirs = env.get(DEFAULTS) or os.path.join(os.path.dirname(env.get(SYSTEM) or SYSTEM_SETTINGS), "system-defaults.json")
     if not beginning.hook:
         return {}, {}, (NO_HOOKS,)
     if given(beginning.command, "--bare"):
         return {}, {}, ("hooks: --bare turns them off",)
-    if os.path.exists(theirs):  # only one such file is read
+    if os.path.exists(theirs):  # Qwen reads only one such file
         return {}, {}, (f"hooks: this machine has defaults of its own in {theirs}",)
     handler = {"type": "command", "name": "vigil", "command": join(beginning.hook), "timeout": HOOK_TIMEOUT_MS}
     settings = {"hooks": {event: [{"hooks": [handler]}] for event in HOOK_EVENTS.split()}}
@@ -79,7 +79,7 @@ def _hooks(beginning: Beginning) -> tuple[Mapping[str, str], Mapping[str, str], 
 
 
 def _unsure(place: Place) -> Command:
-    """It takes hooks either from what the user and the project have, or from all together: one of the two must have none."""
+    """Warn where Qwen may skip our hooks: it merges all settings unless user and project both have hooks."""
     both = (f"{folder(place, 'QWEN_HOME', '.qwen')}/settings.json", f"{place.cwd}/.qwen/settings.json")
     if all(os.path.exists(path) for path in both):
         return ("hooks: qwen runs them unless both the user's and the project's settings have some",)

@@ -1,4 +1,4 @@
-"""Qwen Code: what its hooks say; they are those of Claude Code."""
+"""Qwen Code: what its hooks say; they are Claude Code's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vigil.core.model.speech import Said
 
 
 def read_hook(payload: Json) -> Iterable[Said]:
-    """Return what one payload says; after each tool it submits a prompt without words, which nobody gave it."""
+    """Return what one payload says; the empty prompt that Qwen submits after each tool is its own."""
     if event_name(payload) == "UserPromptSubmit" and not text(payload, "prompt"):
         payload = {**payload, "source": "system"}
     return claude_hooks.read_hook(payload)

@@ -1,7 +1,6 @@
-"""Qwen Code: what its stream says (0.15.10).
+"""Qwen Code: what its stream says, where it differs from Claude Code's (0.15.10).
 
-It is the stream of Claude Code but for what stands here. Qwen calls errors results, and success: its last words tell an error.
-While it tries again, its stream says nothing.
+Qwen reports an error as a result with success: only the result's last words tell. A retry leaves no event.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def _result(event: Json) -> Iterable[Said]:
 
 
 def _error_in(said: str) -> str:
-    """Return the error that an answer ends with; an agent may well write about errors elsewhere in it."""
+    """Return the error at the end of an answer; elsewhere it is only text."""
     return said[said.rfind(ERROR) :].strip() if ERROR in said and said.rstrip().endswith("]") else ""
 
 
@@ -46,7 +45,7 @@ def _status(error: str) -> float | None:
 
 
 def _usage(usage: Json) -> Usage:
-    cached = count(usage, "cache_read_input_tokens")  # of the input, as others than Claude count
+    cached = count(usage, "cache_read_input_tokens")  # part of the input; Claude counts it apart
     return Usage(count(usage, "input_tokens"), count(usage, "output_tokens"), cached)
 
 

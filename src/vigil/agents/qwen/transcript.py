@@ -30,7 +30,7 @@ def _prompt(_entry: Json) -> Iterable[Said]:
 
 
 def _answer(entry: Json) -> Iterable[Said]:
-    """A message is written whole; one that calls no tool ends the turn."""
+    """Return the tools a message calls, or the end of the turn: Qwen writes each message whole."""
     usage = table(entry, "usageMetadata")
     used = Usage(
         count(usage, "promptTokenCount"),
@@ -59,7 +59,7 @@ def _entry_system(entry: Json) -> Iterable[Said]:
 
 
 def _telemetry(told: Json) -> Iterable[Said]:
-    """Only here it shows that the model did not answer."""
+    """Return the retry after an API error, which shows only here."""
     if told.get("event.name") != "qwen-code.api_error":
         return ALIVE
     status = number(told, "status_code")
@@ -79,7 +79,7 @@ ENTRIES: dict[str, Reader] = {"user": _prompt, "assistant": _answer, "tool_resul
 
 
 def transcripts(place: Place, conversation: str) -> tuple[str, ...]:
-    """Return where the files of a conversation lie: its own, then those of its sub-agents."""
+    """Return where a conversation's files lie: its own, then its sub-agents'."""
     home = folder(place, "QWEN_RUNTIME_DIR", "") if place.env.get("QWEN_RUNTIME_DIR") else folder(place, "QWEN_HOME", ".qwen")
     if not home or not is_id(conversation):
         return ()

@@ -1,8 +1,7 @@
-"""Commands that ask a server something: a deadline each, one at a time for a server, few at once, and counted.
+"""Commands to servers: each with a deadline, one at a time for a server, AT_ONCE in all, and counted.
 
-A command that hangs is abandoned and ended, with all it started; no other waits for it. When several in a row had to be
-abandoned, and not by one server alone, the fault is more likely ours: then the prober says that it is unwell. Any answer ends
-that, whoever asked for it: who is answered can ask.
+A command that hangs is abandoned and ended, with all it started; no other waits for it. If the last UNWELL_AFTER were
+abandoned, on more than one server, the fault is more likely ours: the prober calls itself unwell until any answer comes.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Calls:
         self._on_health = on_health
         self._threads = ThreadPoolExecutor(AT_ONCE, "probe")
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._failed: list[str] = []  # the servers of the last commands that were abandoned, in a row
+        self._failed: list[str] = []  # the servers of the last abandoned commands in a row
         self._well = True
         self.in_flight = 0
         self.abandoned = 0
@@ -49,7 +48,7 @@ class Calls:
         return answer.output if answer.status == 0 else None
 
     def close(self) -> None:
-        """Start nothing any more."""
+        """Start no more commands."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, argv: Sequence[str], env: Mapping[str, str], stdin: bytes) -> CommandAnswer:
@@ -61,7 +60,7 @@ class Calls:
             self.in_flight -= 1
 
     def _judge(self, server: str, answer: CommandAnswer) -> None:
-        """Count what was abandoned, and say when that becomes too much or is over."""
+        """Count an abandoned command, and report when these become too many or are over."""
         if answer.abandoned:
             self.abandoned += 1
             self._failed = [*self._failed, server][-UNWELL_AFTER:]
@@ -72,7 +71,7 @@ class Calls:
             asyncio.get_running_loop().call_later(FORGIVEN_S, self._forgive, self.abandoned)
 
     def _forgive(self, abandoned: int) -> None:
-        """Nothing was abandoned for a while: perhaps nothing was asked, but nothing is wrong either."""
+        """Call the prober well again after a while without abandoned commands."""
         if abandoned == self.abandoned:
             self._failed = []
             self._weigh()

@@ -1,8 +1,8 @@
-"""Compare and kill: a tmux server itself looks once more and kills, or spares, in one command (DESIGN 4.5).
+"""Compare and kill: a tmux server looks once more and kills, or spares, in one command (DESIGN 4.5).
 
-Between a look and a kill somebody may attach, or the agent may print: so the server compares what it must be with what it is,
-acts, and says which it did. An answer that is not whole says nothing: unknown is never gone. A server that hung carries out
-what it was asked as soon as it goes on: so each order has a deadline, which the server compares with its own clock.
+Between a look and a kill a user may attach, or the agent may print: so the server compares, acts, and says which it did.
+An incomplete answer says nothing: unknown is never gone. A server that hung obeys as soon as it goes on: so each order
+has a deadline, which the server compares with its own clock.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from vigil.runtimes.tmux.keyboard import Call
 TAG = "@vigil_launch"
 CLOCK = "@vigil_clock"
 KILLED, SPARED, END = "killed", "spared", "end"
-ORDER_S = 5  # a kill that is carried out later than this is none
-USE = (  # one line for each: numbers first, what anybody may have named last; every separator can be printed in any locale
+ORDER_S = 5  # the server refuses a kill that comes later than this
+USE = (  # a line each: numbers first, names that users chose last; every separator prints in any locale
     "use #{session_id} #{pane_id} #{history_size} #{pid}",
     "tag #{" + TAG + "}",
 )
@@ -28,7 +28,7 @@ WINDOW = "window #{session_id} #{window_id} #{window_activity}"
 
 @dataclass(frozen=True, slots=True)
 class AttachedClient:
-    """Somebody who is attached."""
+    """A client that is attached."""
 
     pid: int
     session: str
@@ -45,13 +45,13 @@ class Use:
     server_pid: int
     tag: str
     clients: tuple[AttachedClient, ...]
-    printed: int  # the newest output of any window, a second of the wall
-    attached: str  # as the server lists who is attached
+    printed: int  # when any window printed last, in seconds of the wall clock
+    attached: str  # the server's own list of attached clients
     windows: tuple[str, ...]
 
 
 async def read_use(call: Call, pane: str, whole_server: bool) -> Use | None:
-    """Read how a session is used; None if the server gave no answer, or not a whole one."""
+    """Return how a session is used; None if the server's answer is missing or incomplete."""
     everywhere = ["-a"] if whole_server else ["-t", pane]
     words = ["display-message", "-p", "-t", pane, "\n".join(USE)]
     words += [";", "display-message", "-p", "-t", pane, f"attached {_attached(whole_server)}"]
@@ -61,7 +61,7 @@ async def read_use(call: Call, pane: str, whole_server: bool) -> Use | None:
 
 
 def parse_use(text: str, pane: str, whole_server: bool) -> Use | None:
-    """Return what an answer says; None unless it is whole, of this pane, and makes sense."""
+    """Return what an answer says; None unless it is complete, of this pane, and makes sense."""
     lines = text.splitlines()
     if not lines or lines[-1] != END:
         return None
@@ -90,12 +90,12 @@ def parse_use(text: str, pane: str, whole_server: bool) -> Use | None:
 
 
 def _attached(whole_server: bool) -> str:
-    """Return the format that lists who is attached: anywhere on a server of ours, or to one session of another's."""
+    """Return the format that lists attached clients: of our whole server, or of one session on another's."""
     return "#{S:#{session_attached_list}/}" if whole_server else "#{session_attached_list}/#{session_group_attached_list}/"
 
 
 async def compare_and_kill(call: Call, pane: str, tag: str, guard: Guard, whole_server: bool) -> tuple[str, str]:
-    """Kill a session if all is as it was; `killed`, `spared` with what is not, or `unknown`."""
+    """Kill a session if all is as it was; return `killed`, `spared` with what differs, or `unknown`."""
     until = int(time.time()) + ORDER_S
     found = await call(*order(pane, tag, guard, whole_server, until))
     return parse_answer(found)
@@ -108,13 +108,13 @@ def order(pane: str, tag: str, guard: Guard, whole_server: bool, until: int) -> 
     told = f"{SPARED} tag #{{{TAG}}} session #{{session_id}} clock #{{T:{CLOCK}}} until {until}"
     told += f" printed {_newest(whole_server)}/ attached {_attached(whole_server)}"
     spare = f"display-message -p -t '{pane}' '{told}'"
-    # Only in the session's own options: what else runs on its server does not see it.
+    # Only in the session's own options: other sessions on its server do not see it.
     clock = ["set-option", "-t", target, CLOCK, "%s", ";"]
     return [*clock, "if-shell", "-F", "-t", pane, condition(tag, guard, whole_server, until), act, spare]
 
 
 def condition(tag: str, guard: Guard, whole_server: bool, until: int) -> str:
-    """Return what the server compares: its owner, the moment, who is attached, and that nothing was printed."""
+    """Return what the server compares: its owner, the clock, the attached clients, and that nothing was printed."""
     tests = [
         _equal(f"#{{{TAG}}}", tag),
         _equal("#{session_id}", guard.target),
@@ -144,7 +144,7 @@ def _newest(whole_server: bool) -> str:
 
 
 def parse_answer(found: bytes | None) -> tuple[str, str]:
-    """Return what a server did, and what it said of it; whatever is not its plain word is unknown."""
+    """Return what a server did, and what it said of it; any other answer is unknown."""
     said = found.decode("utf-8", "replace").strip() if found is not None else ""
     if said == KILLED:
         return KILLED, ""
@@ -154,7 +154,7 @@ def parse_answer(found: bytes | None) -> tuple[str, str]:
 
 
 def why_spared(said: str, tag: str, guard: Guard) -> str:
-    """Return in words what was no longer so, from the server's own answer."""
+    """Return in words what had changed, from the server's own answer."""
     found = re.fullmatch(r"tag (.*) session (.*) clock (\d*) until (\d+) printed ([\d.]*)/ attached (.*)", said)
     if found is None:
         return f"its tmux server spared it: {said[:120]}"
@@ -170,7 +170,7 @@ def why_spared(said: str, tag: str, guard: Guard) -> str:
 
 
 async def kill_tagged(call: Call, target: str, tag: str) -> bool:
-    """Kill a session that bears our tag, whoever is attached: a person asked for it; say whether it was killed."""
+    """Kill a session with our tag, attached or not, as the operator asked; say whether it worked."""
     test = f"#{{&&:{_equal('#{' + TAG + '}', tag)},{_equal('#{session_id}', target)}}}"
     act = f"display-message -p {KILLED} ; kill-session -t '{target}'"
     said = await call("if-shell", "-F", "-t", f"{target}:", test, act, f"display-message -p {SPARED}")
@@ -178,13 +178,13 @@ async def kill_tagged(call: Call, target: str, tag: str) -> bool:
 
 
 async def tag_session(call: Call, target: str, tag: str) -> bool:
-    """Mark a session as watched by us; say whether it is."""
+    """Mark a session as watched by us; say whether the mark is there."""
     said = await call("set-option", "-t", target, TAG, tag, ";", "display-message", "-p", "-t", f"{target}:", f"#{{{TAG}}}")
     return said is not None and said.decode("ascii", "replace").strip() == tag
 
 
 async def untag_session(call: Call, target: str, pane: str, tag: str) -> bool:
-    """Take our marks off a session, if they are ours; say whether none is left."""
+    """Remove our marks from a session, if they are ours; say whether none is left."""
     unset = f"set-option -u -t '{target}' {TAG} ; set-option -u -t '{target}' {CLOCK} ; display-message -p {END}"
     test = f"#{{&&:{_equal('#{' + TAG + '}', tag)},{_equal('#{session_id}', target)}}}"
     said = await call("if-shell", "-F", "-t", pane, test, unset, f"display-message -p {SPARED}")

@@ -1,7 +1,7 @@
 """The keyboard of a pane: a bracketed paste, then Enter, each guarded inside the tmux server itself.
 
-Between a look and an act a pane can die, and a paste into a dead pane ends tmux 3.3a: so the server looks and acts in one
-command, and says which it did. No answer is no answer: nothing is typed twice.
+A pane can die between a look and an act, and a paste into a dead pane ends tmux 3.3a: so the server looks and acts in one
+command, and says which it did. Without an answer we type nothing twice.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 FIELDS = ("pane_dead", "pane_in_mode", "pane_pid", "cursor_x")
 UNFIT = "#{||:#{pane_dead},#{pane_in_mode}}"
 REFUSED, PASTED, ENTERED = "refused", "pasted", "entered"
-Call = Callable[..., Awaitable[bytes | None]]  # one tmux command to one server, with what it reads on its standard input
+Call = Callable[..., Awaitable[bytes | None]]  # one tmux command to one server, with its standard input
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Pane:
 
 
 async def read_pane(call: Call, pane: str) -> Pane | None:
-    """Read what a pane is like; None if the server gave no answer, or one that is none."""
+    """Return a pane's state; None if the server gave no valid answer."""
     found = await call("display-message", "-p", "-t", pane, " ".join(f"#{{{field}}}" for field in FIELDS))
     words = found.decode("ascii", "replace").split() if found is not None else []
     if len(words) < 4 or not words[3].isdecimal() or words[0] not in ("0", "1") or words[1] not in ("0", "1"):
@@ -34,12 +34,12 @@ async def read_pane(call: Call, pane: str) -> Pane | None:
 
 
 async def read_visible(call: Call, pane: str) -> bytes | None:
-    """Read what a pane shows now, without the lines above it; None if the server gave no answer."""
+    """Return what a pane shows now, without its history; None if the server gave no answer."""
     return await call("capture-pane", "-p", "-t", pane)
 
 
 async def read_typed(call: Call, pane: str) -> str | None:
-    """Read the line the cursor is in, up to its row, with the rows it was wrapped from; None if nobody can tell."""
+    """Return the cursor's line up to its row, with the rows it wraps from; None if unknown."""
     row = await call("display-message", "-p", "-t", pane, "#{cursor_y}")
     if row is None or not row.strip().isdigit():
         return None
@@ -48,7 +48,7 @@ async def read_typed(call: Call, pane: str) -> str | None:
 
 
 async def paste(call: Call, pane: str, buffer: str, text: str) -> str | None:
-    """Paste a text, bracketed where the program can take that; `pasted`, `refused`, or None if nobody can tell."""
+    """Paste a text, bracketed where the program takes that; return `pasted`, `refused`, or None if unknown."""
     loaded = await call("load-buffer", "-b", buffer, "-", stdin=text.encode("utf-8", "replace"))
     if loaded is None:
         return None
@@ -58,7 +58,7 @@ async def paste(call: Call, pane: str, buffer: str, text: str) -> str | None:
 
 
 async def enter(call: Call, pane: str) -> str | None:
-    """Press Enter; `entered`, `refused`, or None if nobody can tell."""
+    """Press Enter; return `entered`, `refused`, or None if unknown."""
     act = f"send-keys -t {pane} Enter ; display-message -p {ENTERED}"
     return _answer(await call("if-shell", "-F", "-t", pane, UNFIT, f"display-message -p {REFUSED}", act), ENTERED)
 

@@ -1,7 +1,7 @@
-"""Pinging tmux servers: many at once, without a process, and nobody is waited for.
+"""Pinging tmux servers: many at once, without a process, and without waiting.
 
-A question stays open until it is answered. So a server that hangs is not asked again and again, and the answer to the one open
-question, whenever it comes, says that it goes on.
+A question stays open until its answer comes: so we do not pile questions on a server that hangs, and its answer,
+whenever it comes, says that it goes on.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Pinger:
         return len(self._open)
 
     def ask(self, path: str) -> Pong | None:
-        """Ask a server, unless a question to it is open; returns what is clear at once, else None."""
+        """Ask a server, unless a question to it is open; return what is clear at once, else None."""
         if (question := self._open.get(path)) is not None:
             if question.abandoned or os.path.lexists(path):
                 return None
-            self.forget(path)  # it was asked by a name that is gone, and its answer would not say so
+            self.forget(path)  # we asked by a name that is gone, and an answer would not show that
         try:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         except OSError:  # no descriptor is left
@@ -70,7 +70,7 @@ class Pinger:
         try:
             sock.connect(path)
             sock.send(PING)
-        except BlockingIOError:  # so many wait to be accepted that there is no room for us
+        except BlockingIOError:  # its backlog is full
             return self._close(sock, Pong.SILENT)
         except FileNotFoundError:
             return self._close(sock, Pong.NO_SOCKET)
@@ -82,9 +82,9 @@ class Pinger:
         return None
 
     def answer(self, path: str) -> Pong | None:
-        """Return what a server has answered; None if its question is still open."""
+        """Return what a server answered; None while its question is open."""
         question = self._open.get(path)
-        if question is None:  # somebody else who looked at the same time has read it
+        if question is None:  # another reader took the answer
             answered_at = self._answered.get(path)
             recent = answered_at is not None and time.monotonic() - answered_at < RECENT_S
             return Pong.ANSWERED if recent else self.ask(path)
@@ -106,7 +106,7 @@ class Pinger:
         return 0.0 if question is None else time.monotonic() - question.asked_at
 
     def abandon(self, path: str) -> None:
-        """Wait for an answer no longer; should it come all the same, it is told."""
+        """Stop waiting for an answer; report it should it still come."""
         question = self._open.get(path)
         if question is not None and not question.abandoned:
             question.abandoned = True
@@ -114,7 +114,7 @@ class Pinger:
             asyncio.get_running_loop().add_reader(question.sock, self._late, path)
 
     def forget(self, path: str) -> None:
-        """Ask nothing of a server any more."""
+        """Drop all that is known of a server."""
         self._answered.pop(path, None)
         question = self._open.pop(path, None)
         if question is not None:
@@ -128,7 +128,7 @@ class Pinger:
             self.forget(path)
 
     def _late(self, path: str) -> None:
-        """An abandoned server said something: whoever looks now finds it in the open question."""
+        """Report that an abandoned server answers; the answer waits in its open question."""
         question = self._open[path]
         asyncio.get_running_loop().remove_reader(question.sock)
         self._on_late_answer(path)
@@ -141,7 +141,7 @@ class Pinger:
 
 
 def _is_socket(path: str) -> bool:
-    """Say whether there is a socket, and not something that was put in its place."""
+    """Say whether this path is a socket, and not a file in its place."""
     try:
         return stat.S_ISSOCK(os.lstat(path).st_mode)
     except OSError:

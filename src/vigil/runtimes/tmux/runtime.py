@@ -1,8 +1,7 @@
 """tmux: each session has a server of its own, on a private socket, with a configuration of its own.
 
-Targets are the pane's id and the server's generation (pid and start time), never a name: tmux matches names by prefix. Every
-call has a deadline: a stopped server hangs its clients for ever. Written by hand and not with a library, because of the
-deadlines, and of the ping that costs no process.
+Targets are the pane's id and the server's generation (pid and start time): tmux matches names by prefix. Every call has
+a deadline: a stopped server hangs its clients for ever. No library gives us these deadlines, and a ping without a process.
 """
 
 from __future__ import annotations
@@ -65,14 +64,14 @@ class Tmux:
     def __init__(self, home: Home, on_late_answer: Callable[[str], None], on_health: Callable[[bool, str], None]) -> None:
         self._home = home
         self._calls = Calls(CALL_S, on_health)
-        self._early: dict[str, Pong | None] = {}  # what was clear when it was asked
+        self._early: dict[str, Pong | None] = {}  # what was clear at once
         self._foreign: set[str] = set()  # servers whose screens only a command can read
         self._reading: set[str] = set()  # launches whose screen is being read
-        self._closing: set[str] = set()  # launches whose last screen is kept: nothing replaces it
+        self._closing: set[str] = set()  # launches whose last screen is saved: nothing may replace it
         self.pinger = Pinger(lambda path: on_late_answer(Path(path).stem))
 
     def why_unusable(self) -> str | None:
-        """Say if tmux is missing."""
+        """Return the way out if tmux is missing."""
         if shutil.which("tmux") is None:
             return (
                 "tmux is not installed, or not in the PATH this daemon was started with: install it (apt-get install tmux), "
@@ -81,7 +80,7 @@ class Tmux:
         return None
 
     def prepare(self, order: Order) -> None:
-        """Write configuration, agent script and order; argv names only our own files."""
+        """Write configuration, agent script and launch order; argv names only our own files."""
         folder = self._home.launch(order.launch.id)
         make_folder(order, folder)
         configuration = CONFIGURATION.format(history=HISTORY_LINES, name=order.session.name, launch=order.launch.id)
@@ -109,12 +108,12 @@ class Tmux:
         record_json(str(folder / "launch.json"), launch)
 
     def ask_server(self, launch: Launch) -> None:
-        """Ping the server, unless a ping is on its way."""
+        """Ping the server, unless a ping is open."""
         path = self._socket(launch)
         self._early[path] = self.pinger.ask(path)
 
     def read_server(self, launch: Launch, now: float) -> RuntimeAnswer | None:
-        """Read the answer: it lives, hangs (wedged), or cannot be reached (unknown: only its process can tell)."""
+        """Return the answer: alive, wedged (it hangs), or unknown (unreachable: only its process can tell)."""
         path = self._socket(launch)
         pong = self._early.pop(path, None) or self.pinger.answer(path)
         if pong is None:
@@ -134,7 +133,7 @@ class Tmux:
         return under_way, self.pinger.abandoned + self._calls.abandoned
 
     def forget(self, launch: Launch) -> None:
-        """Drop the open ping, and whatever is known of the server."""
+        """Drop the open ping, and all that is known of the server."""
         path = self._socket(launch)
         self.pinger.forget(path)
         self._foreign.discard(path)
@@ -142,7 +141,7 @@ class Tmux:
         self._closing.discard(launch.id)
 
     async def read_output(self, launch: Launch, lines: int) -> bytes:
-        """Read the last lines of pane and history; of a launch that is over, what was kept of its screen."""
+        """Return the last lines of pane and history; after the launch's end, of its saved screen."""
         if launch.pane is None:
             return b""
         if not launch.closed:
@@ -153,7 +152,7 @@ class Tmux:
         return _last_lines(kept.read_bytes() if kept.exists() else b"", lines)
 
     async def follow_output(self, launch: Launch, lines: int) -> AsyncIterator[bytes]:
-        """Read the pane once a second and say what is new in it."""
+        """Read the pane once a second, and yield its new lines."""
         before = await self.read_output(launch, max(lines, 1))
         yield before if lines else b""
         while True:
@@ -163,13 +162,13 @@ class Tmux:
             before = now
 
     async def read_screen(self, launch: Launch) -> bytes | None:
-        """Read screen and recent history without a process; who does not understand us is asked by a command from then on."""
+        """Read screen and recent history without a process; by a command once the server did not understand us."""
         if launch.pane is None or launch.id in self._closing or self._hangs(launch):
             return None
         self._reading.add(launch.id)
         try:
             found = await self._read_screen(launch, launch.pane)
-            return found if launch.id in self._reading else None  # it was closed meanwhile
+            return found if launch.id in self._reading else None  # closed meanwhile
         finally:
             self._reading.discard(launch.id)
 
@@ -180,24 +179,24 @@ class Tmux:
         try:
             return await capture(path, pane, SCREEN_LINES)
         except NotSpoken:
-            if launch.id in self._reading:  # else it hung up because it is gone, and was forgotten
+            if launch.id in self._reading:  # else the server hung up because it is gone, and we forgot it
                 self._foreign.add(path)
         except (ScreenRefused, TimeoutError, OSError):
-            pass  # it is asked again
+            pass  # the next read asks again
         return None
 
     def needs_command(self, launch: Launch) -> bool:
-        """Say whether the launch's server has shown that it does not speak our protocol."""
+        """Say whether the launch's server does not speak our protocol."""
         return self._socket(launch) in self._foreign
 
     async def keep_screen(self, launch: Launch) -> None:
-        """Put the last screen and history beside the launch's other records."""
+        """Save the last screen and history beside the launch's other records."""
         if launch.pane is None:
             return
         self._closing.add(launch.id)
         self._reading.discard(launch.id)
         if self._hangs(launch):
-            return  # nothing can be had of it
+            return  # it would not answer
         self._keep_screen(launch, await self._capture(launch, HISTORY_LINES))
 
     def _keep_screen(self, launch: Launch, text: bytes | None) -> None:
@@ -209,25 +208,25 @@ class Tmux:
             os.replace(temporary, folder / "screen")
 
     def attach_argv(self, launch: Launch) -> list[str] | None:
-        """Return the tmux client for a person."""
+        """Return the tmux client for a user."""
         if launch.pane is None:
             return None
         return ["tmux", "-u", "-S", self._socket(launch), "attach-session", "-t", launch.pane]
 
     async def read_use(self, launch: Launch) -> tmux_guard.Use | None:
-        """Read who is attached to a session and when it printed last; None if that cannot be told."""
+        """Return who is attached to a session and when it printed last; None if that is unknown."""
         call = self.commands_to(launch)
         pane = launch.pane or await self._first_pane(launch)
         return None if pane is None else await tmux_guard.read_use(call, pane, launch.host is None)
 
     def read_printed(self, launch: Launch) -> tuple[int, float] | None:  # noqa: ARG002
-        """Its server says when it printed."""
+        """Return None: its server says when it printed."""
         return None
 
     async def reap(self, launch: Launch, guard: Guard) -> tuple[str, str]:
-        """Have the server kill a session if all is as it was; `killed`, `spared` or `unknown`, and why.
+        """Have the server compare and kill; return `killed`, `spared` or `unknown`, and why.
 
-        What was said before the order's own deadline is over is waited for: after that nothing happens any more.
+        Without an answer, wait until the order's own deadline has passed: after it, the server does nothing.
         """
         pane = launch.pane or await self._first_pane(launch)
         if pane is None:
@@ -246,17 +245,17 @@ class Tmux:
         return done, said
 
     async def mark(self, launch: Launch) -> bool:
-        """Tag a session that was adopted; say whether it bears our mark now."""
+        """Tag an adopted session; say whether it bears our mark now."""
         assert launch.host is not None
         return await tmux_guard.tag_session(self.commands_to(launch), launch.host.target, launch.id)
 
     async def unmark(self, launch: Launch) -> bool:
-        """Take our mark off a session that was adopted."""
+        """Remove our mark from an adopted session."""
         assert launch.host is not None and launch.pane is not None
         return await tmux_guard.untag_session(self.commands_to(launch), launch.host.target, launch.pane, launch.id)
 
     async def read_panes(self, launch: Launch) -> list[int]:
-        """Read the processes of the panes of an adopted session that no other session shows."""
+        """Return the pids of an adopted session's panes, without those that another session shows too."""
         assert launch.host is not None
         words = ("list-panes", "-s", "-t", launch.host.target, "-F", "#{window_linked} #{pane_pid} #{" + tmux_guard.TAG + "}")
         found = (await self.commands_to(launch)(*words) or b"").decode("utf-8", "replace").splitlines()
@@ -264,12 +263,12 @@ class Tmux:
         return [int(row[1]) for row in rows if len(row) == 3 and row[0] == "0" and row[1].isdigit() and row[2] == launch.id]
 
     async def kill_marked(self, launch: Launch) -> bool:
-        """Kill an adopted session, if it is still the one that was adopted; say whether its server did."""
+        """Kill an adopted session, if it still bears our mark; say whether its server did."""
         assert launch.host is not None and launch.pane is not None
         return await tmux_guard.kill_tagged(self.commands_to(launch), launch.host.target, launch.id)
 
     async def _first_pane(self, launch: Launch) -> str | None:
-        """Return the pane of a server of which nothing is known but its socket."""
+        """Return a server's first pane, where we know only its socket."""
         found = await self.commands_to(launch)("list-panes", "-a", "-F", "#{pane_id}")
         panes = (found or b"").decode("ascii", "replace").split()
         return panes[0] if panes and re.fullmatch(r"%\d+", panes[0]) else None
@@ -285,16 +284,16 @@ class Tmux:
         return await self._call(launch, "capture-pane", "-p", "-e", "-J", "-S", f"-{lines}", "-t", launch.pane)
 
     def commands_to(self, launch: Launch) -> Call:
-        """Return what runs commands on the launch's own server."""
+        """Return a function that runs commands on the launch's own server."""
 
         async def call(*command: str, stdin: bytes = b"") -> bytes | None:
-            hangs = self._hangs(launch) or _is_stopped(launch)  # a command would only be given up, and the fault is not ours
+            hangs = self._hangs(launch) or _is_stopped(launch)  # a command would only be abandoned, and count as our fault
             return None if hangs else await self._call(launch, *command, stdin=stdin)
 
         return call
 
     def commands_at(self, server: str) -> Call:
-        """Return what runs commands on a server that is not ours."""
+        """Return a function that runs commands on a server of another's."""
 
         async def call(*command: str, stdin: bytes = b"") -> bytes | None:
             return await self._call_at(server, *command, stdin=stdin)
@@ -322,7 +321,7 @@ def socket_of(home: Home, launch: Launch) -> str:
 
 
 def new_part(before: list[bytes], now: list[bytes]) -> bytes:
-    """Return what a screen shows that it did not show before: the lines after the longest overlap."""
+    """Return what is new on a screen: the lines after the longest overlap."""
     while before and not before[-1].strip():
         before = before[:-1]
     while now and not now[-1].strip():
@@ -330,7 +329,7 @@ def new_part(before: list[bytes], now: list[bytes]) -> bytes:
     for start in range(max(0, len(before) - len(now)), len(before)):
         if now[: len(before) - start] == before[start:]:
             return b"".join(now[len(before) - start :])
-    # The last line may have grown where it stood: what precedes it tells where.
+    # The last line may have grown in place: the lines before it tell where.
     if len(before) > 1:
         return new_part(before[:-1], now)
     return b"".join(now)

@@ -1,8 +1,7 @@
-"""A pane's screen, asked of its tmux server in the words of tmux's own client: no process is started, nobody is attached.
+"""A pane's screen, read from its tmux server in its client's protocol: without a process, without attaching.
 
-The messages are those of protocol version 8, which tmux 2.2 to 3.7 speak; a pane's text comes in them since 3.1. What we send
-is exact to the byte, because a server before 3.7 ends itself over a message of the wrong size. Written by hand because a `tmux`
-command costs ten times as much.
+The messages are protocol version 8, which tmux 2.2 to 3.7 speak; they carry a pane's text since 3.1. We send exact bytes:
+a server before 3.7 ends itself over a message of the wrong size. A `tmux` command would cost ten times as much.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import struct
 
 DEADLINE_S = 1.0
 PROTOCOL = 8
-HEADER = struct.Struct("<IIIi")  # type, length of it all, protocol, pid; half of the length was flags before 3.6, always 0 here
+HEADER = struct.Struct("<IIIi")  # type, whole length, protocol, pid; half of the length was flags before 3.6, always 0 here
 LARGEST_MESSAGE = 16384
 LARGEST_SCREEN = 1 << 22
 CHUNK_BYTES = 1 << 16
@@ -39,20 +38,20 @@ class NotSpoken(Exception):
 
 
 class ScreenRefused(Exception):
-    """The server understood, and has no screen for us."""
+    """The server understood, but gives no screen."""
 
 
 def capture_words(pane: str, lines: int) -> tuple[str, ...]:
-    """Return the command that prints a pane's screen, and this many lines of the history above it."""
+    """Return the command that prints a pane's screen and this many lines above it."""
     return ("capture-pane", "-p", "-J", "-S", f"-{lines}", "-t", pane)
 
 
 async def capture(path: str, pane: str, lines: int) -> bytes:
-    """Return what a pane shows; NotSpoken, ScreenRefused, OSError or TimeoutError if it cannot be had."""
+    """Return what a pane shows; raise NotSpoken, ScreenRefused, OSError or TimeoutError if it cannot."""
     talk = Talk(pane, lines)
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:
-        sock.connect(path)  # at once or not at all: a full backlog is an OSError
+        sock.connect(path)  # connects at once: a full backlog is an OSError
         _send(sock, talk.question)
         async with asyncio.timeout(DEADLINE_S):
             while not talk.over:
@@ -61,18 +60,18 @@ async def capture(path: str, pane: str, lines: int) -> bytes:
 
 
 def _send(sock: socket.socket, data: bytes) -> None:
-    """Send what always fits: half a message would leave the server waiting for the rest."""
+    """Send at once: half a message would leave the server waiting for the rest."""
     if data and sock.send(data) != len(data):
         raise OSError("the server takes no more")
 
 
 class Talk:
-    """One capture as messages, without I/O: the question, what is heard, what is to be answered."""
+    """One capture as messages, without I/O: the question, what we hear, and what we answer."""
 
     def __init__(self, pane: str, lines: int) -> None:
         assert PANE.fullmatch(pane), pane
         words = capture_words(pane, lines)
-        # No flags and no terminal: such a client can never be attached. It needs a terminal's name all the same, an empty one.
+        # Without flags and terminal, such a client can never be attached. It needs a terminal name all the same: an empty one.
         self.question = b"".join(
             (
                 _message(IDENTIFY_TERM, b"dumb\0"),
@@ -89,7 +88,7 @@ class Talk:
         self._heard = b""
 
     def hear(self, data: bytes) -> bytes:
-        """Take in what the server sent and return what it is to be told; an end of its words is no end we know."""
+        """Take in what the server sent and return our answer; NotSpoken if it hangs up early."""
         if not data:
             raise NotSpoken("it hung up")
         self._heard += data
