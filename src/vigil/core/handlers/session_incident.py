@@ -18,25 +18,27 @@ from vigil.core.rules.incident import RULES, IncidentRule, conditions_of, died_i
 
 def follow(book: Book, now: float) -> None:
     """Let the incidents say what this event made of its sessions; one that looks the same costs a comparison."""
+    sessions = _looked_at(book)
+    if not sessions and not book.change.removed:
+        return
     host_incident.count_deaths(book)
     for session in book.change.removed.values():
         _forget(book, session, now)
-    sessions = [book.sessions[session_id] for session_id in _looked_at(book)]
     host_incident.count_wedged(book, sessions, now)
     for session in sessions:
         _follow_one(book, session, now)
     host_incident.end_mass_death(book, sessions, now)
 
 
-def _looked_at(book: Book) -> list[str]:
-    """Return the ids of those whose conditions may have changed, in the order in which they did."""
+def _looked_at(book: Book) -> list[Session]:
+    """Return the sessions whose conditions may have changed, in the order in which they did."""
     change = book.change
-    found = [session_id for session_id in change.reconsidered if session_id in book.sessions]
-    for session_id, session in change.shown.items():
-        before = change.before[session_id] if session is not None else None
+    found = dict.fromkeys(change.reconsidered)
+    for session_id, before in change.before.items():
+        session = change.shown[session_id]
         if session is not None and (before is None or conditions_of(before) != conditions_of(session)):
-            found.append(session_id)
-    return list(dict.fromkeys(found))
+            found[session_id] = None
+    return [book.sessions[session_id] for session_id in found if session_id in book.sessions]
 
 
 def _follow_one(book: Book, session: Session, now: float) -> None:
