@@ -19,10 +19,12 @@ from vigil.core.rules.incident import RULES, IncidentRule, conditions_of, died_i
 
 def follow(book: Book, now: float) -> None:
     """Let the incidents say what this event made of its sessions; one that looks the same costs a comparison."""
+    sessions = _looked_at(book)
+    if not (sessions or book.change.removed or book.change.anew):
+        return
     host_incident.count_deaths(book)
     for session in book.change.removed.values():
         _forget(book, session, now)
-    sessions = [book.sessions[session_id] for session_id in _looked_at(book)]
     host_incident.count_wedged(book, sessions, now)
     for session in sessions:
         _follow_one(book, session, now)
@@ -32,17 +34,16 @@ def follow(book: Book, now: float) -> None:
     host_incident.end_mass_death(book, sessions, now)
 
 
-def _looked_at(book: Book) -> list[str]:
-    """Return the ids of those whose conditions may have changed, in order; those in another state speak for what they share."""
-    change, moved = book.change, []
-    found = [session_id for session_id in change.reconsidered if session_id in book.sessions]
-    for session_id, session in change.shown.items():
-        before = change.before[session_id] if session is not None else None
+def _looked_at(book: Book) -> list[Session]:
+    """Return the sessions whose conditions may have changed, in order; those that moved speak first for what they share."""
+    change, moved, found = book.change, [], list(book.change.reconsidered)
+    for session_id, before in change.before.items():
+        session = change.shown[session_id]
         if session is not None and before is not None and before.state is not session.state:
             moved.append(session_id)
         elif session is not None and (before is None or conditions_of(before) != conditions_of(session)):
             found.append(session_id)
-    return list(dict.fromkeys([*moved, *found]))
+    return [book.sessions[session_id] for session_id in dict.fromkeys([*moved, *found]) if session_id in book.sessions]
 
 
 def _follow_one(book: Book, session: Session, now: float) -> None:

@@ -46,7 +46,8 @@ def heard(book: Book, event: Heard, now: float) -> None:
     if session is None or session.launch is None:
         return
     before = session
-    session = replace(session, read_to={**session.read_to, **dict(event.read_to)})
+    if event.read_to:
+        session = replace(session, read_to={**session.read_to, **dict(event.read_to)})
     for said in event.said:
         session = _remember(_count(session, said), said, _moment_of(said, now), event.source)
     if session.launch is not None and session.launch.ended_at is not None:

@@ -196,9 +196,9 @@ _FIELDS = attrgetter(
 )
 
 
-def conditions_of(session: Session) -> tuple[Any, ...]:
+def conditions_of(session: Session) -> tuple[Any, Any]:
     """Return all of a session that decides about its incidents: while this is the same, so are they."""
-    return *_FIELDS(session), session.axes.get(Axis.ACTIVITY)
+    return session.axes.get(Axis.ACTIVITY), _FIELDS(session)
 
 
 def is_past(rule: IncidentRule, session: Session) -> bool:
