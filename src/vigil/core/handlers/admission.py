@@ -14,7 +14,7 @@ from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import Session, State
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules import incident
-from vigil.core.rules.restart import HELD
+from vigil.core.rules.restart import WALLS
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
 SHORT_S = 60.0  # waiting longer for memory is a human's business
@@ -46,7 +46,7 @@ def _waits_for_wall(book: Book, session: Session, now: float) -> bool:
     other, until = found
     assert other.wall is not None
     met = f"{other.wall.cause}: {other.wall.text}" + (f" (met by {other.name})" if other.id != session.id else "")
-    hold = Hold(HELD[other.wall.cause], until)
+    hold = Hold(WALLS[other.wall.cause], until)
     become(book, session, now, State.PENDING, f"{met}; vigil start {session.name} does not wait", hold=hold, after=None)
     if until is not None:
         book.do(SetTimer(session.id, TimerKind.HOLD, until))

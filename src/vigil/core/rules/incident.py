@@ -20,7 +20,7 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.speech import Activity
 from vigil.core.rules.escalation import SEVERITY
 from vigil.core.rules.notice import uncancelled
-from vigil.core.rules.restart import HELD
+from vigil.core.rules.restart import WALLS
 from vigil.words import some
 
 # What comes back so soon after it ended is the same incident, and whoever was told of it has not been told yet that it is over.
@@ -131,7 +131,7 @@ class IncidentRule:
 
 def _is_down_by_its_server(session: Session) -> bool:
     death, hold = session.last_death, session.hold
-    if hold is not None and hold.reason in HELD.values():  # that is why it is down by now
+    if hold is not None and hold.reason in WALLS.values():  # that is why it is down by now
         return False
     return session.state in DOWN and death is not None and death.cause is Cause.SERVER_DIED and is_last(session)
 
@@ -143,7 +143,7 @@ def _waits_for_a_human(session: Session) -> bool:
 
 def _is_at(session: Session, cause: Cause) -> bool:
     """Say whether a session waits for a wall, or its living agent stands before one."""
-    if session.hold is not None and session.hold.reason is HELD.get(cause):
+    if session.hold is not None and session.hold.reason is WALLS.get(cause):
         return True
     wall = session.wall
     met = wall is not None and wall.cause is cause and not wall.over and wall.at > (session.asked_at or 0.0)

@@ -26,7 +26,8 @@ COUNTED = frozenset(
         Cause.UNOBSERVED,
     }
 )
-HELD = {Cause.LIMIT: HoldReason.LIMIT, Cause.AUTH: HoldReason.AUTH}  # a launch now would only meet the same wall
+HELD = frozenset({Cause.LIMIT, Cause.AUTH})  # a launch now would only meet the same wall
+WALLS = {Cause.LIMIT: HoldReason.LIMIT, Cause.AUTH: HoldReason.AUTH}
 LIMIT_S = 3600.0  # a limit that does not say when it ends is tried again after so long
 COMES_BACK: dict[RestartWhen, frozenset[Cause]] = {
     RestartWhen.ALWAYS: frozenset(Cause),
@@ -45,7 +46,7 @@ def charge(
     if stable_s >= policy.reset_after_s:
         count = 0
     if cause in HELD:
-        return count, Hold(HELD[cause], until=_lifted_at(cause, at, resets_at, policy))
+        return count, Hold(WALLS[cause], until=_lifted_at(cause, at, resets_at, policy))
     if cause in FREE:
         return count, Hold(HoldReason.BACKOFF, until=at + policy.base_s)  # uncharged, and still no tight loop
     assert cause in COUNTED

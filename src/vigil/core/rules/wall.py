@@ -5,13 +5,13 @@ from __future__ import annotations
 from vigil.core.model.death import Cause, Wall
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
-from vigil.core.rules.restart import HELD, LIMIT_S
+from vigil.core.rules.restart import LIMIT_S, WALLS
 
 LONGEST_S = 7 * 86400.0  # the longest limits are weekly: what lies beyond was misread
 LIMIT_CAP_S = 6 * 3600.0  # a limit that does not say when it ends is tried again ever more rarely, up to this
 PASSED_S = 60.0  # one that says a moment that has passed is tried again so soon at first
 SLACK_S = 3600.0  # clocks differ, also by a change to summer time
-REASONS = frozenset(HELD.values())
+REASONS = frozenset(WALLS.values())
 
 
 def read_wall(before: Wall | None, launch_id: str, cause: Cause, text: str, until: float | None, at: float) -> Wall:

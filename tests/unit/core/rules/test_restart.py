@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vigil.core.model.death import Cause
 from vigil.core.model.restart import Hold, HoldReason, RestartPolicy, RestartWhen
-from vigil.core.rules.restart import COMES_BACK, COUNTED, FREE, HELD, charge, delay_s, jitter_of
+from vigil.core.rules.restart import COMES_BACK, COUNTED, FREE, HELD, WALLS, charge, delay_s, jitter_of
 
 # DESIGN 4.4, column "charged", word for word.
 CHARGED = {
@@ -49,7 +49,7 @@ def test_every_cause_is_charged_in_exactly_one_way() -> None:
 
 def test_the_charge_is_the_designs() -> None:
     assert {cause.value: cause in COUNTED for cause in Cause} == CHARGED
-    assert HELD == {Cause.LIMIT: HoldReason.LIMIT, Cause.AUTH: HoldReason.AUTH}
+    assert frozenset({Cause.LIMIT, Cause.AUTH}) == HELD == WALLS.keys()
 
 
 def test_policies_mean_the_same_for_every_cause() -> None:
