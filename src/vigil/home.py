@@ -17,7 +17,7 @@ LONGEST_SOCKET_NAME = 40  # of the sockets in `run`: a launch id and its suffix
 def parts_of(launch_id: str) -> tuple[str, int] | None:
     """Return the session's id and the number that a launch's name on disk or on a server holds; None if it is none."""
     session_id, _, number = launch_id.rpartition("-")
-    return (session_id, int(number)) if number.isdigit() else None
+    return (session_id, int(number)) if number.isascii() and number.isdigit() else None
 
 
 @dataclass(frozen=True)
