@@ -47,7 +47,7 @@ from vigil.core.model.death import Cause
 from vigil.core.model.incident import IncidentKind, NoticeState, Severity
 from vigil.core.model.progress import IDLE
 from vigil.core.model.reading import DoubtKind
-from vigil.core.model.restart import RestartWhen
+from vigil.core.model.restart import HoldReason, RestartWhen
 from vigil.core.model.session import State
 from vigil.core.model.sighting import ReapClass
 from vigil.core.model.speech import Activity, What
@@ -221,8 +221,12 @@ def _charge_of(cause: Cause) -> str:
 def _moved(cause: Cause, instead: str) -> Callable[[], Any]:
     """Return a context in which a death costs something else."""
     before = _charge_of(cause)
-    less, more = getattr(restart, before) - {cause}, getattr(restart, instead) | {cause}
-    return _both(_swap(restart, before, less), _swap(restart, instead, more))
+    less = {one: hold for one, hold in restart.HELD.items() if one is not cause}
+    more = {**restart.HELD, cause: HoldReason.LIMIT}
+    return _both(
+        _swap(restart, before, less if before == "HELD" else getattr(restart, before) - {cause}),
+        _swap(restart, instead, more if instead == "HELD" else getattr(restart, instead) | {cause}),
+    )
 
 
 def _scenario(cause: Cause) -> str:

@@ -160,7 +160,7 @@ class People:
 
     def look_after(self, session: Session) -> None:
         """Somebody was told of a session that is stuck: what cannot heal by itself is asked for again."""
-        kind = session.doubt.kind if session.doubt is not None else None
+        kind = session.vitals.doubt.kind if session.vitals.doubt is not None else None
         unfound = session.launch is not None and bool(session.launch.names) and session.launch.found is None
         orphaned = kind is DoubtKind.ORPHANED or "orphaned" in session.why
         if kind is None or orphaned or unfound:

@@ -289,7 +289,7 @@ class Senses:
     def _is_as_told(self, body: Body) -> bool:
         """Say whether a launch is plainly well, and was told so as it is."""
         session = self._world.daemon.known.get(body.session_id)
-        if session is None or session.doubt is not None:
+        if session is None or session.vitals.doubt is not None:
             return False
         return self._seen.get(body.launch_id) == self._signature(body)
 

@@ -276,7 +276,7 @@ class Fleet:
             return
         phase = self.phase[launch_id]
         assert phase.hangs, f"{session.name} {phase.name} since {self.now - self.began[launch_id]:.0f} s, and: {effect}"
-        assert not session.attached, f"{session.name} is used by a person, and: {effect}"
+        assert not session.vitals.attached, f"{session.name} is used by a person, and: {effect}"
         self.treated += 1
         if isinstance(effect, EndChild):
             self.tell(Stepped(launch_id, "end-child", True))
@@ -309,6 +309,6 @@ def live_eight_hours(seed: int) -> None:
     assert fleet.treated > 0, "somebody hung, and was treated"
     for launch_id, since in fleet.hung_at.items():
         session = fleet.machine.of_launch(launch_id)
-        if session is not None and fleet.now - since > 3 * 3600 and not session.attached:
+        if session is not None and fleet.now - since > 3 * 3600 and not session.vitals.attached:
             told_at = fleet.told_at.get(launch_id, 0.0)
             assert told_at > max(since, fleet.now - 3600), f"{fleet.phase[launch_id].name} is not told"

@@ -28,7 +28,7 @@ from vigil.core.model.incident import Incident
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind, Fact, Reading
 from vigil.core.model.restart import RestartPolicy, RestartWhen
-from vigil.core.model.session import Session, Spec, State
+from vigil.core.model.session import Session, Spec, State, with_changes
 from vigil.core.model.speech import Activity, Hook, Said, What
 from vigil.core.model.team import Role
 from vigil.core.model.timer import TimerKind
@@ -63,7 +63,7 @@ def make_session(state: State = State.RUNNING, **changes: Any) -> Session:
         "state_since": 1000.0,
         "why": "a test wants it",
     }
-    return Session(**(values | changes))
+    return with_changes(Session(**values), **changes)
 
 
 def make_intent(cause: Cause = Cause.OPERATOR, **changes: Any) -> Intent:

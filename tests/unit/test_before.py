@@ -19,6 +19,7 @@ from vigil.codec import load, plain
 from vigil.core.effects import Persist
 from vigil.core.model.death import Intent
 from vigil.core.model.launch import Launch
+from vigil.core.model.upgrade import ONCE_FLAT
 from vigil.recording import Replay, open_recording
 from vigil.store.opening import read_revision
 from vigil.store.store import Store
@@ -29,8 +30,8 @@ LOADED = FOLDER / "loaded.json"
 RECORDING = FOLDER / "taken-over.recording"
 MOST_BYTES = 150_000
 
-# Where a field of before is found today, from the value that held it: {"sessions.doing": "work.doing"}.
-MOVED: dict[str, str] = {}
+# Where a field of before is found today, from the value that held it: {"sessions.doing": "vitals.doing"}.
+MOVED = {f"sessions.{name}": f"vitals.{name}" for name in ONCE_FLAT}
 # Fields that the version before did not have: {"sessions.work"}.
 INTENTS = ("intents", "sessions.intent", "sessions.last_death.intent", "deaths.intent")
 ADDED = frozenset(
@@ -170,9 +171,9 @@ def test_a_difference_is_seen_wherever_it_is() -> None:
         "sessions.doing.tools: [{'id': 't1'}] → []": before | {"doing": {"turn": True, "tools": []}},
     }
 
-    assert list(differences(before, before, "sessions")) == []
+    assert list(differences(before, before, "sessions", {})) == []
     for words, today in others.items():
-        assert list(differences(before, today, "sessions")) == [words]
+        assert list(differences(before, today, "sessions", {})) == [words]
 
 
 def test_a_field_that_moved_is_compared_where_it_is_today() -> None:

@@ -26,7 +26,7 @@ def diag_view(session: Session, found: Diagnosis, at: Callable[[float], float], 
         "window_s": _rounded(found.window_s),
         "processes": [process_view(reading, redact) for reading in found.processes],
         "sockets": [socket_view(owned) for owned in found.sockets],
-        "tools": [tool_view(tool, found.processes, now) for tool in session.doing.tools],
+        "tools": [tool_view(tool, found.processes, now) for tool in session.vitals.doing.tools],
         "totals": totals_view(found),
         "unknown": list(found.unknown),
     }

@@ -274,7 +274,7 @@ async def _follow(daemon: Daemon, launch_id: str, lines: int, raw: bool) -> Asyn
 
 
 def _refuse_wedged(session: Session, what: str) -> None:
-    server = session.axes.get(Axis.SERVER)
+    server = session.vitals.axes.get(Axis.SERVER)
     if _is_up(session) and server is not None and server.value == AxisValue.WEDGED:
         raise VigilError(f"{session.name}: its tmux server does not answer, {what}; vigil why {session.name} says more")
 

@@ -48,7 +48,7 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
         "created_at": rfc3339(session.created_at),
         "state_since": rfc3339(session.state_since),
         "last_activity_at": rfc3339(session.last_activity_at),
-        "axes": {axis.value: _reading_view(session.axes.get(axis)) for axis in Axis},
+        "axes": {axis.value: _reading_view(session.vitals.axes.get(axis)) for axis in Axis},
         "restarts": {
             "count": restarts_of(policy, session.charges if role is None else role.charges),
             "max": policy.max_restarts,
@@ -60,7 +60,7 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
         "last_death": None if session.last_death is None else _last_death_view(session.last_death),
         "conversation": conversation_view(session),
         "usage": usage_view(session),
-        "attached": session.attached,
+        "attached": session.vitals.attached,
         "archived_at": rfc3339(session.archived_at),
         "incidents": [incident.id for incident in incidents],
     }
@@ -99,7 +99,7 @@ def wall_view(session: Session) -> dict[str, Any] | None:
 
 def usage_view(session: Session) -> dict[str, Any] | None:
     """Return what a session and its launch have used, if the agent reports it."""
-    total, before = session.spent, session.spent_before
+    total, before = session.spent, session.vitals.spent_before
     if total == NOTHING_SPENT:
         return None
     return _spent(total) | {
@@ -124,7 +124,7 @@ def _spent(spent: Spent) -> dict[str, Any]:
 
 def session_detail(session: Session, incidents: Iterable[Incident] = (), role: Role | None = None) -> dict[str, Any]:
     """Return all there is about one session."""
-    launch = session.launch
+    launch, vitals = session.launch, session.vitals
     return session_view(session, incidents, role) | {
         "role": session.role,
         "adopted": None if launch is None or launch.host is None else asdict(launch.host),
@@ -132,15 +132,15 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
         "axes": {
             axis.value: None if reading is None else {**(_reading_view(reading) or {}), "why": reading.why}
             for axis in Axis
-            for reading in [session.axes.get(axis)]
+            for reading in [vitals.axes.get(axis)]
         },
         "heartbeat": None
-        if session.pulse is None
-        else {"state": session.pulse.state.value, "since": rfc3339(session.pulse.due_from)},
-        "open": open_view(session.doing),
+        if vitals.pulse is None
+        else {"state": vitals.pulse.state.value, "since": rfc3339(vitals.pulse.due_from)},
+        "open": open_view(vitals.doing),
         "account": session.account or None,
         "wall": wall_view(session),
-        "recent": [recent_view(one) for one in session.recent],
+        "recent": [recent_view(one) for one in vitals.recent],
         "command": redact_command(session.spec.command),
         "launches": session.launches,
         "mode": None if launch is None else {"mode": launch.mode.value, "cause": launch.woken_for},
@@ -150,11 +150,11 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
         ],
         "started_at": rfc3339(launch.started_at) if launch else None,
         "pane": launch.pane if launch else None,
-        "doubt": None if session.doubt is None else doubt_view(session.doubt),
-        "stall": None if session.stall is None else stall_view(session.stall),
+        "doubt": None if vitals.doubt is None else doubt_view(vitals.doubt),
+        "stall": None if vitals.stall is None else stall_view(vitals.stall),
         "intent": None
-        if session.intent is None
-        else {"verb": session.intent.verb, "actor": session.intent.actor, "at": rfc3339(session.intent.at)},
+        if vitals.intent is None
+        else {"verb": vitals.intent.verb, "actor": vitals.intent.actor, "at": rfc3339(vitals.intent.at)},
     }
 
 

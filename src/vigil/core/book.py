@@ -16,7 +16,7 @@ from vigil.core.model.incident import Incident, Reaction
 from vigil.core.model.launch import Launch
 from vigil.core.model.reading import AxisValue, DoubtKind, Fact, Reading
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import Session, State, with_changes
 from vigil.core.model.stall import Watchdogs
 from vigil.core.model.team import Role
 
@@ -74,7 +74,8 @@ class Book:
             self.keep(session, durable=False)
             self.activity_stored[session.id] = session.last_activity_at or 0.0
             self.work_stored[session.id] = max(session.worked.values(), default=0.0)
-            if session.doubt is not None and session.doubt.kind is DoubtKind.WEDGED and session.state in DOUBTFUL:
+            doubt = session.vitals.doubt
+            if doubt is not None and doubt.kind is DoubtKind.WEDGED and session.state in DOUBTFUL:
                 self.wedged.add(session.id)
         self.touched.clear()  # nothing happened yet
 
@@ -90,14 +91,14 @@ class Book:
 
     def read_axes(self, session: Session, facts: tuple[Fact, ...], **changes: Any) -> Session:
         """Take in readings of a session's axes, and what else changed with them."""
-        axes = dict(session.axes)
+        axes = dict(session.vitals.axes)
         for fact in facts:
             before = axes.get(fact.axis)
             if before is not None and before.value == AxisValue.DEAD and before.conclusive and fact.value != AxisValue.DEAD:
                 continue  # what the kernel saw end does not come back, also not by a reading that was told late
             since = before.since if before is not None and before.value == fact.value else fact.observed_at
             axes[fact.axis] = Reading(fact.value, fact.source, fact.conclusive, fact.observed_at, since, fact.why)
-        return replace(session, axes=axes, **changes)
+        return with_changes(session, axes=axes, **changes)
 
     def role_of(self, session: Session) -> Role | None:
         """Return the role of a session; a lone one has none."""
@@ -220,7 +221,8 @@ class Book:
         """Ask for the end of all there is of a launch; or only if nobody uses what is left of it."""
         assert launch is not None
         session = self.of_launch(launch.id)
-        reap = unless_attended and session is not None and session.intent is not None and session.intent.verb is IntentVerb.REAP
+        intent = session.vitals.intent if session is not None else None
+        reap = unless_attended and intent is not None and intent.verb is IntentVerb.REAP
         self.do(EndLaunch(launch, GRACE_S, unless_attended, reap))
 
 

@@ -128,7 +128,8 @@ def _fields(then: Any, now: Any, path: str, table: bool) -> Iterator[tuple[str, 
     """Yield the fields that differ, as deep down as both sides have them."""
     if isinstance(then, dict) and isinstance(now, dict):
         for name in [*then, *(name for name in now if table and name not in then)]:
-            below = f"{path}.{name}" if path else name
+            # A person looks for the field, not for the part of a session that holds it.
+            below = path if name == "vitals" else f"{path}.{name}" if path else name
             yield from _fields(then.get(name), now.get(name), below, name in TABLES)
     elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         for i, (before, after) in enumerate(zip(then, now, strict=True)):

@@ -2,7 +2,7 @@
 
 JSON, one value a line:
 
-    {"vigil-recording": 1, "version": …, "at": …, "sessions": […], "incidents": […], "roles": […]}
+    {"vigil-recording": 2, "version": …, "at": …, "sessions": […], "incidents": […], "roles": […]}
     {"now": …, "event": {TYPE: {…}}, "effects": [{TYPE: {…}}, …]}
     {"now": …, "event": {TYPE: {…}}, "raised": "…"}          a fault of ours: the machine had no answer
     {"ended": "…"}                                            missing where the daemon was killed
@@ -23,7 +23,7 @@ from vigil.core.model.team import Role
 from vigil.recording.kinds import tagged
 from vigil.recording.shown import shown, shown_fields_of
 
-FORMAT = 1  # raised when an older `vigil replay` would misread what is written; a new field is no such thing
+FORMAT = 2  # raised when an older `vigil replay` would misread what is written; a new field is no such thing
 MARK = "vigil-recording"
 STOPPED = "the daemon stopped"  # the end of a recording that misses nothing
 

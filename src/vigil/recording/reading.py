@@ -12,6 +12,7 @@ from vigil.codec import NotUnderstood, read
 from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
+from vigil.core.model.upgrade import with_nested_sessions
 from vigil.errors import UsageError
 from vigil.recording.lines import FORMAT, MARK
 
@@ -35,6 +36,7 @@ class Recording:
     """One recording: what the machine began with, then its entries, then how it ended."""
 
     def __init__(self, path: Path, first: dict[str, Any]) -> None:
+        first = with_nested_sessions(first)
         self.path = path
         self.version = str(first.get("version", "unknown"))
         self.at = _number(path, 1, first.get("at"))
@@ -93,7 +95,13 @@ def _entry(path: Path, line_number: int, value: dict[str, Any]) -> Entry:
     effects, raised = value.get("effects"), value.get("raised")
     if "event" not in value or not (isinstance(effects, list) or isinstance(raised, str)):
         raise BadRecording(f"{path}: line {line_number} is damaged: it holds no event with its effects")
-    return Entry(line_number - 1, _number(path, line_number, value.get("now")), value["event"], effects, raised)
+    now, event = _number(path, line_number, value.get("now")), _upgraded(value["event"])
+    return Entry(line_number - 1, now, event, list(map(_upgraded, effects)) if isinstance(effects, list) else None, raised)
+
+
+def _upgraded(tagged: Any) -> Any:
+    """Return an event or effect under its name, as today's core has its sessions."""
+    return {kind: with_nested_sessions(body) for kind, body in tagged.items()} if isinstance(tagged, dict) else tagged
 
 
 def _value(path: Path, line_number: int, line: bytes) -> dict[str, Any]:

@@ -93,14 +93,14 @@ class Heartbeats(Promise):
     def started(self) -> None:
         self._deaf.add(self._killed_at, self.world.engine.now - self._killed_at)
         stored = [session for session in self.world.store.sessions.values() if session.launch is not None]
-        self._told = {s.launch.id: s.pulse.state for s in stored if s.launch is not None and s.pulse is not None}
+        self._told = {s.launch.id: s.vitals.pulse.state for s in stored if s.launch is not None and s.vitals.pulse is not None}
 
     def _check_told(self, change: Persist, by_word: bool) -> None:
         for entry in change.log:
             if entry.kind == "session.health":
                 self._check_entry(entry, by_word)
         for session in change.sessions:
-            launch, pulse = session.launch, session.pulse
+            launch, pulse = session.launch, session.vitals.pulse
             if launch is not None and pulse is not None and launch.ended_at is None:
                 told = self._told.get(launch.id, "unknown")
                 self.demand(pulse.state == told, f"{session.name} is {pulse.state}, and {told} was told")
@@ -134,7 +134,7 @@ class Heartbeats(Promise):
         self.demand(silent_s >= window_s - 0.01, f"{told} after {silent_s:.0f} s of silence")
         quiet_s = self.world.daemon.clock() - self._active_at.get(intent.launch_id, 0.0)
         self.demand(quiet_s >= window_s - 0.01, f"{told}, and printed {quiet_s:.0f} s ago")
-        self.demand(session.state is State.RUNNING and session.doubt is None, f"{told}, and is {session.state} in doubt")
+        self.demand(session.state is State.RUNNING and session.vitals.doubt is None, f"{told}, and is {session.state} in doubt")
         read = self._read.get(intent.launch_id, {})
         self.demand(all(value in self.WELL for value in read.values()), f"{told}, and only this was known: {read}")
 
@@ -149,7 +149,7 @@ class Heartbeats(Promise):
                 continue
             window_s = (health.failures + 1) * health.heartbeat_s + self.SLACK_S
             kept_at = max(self._ill_at.get(launch.id, 0.0), self._active_at.get(launch.id, 0.0), session.state_since)
-            kept = session.attached > 0 or session.doubt is not None or clock - kept_at <= window_s
+            kept = session.vitals.attached > 0 or session.vitals.doubt is not None or clock - kept_at <= window_s
             deaf = self.world.excuses.since(now - window_s, now) > 0
             silent_s = self._silent_s(session, health)
             self.demand(kept or deaf or silent_s <= window_s, f"{session.name} gave no sign for {silent_s:.0f} s, and is well")

@@ -26,7 +26,7 @@ class Converges(Promise):
             self.demand(session.state in self.SETTLED or at_limit, f"{told} long after the last fault")
             self.demand((session.state is State.RUNNING) == lives, f"{told}, and its agent {'lives' if lives else 'is dead'}")
             if session.state is State.RUNNING:
-                self.demand(session.doubt is None, f"{told}, and is still doubted: {session.doubt}")
+                self.demand(session.vitals.doubt is None, f"{told}, and is still doubted: {session.vitals.doubt}")
             self._check_wanted(session, told)
             if session.state is not State.RUNNING and session.launch is not None:
                 open_still = body is not None and body.pane_is_open  # a shell that a dead agent left, for people to see

@@ -174,11 +174,11 @@ class Shown(Promise):
     def _take_up(self, session: Session) -> None:
         """A new daemon knows of a doubt what was durable of it, and of what was read, and nothing else."""
         launch_id = session.launch.id if session.launch else ""
-        self._read[launch_id] = {axis: self._value(reading) for axis, reading in session.axes.items()}
-        if session.doubt is None:
+        self._read[launch_id] = {axis: self._value(reading) for axis, reading in session.vitals.axes.items()}
+        if session.vitals.doubt is None:
             self._forget(launch_id)
             return
-        since = self.world.engine.now - (session.doubt.sampled_at - session.doubt.since) - self.TAKEN_UP_S
+        since = self.world.engine.now - (session.vitals.doubt.sampled_at - session.vitals.doubt.since) - self.TAKEN_UP_S
         self._since[launch_id, "ill"] = since
         for what in ("wedged", "hung", "unreadable"):
             if (launch_id, what) in self._since:
@@ -244,7 +244,7 @@ class Shown(Promise):
         launch_id = session.launch.id if session.launch else ""
         was_stuck = launch_id in self._stuck
         (self._stuck.add if session.state is State.STUCK else self._stuck.discard)(launch_id)
-        if session.doubt is None:
+        if session.vitals.doubt is None:
             self._forget(launch_id)
         elif was_stuck and session.state is not State.STUCK:  # what caused it is well; what is wrong now began now
             self._forget(launch_id)

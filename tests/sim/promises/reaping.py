@@ -71,7 +71,7 @@ class OnlyIdle(Promise):
         """Whoever is kept is used, in doubt, busy, or worked of late."""
         now, seen = self.world.daemon.clock(), {glimpse.launch_id: glimpse for glimpse in event.glimpses}
         for session in self.world.daemon.machine.sessions.values():
-            launch, process = session.launch, session.axes.get(Axis.PROCESS)
+            launch, process = session.launch, session.vitals.axes.get(Axis.PROCESS)
             if launch is None or launch.id in reaped or session.state is not State.RUNNING:
                 continue
             glimpse, work = seen.get(launch.id), self._work.get(launch.id)

@@ -57,7 +57,7 @@ class Reminded(Promise):
     def _check_question(self, session_id: str) -> None:
         """A question is told again ten minutes after it was asked, then every thirty, whatever its agent says meanwhile."""
         session, now = self.world.daemon.machine.sessions[session_id], self.world.daemon.clock()
-        asked_at = session.doing.asked[0].since
+        asked_at = session.vitals.doing.asked[0].since
         before = self._reminded_at.get(session_id, 0.0)
         due_at = before + 3 * self.ASKED_S if before >= asked_at else asked_at + self.ASKED_S
         self.demand(now >= due_at - 0.01, f"{session.name} is told of again {due_at - now:.0f} s early")

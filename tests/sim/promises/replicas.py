@@ -95,7 +95,12 @@ class Exact(Promise):
 
     def _is_excused(self, session: Session) -> bool:
         known = self.world.daemon.machine.sessions.get(session.id)
-        used = known is None or known.attached > 0 or known.after is After.REMOVE or known.state in (State.SUSPECT, State.STUCK)
+        used = (
+            known is None
+            or known.vitals.attached > 0
+            or known.after is After.REMOVE
+            or known.state in (State.SUSPECT, State.STUCK)
+        )
         return used or (session.role not in self.world.store.roles and self.world.people.wants_anew(session.id, 0.0))
 
     def calm(self) -> None:

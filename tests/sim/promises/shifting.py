@@ -101,7 +101,7 @@ class Rolling(Promise):
             self._check_disturbed(session, interrupted)
 
     def _check_disturbed(self, session: Session, interrupted: bool) -> None:
-        activity = self.world.daemon.known.get(session.id, session).axes.get(Axis.ACTIVITY)
+        activity = self.world.daemon.known.get(session.id, session).vitals.axes.get(Axis.ACTIVITY)
         quiet = activity is not None and activity.value in self.QUIET
         launch, now = session.launch, self.world.daemon.known.get(session.id, session)
         born = launch is not None and launch.started_at is not None and session.state in ALIVE

@@ -177,7 +177,7 @@ class OneIncident(Promise):
 
     def _check(self, session: Session) -> None:
         """A session's incidents say what it is."""
-        activity = session.axes.get(Axis.ACTIVITY)
+        activity = session.vitals.axes.get(Axis.ACTIVITY)
         asks = activity is not None and activity.value == speech.Activity.WAITING_HUMAN
         alive = session.state in (State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, State.ENDING)
         self._matches(session, IncidentKind.STUCK, session.state is State.STUCK, folded=True)
@@ -363,17 +363,19 @@ class Activity(Promise):
         session = self.world.daemon.machine.of_launch(event.launch_id)
         work = self._work.get(event.launch_id)
         if session is not None and session.launch is not None and session.launch.ended_at is None and work is not None:
-            shown, meant = session.axes[Axis.ACTIVITY].value, work.shown(self.world.daemon.clock())
+            shown, meant = session.vitals.axes[Axis.ACTIVITY].value, work.shown(self.world.daemon.clock())
             self.demand(shown in meant, f"{session.name} shows {shown}, its agent said {sorted(meant)}")
 
     def _check_unmoved(self, launch_id: str) -> None:
         """What an agent says brings back neither its pane nor a server that hangs (DESIGN 4.2)."""
         body = self.world.host.bodies.get(launch_id)
         before = self.world.store.sessions.get(launch_id.rpartition("-")[0])
-        if body is None or before is None or before.doubt is None or before.state is not State.STUCK:
+        if body is None or before is None or before.vitals.doubt is None or before.state is not State.STUCK:
             return
-        hangs = before.doubt.kind is DoubtKind.WEDGED and body.server is not None and body.server.stopped
-        gone = before.doubt.kind is DoubtKind.ORPHANED and not body.pane_is_open
+        hangs = before.vitals.doubt.kind is DoubtKind.WEDGED and body.server is not None and body.server.stopped
+        gone = before.vitals.doubt.kind is DoubtKind.ORPHANED and not body.pane_is_open
         session = self.world.daemon.known.get(before.id, before)
         well = session.state is State.RUNNING and session.state_since == self.world.daemon.clock()
-        self.demand(not well or not (hangs or gone), f"{session.name} is well by its word, and its {before.doubt.kind} lasts")
+        self.demand(
+            not well or not (hangs or gone), f"{session.name} is well by its word, and its {before.vitals.doubt.kind} lasts"
+        )

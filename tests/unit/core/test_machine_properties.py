@@ -54,7 +54,7 @@ from vigil.core.model.death import Death, Exit, Intent, IntentVerb
 from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.restart import HoldReason, RestartPolicy, RestartWhen
-from vigil.core.model.session import ALIVE, Session, State
+from vigil.core.model.session import ALIVE, Session, State, with_vitals
 from vigil.core.model.timer import TimerKind
 
 T = TypeVar("T")
@@ -487,7 +487,7 @@ def _stored(session: Session) -> Session:
 
 def _lasting(session: Session) -> Session:
     """Return a session without what readings change: that is read anew, or stored now and then."""
-    return replace(session, axes={}, attached=0, last_activity_at=None, worked={})
+    return with_vitals(replace(session, last_activity_at=None, worked={}), axes={}, attached=0)
 
 
 def _settle(machine: Machine, world: World, now: float) -> dict[str, State]:

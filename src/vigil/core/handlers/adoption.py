@@ -10,7 +10,7 @@ from vigil.core.handlers.end import remove
 from vigil.core.handlers.transition import become
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import Session, State, with_vitals
 from vigil.words import some
 
 ONLY_THERE = "what only the store knew is lost: who slept or was stopped, what waited to be typed, counters and history"
@@ -23,8 +23,8 @@ def recovered(book: Book, event: Recovered, now: float) -> None:
         if (before is None and session.name in book.by_name) or session.launch is None:
             continue
         if before is not None:
-            session = replace(before, launch=session.launch, launches=session.launches, axes=session.axes)
-            session = replace(session, hold=None, after=None, intent=None, doubt=None)
+            session = with_vitals(replace(before, launch=session.launch, launches=session.launches), axes=session.vitals.axes)
+            session = with_vitals(replace(session, hold=None, after=None), intent=None, doubt=None)
         session = replace(session, worked={**session.worked, "recovery": now})
         assert session.launch is not None
         book.change.launches.append(session.launch)

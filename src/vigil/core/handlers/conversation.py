@@ -142,7 +142,7 @@ def look_at_conversation(session: Session) -> tuple[Resumability, str]:
 def _has_spoken(session: Session) -> bool:
     """Say whether a turn of the conversation was seen, where nobody can read what is left of it."""
     resumed = session.launch is not None and session.launch.mode is Mode.RESUME
-    return resumed or session.spent.turns > session.spent_before.turns or session.prompted_at is not None
+    return resumed or session.spent.turns > session.vitals.spent_before.turns or session.prompted_at is not None
 
 
 def owner_of(book: Book, agent: str, conversation: str, but: str = "") -> Session | None:
@@ -179,7 +179,7 @@ def strike(book: Book, session: Session, why: str, now: float) -> Session:
     """Count a stall of a conversation: the second without a turn in between quarantines it."""
     if not session.conversation:
         return session
-    moved = session.spent.turns > session.spent_before.turns
+    moved = session.spent.turns > session.vitals.spent_before.turns
     session = book.keep(replace(session, strikes=1 if moved else session.strikes + 1))
     return quarantine(book, session, why, now) if session.strikes >= STRIKES else session
 
@@ -197,13 +197,14 @@ def judge_resume(book: Book, session: Session, now: float) -> Session:
 
 def _returned_nothing(session: Session, death: Death) -> bool:
     """A person who looked and left is no proof, nor an end that was not the agent's own, nor that the model did not answer."""
-    if death.intent is not None or death.cause not in BY_ITSELF or session.attached or session.doing.retries:
+    if death.intent is not None or death.cause not in BY_ITSELF or session.vitals.attached or session.vitals.doing.retries:
         return False
     launch = session.launch
     prompted = launch is not None and (session.prompted_at or 0.0) >= (launch.started_at or launch.created_at)
     if death.cause is Cause.CRASH and prompted:  # it was at work
         return False
-    said = session.spent.turns > session.spent_before.turns or session.spent.output_tokens > session.spent_before.output_tokens
+    spent, before = session.spent, session.vitals.spent_before
+    said = spent.turns > before.turns or spent.output_tokens > before.output_tokens
     return not said and (death.uptime_s or 0.0) < QUICK_S
 
 

@@ -60,7 +60,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     session, found = _with_words(book, session, found)
     uptime_s = None if launch.started_at is None else max(0.0, found.at - launch.started_at)
     when, beside = session.spec.restart.when, book.died_with(session, found.at)
-    case = deaths.ExitFacts(found, session.intent, uptime_s, when, beside, launch.server_told)
+    case = deaths.ExitFacts(found, session.vitals.intent, uptime_s, when, beside, launch.server_told)
     cause = deaths.classify(case)
     of_server = cause is Cause.SERVER_DIED and case.server_to_blame
     evidence = deaths.evidence_of(case)
@@ -77,15 +77,15 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         exit_code=found.server_exit_code if of_server else found.exit_code,
         signal=found.server_signal if of_server else found.signal,
         charged=cause in COUNTED,
-        intent=session.intent,
+        intent=session.vitals.intent,
         uptime_s=uptime_s,
         evidence=evidence,
         confidence=deaths.confidence_of(case, cause),
         activity=_doing(session),
         pid=launch.agent.pid if launch.agent is not None else None,
         server_pid=launch.server.pid if launch.server is not None else None,
-        open_turn=session.doing.turn,
-        said=session.recent[-KEPT_OF_DEATH:],
+        open_turn=session.vitals.doing.turn,
+        said=session.vitals.recent[-KEPT_OF_DEATH:],
     )
     resets_at = session.wall.until if session.wall is not None and cause in HELD else None
     count, hold = charge_death(book, session, launch, death, resets_at)
@@ -108,9 +108,9 @@ def _hung(session: Session, cause: Cause) -> bool:
 
     Where the last it said was that the model does not answer, no conversation is to blame.
     """
-    if session.doing.retries or cause is Cause.FINISHED:
+    if session.vitals.doing.retries or cause is Cause.FINISHED:
         return False
-    stall = session.stall
+    stall = session.vitals.stall
     told = (
         stall is not None and stall.warned_at is not None and stall.verdict in REMEDIES and stall.verdict != StallVerdict.LIMBO
     )
@@ -136,7 +136,7 @@ def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exi
 
 def _doing(session: Session) -> str:
     """Return what an agent was doing, by its own words; nothing if it said nothing."""
-    activity = session.axes.get(Axis.ACTIVITY)
+    activity = session.vitals.axes.get(Axis.ACTIVITY)
     if activity is None or activity.value == Activity.UNKNOWN:
         return ""
     return f"{activity.value}: {activity.why}" if activity.why else activity.value
@@ -168,11 +168,12 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
     if session.after is not None:
         if session.state is State.STUCK:
             become(book, session, now, State.ENDING, "it died at last; the rest of it is ended")
-            book.end_all(launch, unless_attended=spares_people(session.intent))
+            book.end_all(launch, unless_attended=spares_people(session.vitals.intent))
         else:
             book.keep(session)
-            if launch.process is None or spares_people(session.intent):  # its end was put off: for its birth, or its grace
-                book.end_all(launch, unless_attended=spares_people(session.intent))
+            spares = spares_people(session.vitals.intent)
+            if launch.process is None or spares:  # its end was put off: for its birth, or its grace
+                book.end_all(launch, unless_attended=spares)
         return
     words = session.wall.text if death.cause in HELD and session.wall is not None else death.evidence[0].text
     if death.cause not in COMES_BACK[policy.when]:

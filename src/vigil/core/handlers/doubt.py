@@ -11,7 +11,7 @@ from vigil.core.handlers.orphan import orphan, tell_of_server
 from vigil.core.handlers.transition import become
 from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import DEAD, HANGUP_S, PATIENCE, QUIET_S, Judgement, LifeVerdict, judge
 from vigil.words import times
@@ -29,8 +29,8 @@ def weigh(book: Book, session: Session, now: float) -> None:
         book.keep(session, durable=False)
         return
     breaker_until = host_incident.breaker_until(book)
-    found = judge(session.axes, session.doubt, now, session.last_activity_at, breaker_until, stuck)
-    if stuck and session.doubt is None and found != DEAD:  # it could not be ended: only its end is news
+    found = judge(session.vitals.axes, session.vitals.doubt, now, session.last_activity_at, breaker_until, stuck)
+    if stuck and session.vitals.doubt is None and found != DEAD:  # it could not be ended: only its end is news
         book.keep(session, durable=False)
         return
     if found.look_at is not None:
@@ -40,9 +40,9 @@ def weigh(book: Book, session: Session, now: float) -> None:
 
 def live(book: Book, session: Session, found: Judgement, now: float) -> None:
     """It lives; a doubt that is too young to be shown is remembered."""
-    changed = session.doubt != found.doubt
+    changed = session.vitals.doubt != found.doubt
     if changed:
-        session = replace(session, doubt=found.doubt)
+        session = with_vitals(session, doubt=found.doubt)
     cleared = found.doubt is None and session.state is State.SUSPECT  # a younger doubt does not clear an older one
     if cleared or session.state is State.STUCK:
         become(book, session, now, State.RUNNING, "well again: every axis can be read")
@@ -53,8 +53,8 @@ def live(book: Book, session: Session, found: Judgement, now: float) -> None:
 def suspect(book: Book, session: Session, found: Judgement, now: float) -> None:
     """It is in doubt, and says so."""
     assert found.doubt is not None
-    changed = session.doubt != found.doubt
-    session = replace(session, doubt=found.doubt)
+    changed = session.vitals.doubt != found.doubt
+    session = with_vitals(session, doubt=found.doubt)
     if session.state is not State.SUSPECT or changed:
         if found.doubt.attempts <= ATTEMPTS_LOGGED:
             _log_attempt(book, session, now)
@@ -66,7 +66,7 @@ def suspect(book: Book, session: Session, found: Judgement, now: float) -> None:
 def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
     """It needs a human; that is said once, and stays so until the axis that caused it is well."""
     assert found.doubt is not None
-    before, session = session.doubt, replace(session, doubt=found.doubt)
+    before, session = session.vitals.doubt, with_vitals(session, doubt=found.doubt)
     if _server_is_dead(session):
         session = tell_of_server(book, session, now)
     if session.state is not State.STUCK:
@@ -78,11 +78,11 @@ def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
 def orphaned(book: Book, session: Session, found: Judgement, now: float) -> None:
     """Its agent outlived its pane or its server."""
     what = "server" if _server_is_dead(session) else "pane"
-    orphan(book, replace(session, doubt=found.doubt), what, now)
+    orphan(book, with_vitals(session, doubt=found.doubt), what, now)
 
 
 def _server_is_dead(session: Session) -> bool:
-    server = session.axes.get(Axis.SERVER)
+    server = session.vitals.axes.get(Axis.SERVER)
     return server is not None and server.value == AxisValue.DEAD and server.conclusive
 
 
@@ -95,7 +95,7 @@ def dead(book: Book, session: Session, found: Judgement, now: float) -> None:
     if found.doubt is not None and (found.doubt.attempts > 1 or session.state is not State.RUNNING):
         suspect(book, session, found, now)
     else:
-        book.keep(replace(session, doubt=found.doubt or session.doubt), durable=False)
+        book.keep(with_vitals(session, doubt=found.doubt or session.vitals.doubt), durable=False)
     book.do(Conclude(session.launch))
 
 
@@ -123,7 +123,7 @@ def words_of(doubt: Doubt) -> str:
 
 
 def _log_attempt(book: Book, session: Session, now: float) -> None:
-    doubt = session.doubt
+    doubt = session.vitals.doubt
     assert doubt is not None
     data = {"doubt": doubt.kind.value, "axis": doubt.axis.value, "attempts": doubt.attempts, "evidence": doubt.evidence}
     book.log(now, session, "session.doubted", **data)
@@ -132,16 +132,17 @@ def _log_attempt(book: Book, session: Session, now: float) -> None:
 def look_again(book: Book, session: Session, now: float) -> None:
     """A session that is in doubt is looked at again; one that only waits for a hangup too."""
     launch = session.launch
-    if session.doubt is not None and session.state in DOUBTED and launch is not None and launch.ended_at is None:
+    if session.vitals.doubt is not None and session.state in DOUBTED and launch is not None and launch.ended_at is None:
         book.do(Look(launch))
-        book.do(SetTimer(session.id, TimerKind.LOOK, now + max(HANGUP_S, PATIENCE[session.doubt.kind].look_every_s)))
+        book.do(SetTimer(session.id, TimerKind.LOOK, now + max(HANGUP_S, PATIENCE[session.vitals.doubt.kind].look_every_s)))
 
 
 def repair(book: Book, before: Session, after: Session, now: float) -> None:
     """Have a lost socket made anew, once for each sample, and look whether it was."""
-    if after.launch is None or after.doubt is None or (before.doubt and before.doubt.sampled_at == after.doubt.sampled_at):
+    known, doubt = before.vitals.doubt, after.vitals.doubt
+    if after.launch is None or doubt is None or (known and known.sampled_at == doubt.sampled_at):
         return
-    if before.doubt is None:
+    if known is None:
         book.log(now, after, "server.socket-lost", what="it is asked to make it anew")
     book.do(RepairSocket(after.launch))
     book.do(SetTimer(after.id, TimerKind.LOOK, now + REPAIRED_S))
@@ -153,7 +154,7 @@ def is_news(session: Session) -> bool:
     Not while its server hangs: only that server's answer does; nor without its pane, which no word brings back. Nor if the
     agent spoke all along: then its word is no news, and stuck would come and go with it.
     """
-    doubt, active_at = session.doubt, session.last_activity_at
+    doubt, active_at = session.vitals.doubt, session.last_activity_at
     if session.state is not State.STUCK or doubt is None or doubt.kind in UNMOVED:
         return False
     return active_at is None or active_at <= session.state_since - QUIET_S
@@ -161,4 +162,4 @@ def is_news(session: Session) -> bool:
 
 def well_again(book: Book, session: Session, now: float) -> None:
     """An agent that was given up on says something."""
-    become(book, replace(session, doubt=None), now, State.RUNNING, "well again: the agent was heard")
+    become(book, with_vitals(session, doubt=None), now, State.RUNNING, "well again: the agent was heard")

@@ -18,7 +18,7 @@ from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.replace import replace
 from vigil.core.model.restart import After, HoldReason
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.sighting import ReapOutcome
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.wake import Resumability
@@ -33,10 +33,10 @@ def end(book: Book, session: Session, event: Asked, after: After, now: float) ->
     cause = Cause.POLICY if event.actor == REACTION else Cause.OPERATOR
     intent = intend(book, session, event.verb, cause, event.actor, event.reason, now)
     if launch.ended_at is not None and not ending:
-        intent = session.intent or intent
+        intent = session.vitals.intent or intent
     become(book, session, now, State.ENDING, f"{event.verb} by {event.actor}", hold=None, after=after, intent=intent)
     in_flight = launch.id in book.spawning and launch.ended_at is None
-    waits = spares_people(session.intent)  # for a person to leave: who asks does not wait for that
+    waits = spares_people(session.vitals.intent)  # for a person to leave: who asks does not wait for that
     if (not ending or waits) and not in_flight:  # a spawn in flight is ended when it has come to life; the dead do not
         book.end_all(launch, unless_attended=spares_people(intent))
 
@@ -61,12 +61,12 @@ def _tell_outcome(book: Book, before: Session, event: Ended) -> None:
     """Tell who swept what became of a launch, or of what one that had ended before left behind."""
     session = book.sessions.get(before.id)
     if session is None:
-        tell_outcome(book, before.intent, ReapOutcome.REMOVED, "")
+        tell_outcome(book, before.vitals.intent, ReapOutcome.REMOVED, "")
     elif is_cleared(before):
-        done = (ReapOutcome.ENDED, before.intent.why if before.intent else "")
-        tell_outcome(book, before.intent, *(done if event.ok else (ReapOutcome.FAILED, session.why)))
+        done = (ReapOutcome.ENDED, before.vitals.intent.why if before.vitals.intent else "")
+        tell_outcome(book, before.vitals.intent, *(done if event.ok else (ReapOutcome.FAILED, session.why)))
     elif before.state is State.ENDING:
-        tell_outcome(book, before.intent, OUTCOMES.get(session.state, ReapOutcome.ENDED), session.why)
+        tell_outcome(book, before.vitals.intent, OUTCOMES.get(session.state, ReapOutcome.ENDED), session.why)
 
 
 def _ended(book: Book, session: Session, event: Ended, now: float) -> None:
@@ -94,7 +94,7 @@ def _gone(book: Book, session: Session, now: float) -> None:
 def _close(book: Book, session: Session, now: float) -> Session:
     """Close a launch of which nothing is left, and judge what it did."""
     ending = session.state is State.ENDING
-    gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.axes]
+    gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.vitals.axes]
     facts = tuple(Fact(axis, AxisValue.DEAD, "verified", now, conclusive=True) for axis in gone)
     session = judge_resume(book, book.keep(book.read_axes(book.close(session), facts)), now)
     return summarise(book, session, now)
@@ -104,7 +104,7 @@ def _not_gone(book: Book, session: Session, why: str, now: float) -> None:
     """Let a human see to what could not be ended; what was only cleared away stays where it is."""
     if is_cleared(session):
         book.log(now, session, "session.spared", verb=IntentVerb.REAP.value, why=f"{LEFT_OVER}: {why}")
-        session = book.keep(replace(session, intent=None, why=f"{LEFT_OVER}: {why}"))
+        session = book.keep(with_vitals(replace(session, why=f"{LEFT_OVER}: {why}"), intent=None))
     if session.state is State.ENDING or _waits_for_the_end(session):
         words = f"could not be ended: {why}"
         become(book, session, now, State.STUCK, words, hold=None, after=session.after, unended=why)
@@ -117,7 +117,7 @@ def _waits_for_the_end(session: Session) -> bool:
 
 def is_cleared(session: Session) -> bool:
     """Say whether what a launch left that had ended before is being ended: its session's state does not show that."""
-    intent, launch = session.intent, session.launch
+    intent, launch = session.vitals.intent, session.launch
     if intent is None or launch is None or launch.ended_at is None or session.state is State.ENDING:
         return False
     return intent.verb is IntentVerb.REAP and intent.launch_id == launch.id and intent.at > launch.ended_at
@@ -125,18 +125,18 @@ def is_cleared(session: Session) -> bool:
 
 def _tell_reaped(book: Book, session: Session, now: float) -> Session:
     """Log what was reaped, once: a launch, or what one that had ended before left behind."""
-    intent, launch = session.intent, session.launch
+    intent, launch = session.vitals.intent, session.launch
     if intent is None or launch is None or intent.verb is not IntentVerb.REAP or intent.launch_id != launch.id:
         return session
     leftovers = is_cleared(session)
     if session.state is State.ENDING or leftovers:
         data = {"class": intent.kind, "why": intent.why, "actor": intent.actor}
         book.log(now, session, "session.reaped", **data)
-    return book.keep(replace(session, intent=None)) if leftovers else session
+    return book.keep(with_vitals(session, intent=None)) if leftovers else session
 
 
 def _stop(book: Book, session: Session, now: float) -> None:
-    intent = session.intent
+    intent = session.vitals.intent
     words = f"stopped by {intent.actor if intent else 'operator'}"
     if intent is not None and intent.verb is IntentVerb.REAP:
         words = f"reaped: {intent.reason}"
@@ -149,7 +149,7 @@ def _park(book: Book, session: Session, now: float) -> None:
 
 def _asleep(book: Book, session: Session) -> str:
     """Say who put a session to sleep, why, and how it will wake."""
-    intent = session.intent
+    intent = session.vitals.intent
     actor, reason = (intent.actor, intent.reason) if intent is not None else ("operator", "")
     found, _ = find_conversation(book, session)
     how = "wakes in its conversation" if found is Resumability.RESUMABLE else f"wakes with a new conversation ({found})"
@@ -158,7 +158,7 @@ def _asleep(book: Book, session: Session) -> str:
 
 def archive(book: Book, session: Session, now: float) -> None:
     """Put a session away that is over: its record is kept, and it is listed only where all are."""
-    actor = session.intent.actor if session.intent is not None else "operator"
+    actor = session.vitals.intent.actor if session.vitals.intent is not None else "operator"
     adopted = session.launch is not None and session.launch.host is not None
     back = "" if adopted else f"vigil start {session.name} brings it back, "  # what was adopted is never launched
     words = f"archived by {actor}; {back}vigil rm {session.name} removes it"

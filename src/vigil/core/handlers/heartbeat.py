@@ -13,7 +13,7 @@ from vigil.core.handlers.transition import become
 from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.heartbeat import Pulse, PulseState
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.team import Health
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.heartbeat import KEEPS
@@ -29,39 +29,39 @@ def begin(book: Book, session: Session, now: float) -> Session:
     """Wait for the signs of life of a launch: the first may take its grace."""
     health, launch = health_of_role(book, session), session.launch
     if health is None or launch is None or launch.started_at is None:
-        return session if session.pulse is None else book.keep(replace(session, pulse=None))
+        return session if session.vitals.pulse is None else book.keep(with_vitals(session, pulse=None))
     pulse = Pulse(PulseState.UNKNOWN, max(now, launch.started_at) + health.grace_s)
     book.do(SetTimer(session.id, TimerKind.PULSE, pulse.due_from + health.heartbeat_s))
-    return book.keep(replace(session, pulse=pulse))
+    return book.keep(with_vitals(session, pulse=pulse))
 
 
 def rest(book: Book, session: Session, now: float) -> Session:
     """Begin to wait anew: nobody listened for a while, and that is nobody's silence."""
-    health, pulse = health_of_role(book, session), session.pulse
+    health, pulse = health_of_role(book, session), session.vitals.pulse
     if health is None or pulse is None:
         return session
     pulse = replace(pulse, due_from=max(now, pulse.due_from))
     book.do(SetTimer(session.id, TimerKind.PULSE, pulse.due_from + health.heartbeat_s))
-    return book.keep(replace(session, pulse=pulse))
+    return book.keep(with_vitals(session, pulse=pulse))
 
 
 def heard(book: Book, session: Session, at: float, now: float) -> Session:
     """Take in a sign of life; the first, and the first after silence, is an event."""
-    pulse, health = session.pulse, health_of_role(book, session)
+    pulse, health = session.vitals.pulse, health_of_role(book, session)
     if pulse is None or health is None:
         return session
     if pulse.state is PulseState.HEALTHY:
-        return replace(session, pulse=replace(pulse, due_from=max(at, pulse.due_from)))
+        return with_vitals(session, pulse=replace(pulse, due_from=max(at, pulse.due_from)))
     grace_s = health.grace_s if pulse.state is PulseState.UNKNOWN else 0.0
     before = max(pulse.due_from - grace_s, book.void_before)  # a word that comes late is not older than what is waited for
-    session = replace(session, pulse=replace(pulse, due_from=max(at, before)))
+    session = with_vitals(session, pulse=replace(pulse, due_from=max(at, before)))
     book.do(SetTimer(session.id, TimerKind.PULSE, max(at, before) + health.heartbeat_s))
     return _turn(book, session, PulseState.HEALTHY, "it gives signs of life", now)
 
 
 def check(book: Book, session: Session, now: float) -> None:
     """Count the signs that did not come; enough of them, and it is ended."""
-    pulse, health = session.pulse, health_of_role(book, session)
+    pulse, health = session.vitals.pulse, health_of_role(book, session)
     ended = session.launch is None or session.launch.ended_at is not None
     if pulse is None or health is None or ended or session.state is State.ENDING:
         return
@@ -92,8 +92,8 @@ def _end(book: Book, session: Session, health: Health, words: str, now: float) -
 
 
 def _turn(book: Book, session: Session, state: PulseState, why: str, now: float) -> Session:
-    assert session.pulse is not None
-    before = session.pulse.state
-    session = book.keep(replace(session, pulse=replace(session.pulse, state=state)))
+    assert session.vitals.pulse is not None
+    before = session.vitals.pulse.state
+    session = book.keep(with_vitals(session, pulse=replace(session.vitals.pulse, state=state)))
     book.log(now, session, "session.health", **{"from": before.value, "to": state.value, "why": why})
     return session

@@ -43,7 +43,7 @@ def intend(
 ) -> Intent:
     """Record what is meant to be done, by whom and why; whoever asks again goes on with what was begun."""
     assert session.launch is not None
-    before = session.intent
+    before = session.vitals.intent
     begun = before if before is not None and before.launch_id == session.launch.id and before.void_from is None else None
     intent = Intent(
         id=f"{session.launch.id}-{verb}",

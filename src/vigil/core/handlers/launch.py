@@ -42,10 +42,10 @@ def attended(book: Book, event: Attended, now: float) -> None:
     session = book.of_launch(event.launch_id)
     if session is None:
         return
-    if session.state is State.ENDING and spares_people(session.intent):
+    if session.state is State.ENDING and spares_people(session.vitals.intent):
         _spare(book, session, event.why, now)
         return
-    if session.stall is not None and session.stall.step and session.state in remedy.TREATED:
+    if session.vitals.stall is not None and session.vitals.stall.step and session.state in remedy.TREATED:
         remedy.spared(book, session, event.why, now)
         return
     if session.hold is None or session.hold.reason != HoldReason.SURVIVOR:
@@ -58,18 +58,18 @@ def attended(book: Book, event: Attended, now: float) -> None:
 
 def _spare(book: Book, session: Session, why: str, now: float) -> None:
     """Let a session live on that policy would have ended; of one that died meanwhile only the rest is left to end."""
-    assert session.launch is not None and session.intent is not None
+    assert session.launch is not None and session.vitals.intent is not None
     if session.launch.ended_at is not None:
         book.do(SetTimer(session.id, TimerKind.DRAIN, now + ATTENDED_S))
         return
-    book.log(now, session, "session.spared", verb=session.intent.verb, why=why)
-    attached = max(1, session.attached)
-    words = f"not ended ({session.intent.verb}): {why}"
+    book.log(now, session, "session.spared", verb=session.vitals.intent.verb, why=why)
+    attached = max(1, session.vitals.attached)
+    words = f"not ended ({session.vitals.intent.verb}): {why}"
     # It may have been interrupted already, and end of that in a moment: then that is ours and nobody's crash (P8).
-    intent = replace(session.intent, void_from=now + GRACE_S) if now - session.intent.at >= GRACE_S else None
+    intent = replace(session.vitals.intent, void_from=now + GRACE_S) if now - session.vitals.intent.at >= GRACE_S else None
     become(book, session, now, State.RUNNING, words, after=None, intent=intent, attached=attached)
-    tell_outcome(book, session.intent, ReapOutcome.SPARED, words)
-    if session.pulse is not None:
+    tell_outcome(book, session.vitals.intent, ReapOutcome.SPARED, words)
+    if session.vitals.pulse is not None:
         book.do(SetTimer(session.id, TimerKind.PULSE, now + ATTENDED_S))
 
 
@@ -100,7 +100,7 @@ def launched(book: Book, event: Launched, now: float) -> None:
         book.change.launches.append(launch)
     if session.state is State.ENDING:
         book.keep(session)
-        book.end_all(launch, unless_attended=spares_people(session.intent))
+        book.end_all(launch, unless_attended=spares_people(session.vitals.intent))
         return
     if session.state is State.STARTING:
         if before.process is None:
@@ -113,7 +113,7 @@ def launched(book: Book, event: Launched, now: float) -> None:
             session = become(book, session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
     elif event.adopted:  # it is as it was stored: only its readings are new, and those are not worth a write
         book.keep(session, durable=launch != before)
-    if session.state is State.RUNNING and (session.pulse is None or before.process is None):
+    if session.state is State.RUNNING and (session.vitals.pulse is None or before.process is None):
         session = heartbeat.begin(book, session, now)
     if before.process is None or event.adopted:
         watchdog.begin(book, session, now)

@@ -12,6 +12,7 @@ from vigil.core.handlers import host_incident, speech, watchdog
 from vigil.core.handlers.doubt import is_news, repair, weigh, well_again
 from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.replace import replace
+from vigil.core.model.session import with_vitals
 from vigil.core.rules import activity, summary
 
 
@@ -28,8 +29,8 @@ def observed(book: Book, event: Observed, now: float) -> None:
     if active_at is not None:
         last_at = session.last_activity_at or 0.0
         changes["last_activity_at"] = max(active_at, last_at)
-        if session.doing.turn:
-            changes["tally"] = summary.count_silence(session.tally, max(last_at, book.void_before), active_at)
+        if session.vitals.doing.turn:
+            changes["tally"] = summary.count_silence(session.vitals.tally, max(last_at, book.void_before), active_at)
     for evidence, at in (("output", active_at), ("screen", event.printed_at), ("delivery", event.delivered_at)):
         if at is not None:
             session = activity.note_work(session, evidence, at)
@@ -71,13 +72,13 @@ def gap(book: Book, event: Gap, now: float) -> None:
     book.void_before = now
     book.change.log.append(LogEntry(now, "daemon.gap", data={"lasted_s": round(event.lasted_s, 3)}))
     for session in list(book.sessions.values()):
-        if session.doubt is not None:
-            doubt = session.doubt
+        if session.vitals.doubt is not None:
+            doubt = session.vitals.doubt
             later = replace(doubt, since=doubt.since + event.lasted_s, sampled_at=doubt.sampled_at + event.lasted_s)
-            session = book.keep(replace(session, doubt=later))
-        if session.pulse is not None:
-            later_s = session.pulse.due_from + event.lasted_s
-            session = book.keep(replace(session, pulse=replace(session.pulse, due_from=later_s)), durable=False)
+            session = book.keep(with_vitals(session, doubt=later))
+        if session.vitals.pulse is not None:
+            later_s = session.vitals.pulse.due_from + event.lasted_s
+            session = book.keep(with_vitals(session, pulse=replace(session.vitals.pulse, due_from=later_s)), durable=False)
         watchdog.missed(book, session, event.lasted_s, now)
 
 

@@ -10,7 +10,7 @@ from vigil.core.handlers.transition import become
 from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind, Fact
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import AxisSign, runtime_sign
 from vigil.core.rules.restart import COMES_BACK
@@ -21,7 +21,7 @@ LOOK_S = 5.0  # an orphan is looked at so often
 def orphaned(book: Book, event: Orphaned, now: float) -> None:
     """The pane or the server of a living agent ended."""
     session = book.living(event.launch_id)
-    if session is None or session.state not in DOUBTED or (session.state is State.STUCK and session.doubt is None):
+    if session is None or session.state not in DOUBTED or (session.state is State.STUCK and session.vitals.doubt is None):
         return
     facts = [Fact(Axis.RUNTIME, AxisValue.DEAD, "pidfd", event.at, conclusive=True)]
     if event.what == "server":
@@ -38,9 +38,9 @@ def orphan(
         session = tell_of_server(book, session, now, exit_code, signal)
     if session.state not in (State.SUSPECT, State.STUCK):
         book.log(now, session, "session.orphaned", what=what, exit_code=exit_code, signal=signal)
-    doubt = session.doubt or Doubt(DoubtKind.ORPHANED, Axis.RUNTIME, now, 1, words, now)
-    session = replace(session, doubt=doubt)
-    sure = runtime_sign(session.axes) is AxisSign.DEAD
+    doubt = session.vitals.doubt or Doubt(DoubtKind.ORPHANED, Axis.RUNTIME, now, 1, words, now)
+    session = with_vitals(session, doubt=doubt)
+    sure = runtime_sign(session.vitals.axes) is AxisSign.DEAD
     if not sure or Cause.SERVER_DIED not in COMES_BACK[session.spec.restart.when]:
         state = State.STUCK if session.state is State.STUCK else State.SUSPECT
         become(book, session, now, state, f"{words}; vigil stop {session.name} ends it", hold=None)

@@ -16,7 +16,7 @@ from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.replace import replace
 from vigil.core.model.restart import After
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.sighting import Glimpse, ReapAction, ReapClass, ReapOutcome, ReapVerdict
 from vigil.core.rules import incident
 from vigil.core.rules.reap import judge, processes_of
@@ -65,7 +65,7 @@ def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, e
     book.log(now, session, "session.reaping", **data)
     intent = intend(book, session, IntentVerb.REAP, Cause.POLICY, actor, reason, now, verdict, event.ticket)
     if launch.ended_at is not None:
-        book.keep(replace(session, intent=intent))
+        book.keep(with_vitals(session, intent=intent))
         book.do(EndLaunch(launch, GRACE_S))
         return
     words = f"being reaped ({reason})"
@@ -79,8 +79,8 @@ def spared(book: Book, event: Spared, now: float) -> None:
     if (
         session is None
         or session.state is not State.ENDING
-        or session.intent is None
-        or session.intent.verb is not IntentVerb.REAP
+        or session.vitals.intent is None
+        or session.vitals.intent.verb is not IntentVerb.REAP
     ):
         return
     assert session.launch is not None
@@ -89,7 +89,7 @@ def spared(book: Book, event: Spared, now: float) -> None:
         return
     book.log(now, session, "session.spared", verb=IntentVerb.REAP.value, why=event.why)
     # A kill that its server did after all was ours, and nobody's crash (P8).
-    intent = replace(session.intent, void_from=now + GRACE_S)
+    intent = replace(session.vitals.intent, void_from=now + GRACE_S)
     words = f"not reaped: {event.why}"
     become(book, session, now, State.RUNNING, words, after=None, intent=intent, waking=None)
     tell_outcome(book, intent, ReapOutcome.UNKNOWN if event.unsure else ReapOutcome.SPARED, words)

@@ -16,7 +16,7 @@ from vigil.core.handlers.transition import become
 from vigil.core.model.death import Cause, Intent, IntentVerb
 from vigil.core.model.evidence import Child
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.stall import Stall, Thresholds
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.stall.case import Silence
@@ -35,20 +35,20 @@ PEOPLE_S = 2.0  # a sweep comes only every 15
 
 def treat(book: Book, session: Session, case: Silence, found: StallFinding, now: float) -> Session:
     """Try the next remedy, or say why none is tried."""
-    stall = session.stall
+    stall = session.vitals.stall
     assert stall is not None and session.launch is not None
     sight = RemedySight(session, found.verdict, found.confidence, found.independent, stall.samples, case.silent_s, case.limits)
     kept = kept_by(sight)
     if kept:
         if waits_for_people(session, case.limits):
             book.do(SetTimer(session.id, TimerKind.PEOPLE, now + PEOPLE_S))
-        return book.keep(replace(session, stall=replace(stall, kept=kept)), durable=False)
+        return book.keep(with_vitals(session, stall=replace(stall, kept=kept)), durable=False)
     child = hung(case, found.verdict)
     step = next_step(found.verdict, stall.step, session.launch.reads_input, child)
     assert step is not None
     reason = f"{found.verdict}: {'; '.join(found.reasons)}"
     stall = replace(stall, step=step, stepped_at=now, samples=0, kept="")  # two new windows before the next
-    session = book.keep(replace(session, stall=stall))
+    session = book.keep(with_vitals(session, stall=stall))
     what = f"{child.name} (pid {child.process.pid})" if step is Remedy.CHILD and child is not None else session.name
     book.log(now, session, "session.remedy", step=step.value, what=what, verdict=found.verdict.value, why=reason)
     return STEPS[step](book, session, stall, child, reason, now)
@@ -59,27 +59,27 @@ def _end_child(book: Book, session: Session, _stall: Stall, child: Child | None,
     assert child is not None and session.launch is not None
     intent = _intend(book, session, Remedy.CHILD, f"{child.name} (pid {child.process.pid}): {reason}", now)
     book.do(EndChild(session.launch, child.process, GRACE_S))
-    return book.keep(replace(session, intent=voided(intent, now)))
+    return book.keep(with_vitals(session, intent=voided(intent, now)))
 
 
 def _interrupt(book: Book, session: Session, _stall: Stall, _child: Child | None, reason: str, now: float) -> Session:
     assert session.launch is not None
     intent = _intend(book, session, Remedy.INTERRUPT, reason, now)
     book.do(Interrupt(session.launch))
-    return book.keep(replace(session, intent=intent))
+    return book.keep(with_vitals(session, intent=intent))
 
 
 def _close_input(book: Book, session: Session, _stall: Stall, _child: Child | None, reason: str, now: float) -> Session:
     assert session.launch is not None
     intent = _intend(book, session, Remedy.STDIN, reason, now)
     book.do(CloseInput(session.launch))
-    return book.keep(replace(session, intent=intent))
+    return book.keep(with_vitals(session, intent=intent))
 
 
 def _end(book: Book, session: Session, stall: Stall, _child: Child | None, reason: str, now: float) -> Session:
     """End the launch: TERM, its grace, KILL, verified; unless somebody uses it."""
     assert session.launch is not None
-    done = stall.verdict == StallVerdict.LIMBO and not session.trail.failed
+    done = stall.verdict == StallVerdict.LIMBO and not session.vitals.trail.failed
     cause = Cause.FINISHED if done else Cause.STALLED
     intent = intend(book, session, IntentVerb.STALL, cause, "policy", reason, now)
     book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
@@ -100,16 +100,17 @@ def _intend(book: Book, session: Session, step: Remedy, reason: str, now: float)
 
 def waits_for_people(session: Session, limits: Thresholds) -> bool:
     """Say whether there is a remedy for a stalled agent that is not tried while somebody is attached."""
-    stall = session.stall
-    return session.attached > 0 and stall is not None and stall.verdict in REMEDIES and limits.stall_auto_kill
+    stall = session.vitals.stall
+    return session.vitals.attached > 0 and stall is not None and stall.verdict in REMEDIES and limits.stall_auto_kill
 
 
 def spared(book: Book, session: Session, why: str, now: float) -> None:
     """A remedy was not tried after all: somebody uses the session. It begins anew when they have left (P2)."""
-    assert session.stall is not None
-    book.log(now, session, "session.spared", verb=VERBS[Remedy(session.stall.step)].value, why=why)
-    stall = replace(session.stall, step="", stepped_at=None, kept=why)
-    book.keep(replace(session, stall=stall, intent=voided(session.intent, now), attached=max(1, session.attached)))
+    vitals, stall = session.vitals, session.vitals.stall
+    assert stall is not None
+    book.log(now, session, "session.spared", verb=VERBS[Remedy(stall.step)].value, why=why)
+    stall = replace(stall, step="", stepped_at=None, kept=why)
+    book.keep(with_vitals(session, stall=stall, intent=voided(vitals.intent, now), attached=max(1, vitals.attached)))
     book.do(SetTimer(session.id, TimerKind.PEOPLE, now + PEOPLE_S))
 
 

@@ -162,13 +162,13 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
         intent = intend(book, session, IntentVerb.SHIFT, Cause.POLICY, actor, reason, now)
         become(book, session, now, State.ENDING, f"being removed: {reason}", hold=None, after=After.REMOVE, intent=intent)
         book.end_all(launch, unless_attended=True)  # a person may look at what a dead agent left
-    elif not session.attached and session.state in PLAIN:
+    elif not session.vitals.attached and session.state in PLAIN:
         intent = intend(book, session, IntentVerb.SHIFT, Cause.POLICY, actor, reason, now)
         words = f"asked to leave: {reason}"
         become(book, session, now, State.ENDING, words, hold=None, after=After.REMOVE, intent=intent)
         if launch.id in book.spawning:
             return  # it is ended when it has come to life
-        activity = session.axes.get(Axis.ACTIVITY)
+        activity = session.vitals.axes.get(Axis.ACTIVITY)
         if activity is not None and activity.value in QUIET:
             drain_timer(book, book.sessions[session.id], now)
         else:
@@ -178,7 +178,7 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
 
 def drain_timer(book: Book, session: Session, _now: float) -> None:
     """A replica that was asked to leave has had its grace."""
-    if session.state is State.ENDING and session.intent is not None and session.intent.verb is IntentVerb.SHIFT:
+    if session.state is State.ENDING and session.vitals.intent is not None and session.vitals.intent.verb is IntentVerb.SHIFT:
         assert session.launch is not None
         book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from vigil.core.book import Book
 from vigil.core.effects import Spawn
-from vigil.core.handlers import watchdog
 from vigil.core.handlers.conversation import next_wake
 from vigil.core.handlers.summary import summarise
 from vigil.core.handlers.transition import become
 from vigil.core.model.launch import Launch, Mode
-from vigil.core.model.progress import NOTHING_COUNTED, UNHEARD
+from vigil.core.model.progress import SAID_NOTHING
 from vigil.core.model.reading import Axis, AxisValue, Reading
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
+from vigil.core.model.vitals import Vitals
 
 
 def begin_launch(book: Book, session: Session, now: float) -> None:
@@ -32,13 +32,7 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     )
     if session.launch is not None:
         book.by_launch.pop(session.launch.id, None)
-    session = replace(
-        session, doing=UNHEARD, spent_before=session.spent, read_to={}, recent=(), tally=NOTHING_COUNTED, prompted_by=""
-    )
-    session = replace(session, **watchdog.clear_trail(session))
-    session = replace(
-        session, launches=number, launch=launch, axes=unheard(now), intent=None, attached=0, doubt=None, pulse=None
-    )
+    session = replace(session, launches=number, launch=launch, vitals=_next_vitals(session, now))
     session = become(book, session, now, State.STARTING, "launching", hold=None, after=None, waking=None)
     book.change.launches.append(launch)
     book.spawning.add(launch.id)
@@ -47,6 +41,14 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     book.do(Spawn(session, launch))
 
 
-def unheard(now: float) -> dict[Axis, Reading]:
-    """Return the axes of a launch of which nothing was read and which has said nothing yet."""
-    return {Axis.ACTIVITY: Reading(AxisValue.UNKNOWN, "none", False, now, now, "this agent has reported nothing yet")}
+def _next_vitals(session: Session, now: float) -> Vitals:
+    """Return what a new launch begins with: only what its session spent, and whether it ever spoke, is kept."""
+    trail = session.vitals.trail
+    trail = replace(SAID_NOTHING, spoke_before=trail.spoke or trail.spoke_before)
+    return replace(unheard(now), trail=trail, spent_before=session.spent)
+
+
+def unheard(now: float) -> Vitals:
+    """Return the vitals of a launch of which nothing was read and which has said nothing yet."""
+    reading = Reading(AxisValue.UNKNOWN, "none", False, now, now, "this agent has reported nothing yet")
+    return Vitals(axes={Axis.ACTIVITY: reading})

@@ -7,6 +7,8 @@ become durable together: nothing is counted twice.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from vigil.core.book import Book
 from vigil.core.events import Heard, Hooked
 from vigil.core.handlers import heartbeat, watchdog
@@ -16,7 +18,7 @@ from vigil.core.model.conversation import Spent
 from vigil.core.model.progress import IDLE, Doing
 from vigil.core.model.reading import Axis
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session
+from vigil.core.model.session import Session, with_vitals
 from vigil.core.model.speech import Said, Usage, What
 from vigil.core.rules import activity, summary
 from vigil.core.rules.activity import activity_facts, note_work, remember, take_in
@@ -25,7 +27,7 @@ SOURCES = ("hook", "stream", "transcript", "screen")  # the best first
 MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
 CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it comes
 UNHOOKED = frozenset({*WALLS, What.RETRIES, What.SPEAKS})
-WRITTEN = ("doing", "conversation", "spent", "wall")  # what is worth a write at once
+WRITTEN = attrgetter("vitals.doing", "conversation", "spent", "wall")  # what is worth a write at once
 HEARTBEAT = "heartbeat"
 SIGNS = frozenset({What.ALIVE, What.UNKNOWN})
 SAME_S = 0.05  # so far moments of hooks are compared
@@ -47,11 +49,12 @@ def heard(book: Book, event: Heard, now: float) -> None:
         return
     before = session
     if event.read_to:
-        session = replace(session, read_to={**session.read_to, **dict(event.read_to)})
+        session = with_vitals(session, read_to={**session.vitals.read_to, **dict(event.read_to)})
     for said in event.said:
         session = _remember(_count(session, said), said, _moment_of(said, now), event.source)
     if session.launch is not None and session.launch.ended_at is not None:
-        session = replace(session, trail=replace(session.trail, spoke=session.trail.spoke or bool(event.said)))
+        trail = session.vitals.trail
+        session = with_vitals(session, trail=replace(trail, spoke=trail.spoke or bool(event.said)))
         _leave_behind(book, session, event, now)
         return
     _follow(book, before, session, event, now)
@@ -73,7 +76,7 @@ def _leave_behind(book: Book, session: Session, event: Heard, now: float) -> Non
 
 def _end_turns(session: Session, event: Heard, now: float) -> Session:
     """Count the turns that ended in words which nobody had read when their agent died; nothing is opened by them."""
-    doing = session.doing
+    doing = session.vitals.doing
     for said in event.said:
         at = _moment_of(said, now)
         missed = said.what in MISSED and not said.subagent
@@ -99,8 +102,7 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
     if news:
         well_again(book, session, now)
     else:
-        changed = any(getattr(session, name) != getattr(before, name) for name in WRITTEN)
-        book.keep(session, durable=changed or book.is_behind(session, KEPT_S))
+        book.keep(session, durable=WRITTEN(session) != WRITTEN(before) or book.is_behind(session, KEPT_S))
     if intake.worked_at is not None and book.walled:
         get_past(book, session, intake.worked_at, now)
 
@@ -111,7 +113,7 @@ class Intake:
     def __init__(self, book: Book, session: Session, source: str, now: float) -> None:
         self._book, self._source, self._now = book, source, now
         self.session = session
-        self.doing = session.doing  # what is open of its work after the last word
+        self.doing = session.vitals.doing  # what is open of its work after the last word
         self.changed_at: float | None = None  # when that became another one
         self.active_at = self.alive_at = session.last_activity_at or 0.0  # a tick only says that it lives
         self.worked_at: float | None = None  # when a word last proved that the model answers
@@ -120,7 +122,7 @@ class Intake:
         """Take in the next word."""
         at = _moment_of(said, self._now)
         self.alive_at = max(self.alive_at, at)
-        self.session = replace(self.session, trail=activity.extend_trail(self.session.trail, said, at))
+        self.session = with_vitals(self.session, trail=activity.extend_trail(self.session.vitals.trail, said, at))
         if said.what is not What.TICKS:
             self._note_activity(said, at)
             self._note_wall(said, at)
@@ -161,9 +163,9 @@ def _moment_of(said: Said, now: float) -> float:
 
 def _take_prompt(session: Session, source: str, at: float) -> Session:
     """Take in that a prompt was taken; what a worse source tells later is the same prompt, and not the next one."""
-    if session.prompted_by and SOURCES.index(source) > SOURCES.index(session.prompted_by):
+    if session.vitals.prompted_by and SOURCES.index(source) > SOURCES.index(session.vitals.prompted_by):
         return session
-    return replace(session, prompted_at=max(at, session.prompted_at or 0.0), prompted_by=source)
+    return with_vitals(replace(session, prompted_at=max(at, session.prompted_at or 0.0)), prompted_by=source)
 
 
 def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:
@@ -177,7 +179,7 @@ def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:
 
 def _counts(session: Session, source: str, said: Said, at: float) -> bool:
     """Say whether a word says what its agent does: one that comes late only closes; a worse source only ends a turn."""
-    reading = session.axes.get(Axis.ACTIVITY)
+    reading = session.vitals.axes.get(Axis.ACTIVITY)
     if reading is None or reading.source not in SOURCES or SOURCES.index(source) < SOURCES.index(reading.source):
         return True
     if said.what in UNHOOKED:
@@ -196,7 +198,7 @@ def _opens(session: Session, doing: Doing, source: str, said: Said, at: float) -
     """
     if source != "transcript" or said.what not in TRIES or said.subagent or said.at is None or doing.turn:
         return False
-    reading = session.axes.get(Axis.ACTIVITY)
+    reading = session.vitals.axes.get(Axis.ACTIVITY)
     return reading is not None and at > reading.observed_at + SAME_S  # the turn before was over, whoever said so
 
 
@@ -211,19 +213,19 @@ def _count(session: Session, said: Said) -> Session:
 
 def _remember(session: Session, said: Said, at: float, source: str) -> Session:
     """Keep a word for whoever asks later, and count it; what two sources tell is one word."""
-    ring = remember(session.recent, said, at, source)
-    counted = summary.count_word(session.tally, said, is_new=ring is not session.recent)
-    return replace(session, recent=ring, tally=counted)
+    ring = remember(session.vitals.recent, said, at, source)
+    counted = summary.count_word(session.vitals.tally, said, is_new=ring is not session.vitals.recent)
+    return with_vitals(session, recent=ring, tally=counted)
 
 
 def _end_silence(book: Book, session: Session, active_at: float, at: float) -> Session:
     """Take in that an agent was silent until now; while nobody listened nobody knows."""
-    return replace(session, tally=summary.count_silence(session.tally, max(active_at, book.void_before), at))
+    return with_vitals(session, tally=summary.count_silence(session.vitals.tally, max(active_at, book.void_before), at))
 
 
 def _end_turn(session: Session) -> Session:
     """Count a turn that was open and is over, whoever says so, and however many do."""
-    return replace(session, doing=IDLE, spent=replace(session.spent, turns=session.spent.turns + 1))
+    return with_vitals(replace(session, spent=replace(session.spent, turns=session.spent.turns + 1)), doing=IDLE)
 
 
 def _spend(session: Session, usage: Usage) -> Session:

@@ -6,7 +6,7 @@ from vigil.core.book import Book
 from vigil.core.effects import Amend, SetTimer
 from vigil.core.events import Weighed
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session
+from vigil.core.model.session import Session, with_vitals
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules import summary
 from vigil.core.rules.activity import KEPT_OF_DEATH
@@ -30,8 +30,8 @@ def summarise(book: Book, session: Session, now: float) -> Session:
     summary = summary_of(session, now)
     assert summary is not None
     book.log(now, session, KIND, death=death.id, **told(summary))
-    if session.recent[-KEPT_OF_DEATH:] != death.said:
-        book.do(Amend(replace(death, said=session.recent[-KEPT_OF_DEATH:])))
+    if session.vitals.recent[-KEPT_OF_DEATH:] != death.said:
+        book.do(Amend(replace(death, said=session.vitals.recent[-KEPT_OF_DEATH:])))
     launch = replace(launch, summarised=True)
     book.change.launches.append(launch)
     return book.keep(replace(session, launch=launch))
@@ -46,4 +46,4 @@ def weighed(book: Book, event: Weighed, _now: float) -> None:
     """Remember how much memory a launch had at most, also after its death; it is durable with what is written of it next."""
     session = book.of_launch(event.launch_id)
     if session is not None:
-        book.keep(replace(session, tally=summary.count_memory(session.tally, event.memory_bytes)), durable=False)
+        book.keep(with_vitals(session, tally=summary.count_memory(session.vitals.tally, event.memory_bytes)), durable=False)

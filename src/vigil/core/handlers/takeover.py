@@ -16,7 +16,7 @@ from vigil.core.handlers.transition import become
 from vigil.core.model.incident import ReactionOutcome
 from vigil.core.model.replace import replace
 from vigil.core.model.restart import Hold, HoldReason
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.team import Role
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import leaves_its_pane, rested
@@ -60,7 +60,7 @@ def _take_up_session(book: Book, session: Session, booted: bool, now: float) -> 
     hold, failed = session.hold, session.state is State.FAILED
     waits = session.state in WAITING and (not failed or is_saturated(session))
     if session.state is State.ENDING:
-        book.end_all(session.launch, unless_attended=spares_people(session.intent))
+        book.end_all(session.launch, unless_attended=spares_people(session.vitals.intent))
     elif booted and waits and not failed and not comes_back_by_itself(book.role_of(session)):
         become(book, session, now, State.PENDING, COLD_START, hold=Hold(HoldReason.COLD_START, None))
     elif waits and (hold is None or hold.reason in (HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR)):
@@ -69,8 +69,8 @@ def _take_up_session(book: Book, session: Session, booted: bool, now: float) -> 
         _close_launch(book, session, now)
         if waits and hold is not None and hold.until is not None:
             session = _wait_on(book, session, hold.until, now)
-        if session.doubt is not None:
-            session = book.keep(replace(session, doubt=rested(session.doubt, now)))
+        if session.vitals.doubt is not None:
+            session = book.keep(with_vitals(session, doubt=rested(session.vitals.doubt, now)))
             book.do(SetTimer(session.id, TimerKind.LOOK, now))
         session = heartbeat.rest(book, session, now)
         watchdog.rest(book, session, now)

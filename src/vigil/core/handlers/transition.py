@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vigil.core.book import DOUBTED, Book
-from vigil.core.model.replace import replace
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import Session, State, with_changes
 
 
 def become(book: Book, session: Session, now: float, state: State, why: str, **changes: Any) -> Session:
@@ -15,7 +14,7 @@ def become(book: Book, session: Session, now: float, state: State, why: str, **c
     if state not in DOUBTED:
         changes["doubt"] = None
     changes = {"unended": "", **changes}
-    changed = replace(session, state=state, why=why, state_since=now if moved else session.state_since, **changes)
+    changed = with_changes(session, state=state, why=why, state_since=now if moved else session.state_since, **changes)
     if moved:
         data: dict[str, Any] = {"from": session.state.value, "to": state.value, "why": why}
         if changed.hold is not None:

@@ -52,7 +52,7 @@ def wall_over(book: Book, session: Session, now: float) -> None:
     if wall is not None and wall.until is not None and now < wall.until:
         book.do(SetTimer(session.id, TimerKind.WALL, wall.until))
         return
-    doing, reading = session.doing, session.axes.get(Axis.ACTIVITY)
+    doing, reading = session.vitals.doing, session.vitals.axes.get(Axis.ACTIVITY)
     session = replace(session, wall=None if wall is None else replace(wall, over=True))
     if doing.held == What.LIMIT and reading is not None and session.launch is not None and session.launch.ended_at is None:
         doing = replace(doing, retries=False, held="", until=None)

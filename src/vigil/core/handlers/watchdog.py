@@ -18,9 +18,9 @@ from vigil.core.handlers.reminder import remind_of_questions
 from vigil.core.model.death import Confidence
 from vigil.core.model.evidence import Evidence
 from vigil.core.model.incident import IncidentKind
-from vigil.core.model.progress import IDLE, SAID_NOTHING, Doing
+from vigil.core.model.progress import IDLE, Doing
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session
+from vigil.core.model.session import Session, with_vitals
 from vigil.core.model.stall import Stall, Thresholds, Watchdog
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules import incident, summary
@@ -56,9 +56,9 @@ def rest(book: Book, session: Session, now: float) -> Session:
     """Count silence anew: nobody listened for a while, and that is nobody's silence."""
     if not is_watched(session):
         return session
-    session = replace(session, trail=replace(session.trail, floor=now, reminded_at=min(session.trail.reminded_at, now)))
-    if session.stall is not None:
-        session = replace(session, stall=replace(session.stall, samples=0))
+    trail, stall = session.vitals.trail, session.vitals.stall
+    trail = replace(trail, floor=now, reminded_at=min(trail.reminded_at, now))
+    session = with_vitals(session, trail=trail, stall=None if stall is None else replace(stall, samples=0))
     session = book.keep(session, durable=False)
     begin(book, session, now)
     return session
@@ -70,20 +70,20 @@ def missed(book: Book, session: Session, lasted_s: float, now: float) -> None:
         return
     floor = now if lasted_s >= SLEPT_S else min(now, silent_from(session) + lasted_s)
     words = f"Vigil itself did not run for {lasted_s:.0f} s: nothing is concluded from that"
-    stall = session.stall
+    stall = session.vitals.stall
     if stall is not None and stall.warned_at is not None:
         stall = replace(stall, samples=0)
     else:
         stall = Stall(StallVerdict.SUPERVISOR_LATE, Confidence.CERTAIN, (words,), now, now, samples=0)
-    session = replace(session, trail=replace(session.trail, floor=floor), stall=stall)
+    session = with_vitals(session, trail=replace(session.vitals.trail, floor=floor), stall=stall)
     begin(book, book.keep(session, durable=False), now)
 
 
 def heard(book: Book, before: Session, session: Session, now: float) -> Session:
     """An agent spoke: what was found of its silence is over; what it has open now may have another patience."""
-    if session.stall is not None and session.stall.verdict != StallVerdict.LIVELOCK:
+    if session.vitals.stall is not None and session.vitals.stall.verdict != StallVerdict.LIVELOCK:
         session = _over(book, session, "it spoke", now)
-    if session.doing != before.doing and is_watched(session):
+    if session.vitals.doing != before.vitals.doing and is_watched(session):
         next_at = _due_at(book, session, now)
         if next_at < book.checked_at.get(session.id, float("inf")):
             _arm(book, session, next_at)
@@ -94,12 +94,12 @@ def check(book: Book, session: Session, now: float) -> None:
     """The patience with a session may be over: look at it if it is, else later."""
     book.checked_at.pop(session.id, None)
     if not is_watched(session):
-        if session.stall is not None:
+        if session.vitals.stall is not None:
             ended = session.launch is None or session.launch.ended_at is not None  # how is told by its death, and that once
-            book.keep(replace(session, stall=None) if ended else _over(book, session, UNWATCHED_WORDS, now))
+            book.keep(with_vitals(session, stall=None) if ended else _over(book, session, UNWATCHED_WORDS, now))
         return
     limits = limits_for(book, session)
-    if session.doing.asked:
+    if session.vitals.doing.asked:
         session = remind_of_questions(book, session, limits, now)
         _arm(book, session, reminder_at(session, limits))
     elif now < (next_at := due_at(session, limits, now)):
@@ -124,7 +124,7 @@ def see_people(book: Book, session: Session, now: float) -> None:
 
 def left_alone(book: Book, before: Session, session: Session, now: float) -> None:
     """The last person has left: a stall that was only told to them is looked at now, and treated if all that needs holds."""
-    if session.attached or not is_watched(session) or session.doing.asked:
+    if session.vitals.attached or not is_watched(session) or session.vitals.doing.asked:
         return
     if waits_for_people(before, limits_for(book, session)):
         _diagnose(book, session, now)
@@ -149,7 +149,7 @@ def case_for(book: Book, session: Session, evidence: Evidence, now: float) -> Si
 def diagnosed(book: Book, event: Diagnosed, now: float) -> None:
     """Judge what was read of a silent session, and tell or do what follows."""
     session = book.living(event.launch_id)
-    if session is None or not is_watched(session) or session.doing.asked:
+    if session is None or not is_watched(session) or session.vitals.doing.asked:
         return
     if event.evidence.at < max(book.void_before, session.last_activity_at or 0.0):
         _arm(book, session, max(now, _due_at(book, session, now)))  # it spoke meanwhile, or nobody looked: that is void
@@ -162,29 +162,30 @@ def diagnosed(book: Book, event: Diagnosed, now: float) -> None:
 
 def _conclude(book: Book, session: Session, case: Silence, now: float) -> Session:
     """Keep what is found: who is well is told of no more, who is sick is told of and treated."""
-    before, found = session.stall, classify(case)
+    before, found = session.vitals.stall, classify(case)
     warned = before is not None and before.warned_at is not None
-    session = replace(session, stall=continued(before, found, case))
+    session = with_vitals(session, stall=continued(before, found, case))
     if found.verdict in WELL:
         if warned:
-            session = _over(book, replace(session, stall=before), f"found to be {found.verdict}", now, keep=session.stall)
+            told, words = with_vitals(session, stall=before), f"found to be {found.verdict}"
+            session = _over(book, told, words, now, keep=session.vitals.stall)
         return book.keep(session, durable=warned)
-    if found.verdict in VOID or not is_told(case, session.stall):
+    if found.verdict in VOID or not is_told(case, session.vitals.stall):
         return book.keep(session, durable=False)
     return treat(book, _tell(book, session, case, now), case, found, now)
 
 
 def _tell(book: Book, session: Session, case: Silence, now: float) -> Session:
     """Warn of a stalled session, again when it is time, and say what changed since."""
-    stall = session.stall
+    stall = session.vitals.stall
     assert stall is not None
     if stall.warned_at is not None and now < stall.warned_at + case.limits.stall_repeat_s * 0.99:
         return book.keep(session, durable=False)
     state = tuple(_coarse(case, stall))
     changed = [f"{name}: {value}" for name, value in state if (name, value) not in stall.told] if stall.told else []
-    counted = summary.count_stall(session.tally, stall.verdict) if stall.warnings == 0 else session.tally
+    counted = summary.count_stall(session.vitals.tally, stall.verdict) if stall.warnings == 0 else session.vitals.tally
     stall = replace(stall, warned_at=now, warnings=stall.warnings + 1, told=state)
-    session = book.keep(replace(session, stall=stall, tally=counted))
+    session = book.keep(with_vitals(session, stall=stall, tally=counted))
     if stall.verdict == StallVerdict.RESUME_POISONED:  # its next launch begins a new conversation, and a human is told
         session = quarantine(book, session, "; ".join(stall.reasons), now)
     _log_warning(book, session, stall, case.silent_s, changed, now)
@@ -219,14 +220,14 @@ def _coarse(case: Silence, stall: Stall) -> list[tuple[str, str]]:
 
 def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None = None) -> Session:
     """What was found is over: it is logged if it was told, and its incident resolves."""
-    stall = session.stall
-    session = replace(session, stall=keep)
+    stall = session.vitals.stall
+    session = with_vitals(session, stall=keep)
     if stall is None or stall.warned_at is None:
         return session
     data: dict[str, Any] = {"verdict": stall.verdict, "lasted_s": round(now - stall.since, 1), "why": why}
     if stall.step:
         data["after"] = stall.step
-        session = replace(session, intent=voided(session.intent, now))
+        session = with_vitals(session, intent=voided(session.vitals.intent, now))
     book.log(now, session, "session.stall-over", **data)
     return book.keep(session)
 
@@ -244,7 +245,7 @@ def measured(book: Book, event: Measured, _now: float) -> None:
     """Learn what kinds of agents use while they wait for input."""
     for launch_id, cpu in event.rates:
         session = book.living(launch_id)
-        if session is None or not _waits_for_input(session.doing) or session.attached:
+        if session is None or not _waits_for_input(session.vitals.doing) or session.vitals.attached:
             continue  # who types makes it work
         kind = kind_of(session)
         before = book.idle_cpu.get(kind)
@@ -254,9 +255,3 @@ def measured(book: Book, event: Measured, _now: float) -> None:
 
 def _waits_for_input(doing: Doing) -> bool:
     return doing == IDLE or bool(doing.asked)
-
-
-def clear_trail(session: Session) -> dict[str, Any]:
-    """Return what a new launch begins with: it has said nothing; that its session ever did is remembered."""
-    spoke = session.trail.spoke or session.trail.spoke_before
-    return {"trail": replace(SAID_NOTHING, spoke_before=spoke), "stall": None}

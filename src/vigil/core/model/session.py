@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, Unpack
 
 from vigil.core.model.conversation import NOTHING_SPENT, Message, Spent, Transcript, Wake
-from vigil.core.model.death import Death, Intent, Wall
-from vigil.core.model.heartbeat import Pulse
+from vigil.core.model.death import Death, Wall
 from vigil.core.model.launch import Launch, RuntimeKind
-from vigil.core.model.progress import NOTHING_COUNTED, SAID_NOTHING, UNHEARD, Doing, Recent, Tally, Trail
-from vigil.core.model.reading import Axis, Doubt, Reading
+from vigil.core.model.replace import replace
 from vigil.core.model.restart import NEVER_RESTARTS, After, Hold, RestartPolicy
-from vigil.core.model.stall import Stall
+from vigil.core.model.vitals import UNKNOWN_VITALS, VITALS, Vitals, VitalsChanges
 
 
 class State(StrEnum):
@@ -59,39 +58,38 @@ class Session:
     why: str
     hold: Hold | None = None
     launch: Launch | None = None
+    vitals: Vitals = UNKNOWN_VITALS  # of its launch
     launches: int = 0
     charges: int = 0
     after: After | None = None
-    intent: Intent | None = None
     last_death: Death | None = None
-    axes: Mapping[Axis, Reading] = field(default_factory=dict)
     last_activity_at: float | None = None
-    attached: int = 0
-    doubt: Doubt | None = None
     role: str | None = None  # the key of its role, where a manifest declared it
     index: int = 0  # its slot there
-    pulse: Pulse | None = None  # where its role promises signs of life
     deaths: tuple[str, ...] = ()  # its last ones that were charged, the newest last
-    doing: Doing = UNHEARD  # what is open of its agent's work
-    trail: Trail = SAID_NOTHING  # and what it said last
-    stall: Stall | None = None  # what was found when it fell silent
     conversation: str = ""  # the one it is in, or was last
     prompted_at: float | None = None  # its agent took a prompt last
-    prompted_by: str = ""  # the best source that told of prompts of this launch
     spent: Spent = NOTHING_SPENT
-    spent_before: Spent = NOTHING_SPENT  # by launches before this one
     counted: Spent = NOTHING_SPENT  # of this conversation, by agents that say only how much it was so far
     account: str = ""  # whose limits it meets; empty: nobody else's
     wall: Wall | None = None  # that it met
     asked_at: float | None = None  # a person wanted it launched then, whatever stood before it
-    read_to: Mapping[str, str] = field(default_factory=dict)  # files of its agent, and how far each was read
     transcript: Transcript | None = None  # what was found of its conversation last
     waking: Wake | None = None  # how its next launch is made, where that was decided already
     quarantined: tuple[str, ...] = ()  # conversations that are not resumed any more, the newest last
     strikes: int = 0  # stalls of its conversation in a row
     queue: tuple[Message, ...] = ()  # what waits to be typed, the oldest first
-    recent: tuple[Recent, ...] = ()  # the last words of its launch
-    tally: Tally = NOTHING_COUNTED  # what was counted of its launch
     worked: Mapping[str, float] = field(default_factory=dict)  # when each kind of evidence last showed that it works
     archived_at: float | None = None  # it was put away: kept for its record, and not listed
     unended: str = ""  # why its launch could not be ended, while it is stuck for that
+
+
+def with_vitals(session: Session, **changes: Unpack[VitalsChanges]) -> Session:
+    """Return a session of whose launch something else is known."""
+    return replace(session, vitals=replace(session.vitals, **changes))
+
+
+def with_changes(session: Session, **changes: Any) -> Session:
+    """Return a session with other fields, its own and those of its vitals."""
+    vitals = {name: changes.pop(name) for name in VITALS & changes.keys()}
+    return replace(session, **changes, vitals=replace(session.vitals, **vitals)) if vitals else replace(session, **changes)

@@ -1,20 +1,45 @@
 """Upgrades: what a value of an earlier version says today, worked out once where it is loaded.
 
-Earlier versions kept the class of a reap in its reason, and the step of a notice in its id. No other place takes these apart.
+Earlier versions kept the class of a reap in its reason, the step of a notice in its id, and what is known of a launch in the
+fields of its session. No other place takes these apart.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from vigil.core.model.death import Intent, IntentVerb
 from vigil.core.model.incident import Incident, Notice, NoticeEvent, Rung
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session
+from vigil.core.model.session import Session, with_vitals
 from vigil.core.model.sighting import ReapClass
 
 RUNG = re.compile(r".*/(u?)(\d+)/(\d+)")
 ALL_CLEAR = "/resolved/"
+# The fields that schema 0003 and recordings of format 1 have in the session itself; this never changes.
+ONCE_FLAT = {
+    *("axes", "attached", "doubt", "intent", "pulse", "doing", "trail", "stall"),
+    *("prompted_by", "spent_before", "read_to", "recent", "tally"),
+}
+
+
+def nested(session: Any) -> Any:
+    """Return the JSON of a session of any version with what is known of its launch in one place."""
+    if not isinstance(session, dict) or "vitals" in session:
+        return session
+    own = {name: value for name, value in session.items() if name not in ONCE_FLAT}
+    return own | {"vitals": {name: value for name, value in session.items() if name in ONCE_FLAT}}
+
+
+def with_nested_sessions(body: Any) -> Any:
+    """Return the JSON of an event, an effect or a beginning with its sessions nested."""
+    if not isinstance(body, dict):
+        return body
+    one, many = body.get("session"), body.get("sessions")
+    if isinstance(many, list):
+        return body | {"sessions": list(map(nested, many))}
+    return body | {"session": nested(one)} if isinstance(one, dict) else body
 
 
 def upgraded_session(session: Session) -> Session:
@@ -22,7 +47,7 @@ def upgraded_session(session: Session) -> Session:
     death = session.last_death
     if death is not None:
         session = replace(session, last_death=replace(death, intent=_upgraded_intent(death.intent)))
-    return replace(session, intent=_upgraded_intent(session.intent))
+    return with_vitals(session, intent=_upgraded_intent(session.vitals.intent))
 
 
 def upgraded_incident(incident: Incident) -> Incident:

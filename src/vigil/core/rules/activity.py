@@ -269,7 +269,7 @@ def activity_facts(session: Session, doing: Doing, source: str, at: float | None
     """Return the reading of the activity axis, where it is another one than before."""
     if at is None:
         return ()
-    reading = session.axes.get(Axis.ACTIVITY)
+    reading = session.vitals.axes.get(Axis.ACTIVITY)
     value, why = activity_of(doing)
     if reading is not None and (reading.value, reading.why) == (value, why):
         return ()

@@ -79,7 +79,7 @@ def why_of(session: Session) -> str:
     """Return the reason in one sentence; what is well but for one thing names that thing."""
     if session.state is not State.RUNNING:
         return session.why
-    process, server, activity = (session.axes.get(axis) for axis in (Axis.PROCESS, Axis.SERVER, Axis.ACTIVITY))
+    process, server, activity = (session.vitals.axes.get(axis) for axis in (Axis.PROCESS, Axis.SERVER, Axis.ACTIVITY))
     if process is not None and process.value == AxisValue.STOPPED:
         return "its agent is stopped (SIGSTOP or Ctrl-Z), not dead"
     if server is not None and server.value == AxisValue.WEDGED:
@@ -88,14 +88,14 @@ def why_of(session: Session) -> str:
         return f"waits for a human: {activity.why}"
     if activity is not None and activity.value == Activity.THROTTLED and session.wall is not None and not session.wall.over:
         return f"{session.wall.cause}: {session.wall.text}"
-    if session.stall is not None and session.stall.warned_at is not None:
-        return f"{session.stall.verdict}: {'; '.join(session.stall.reasons)}"
+    if session.vitals.stall is not None and session.vitals.stall.warned_at is not None:
+        return f"{session.vitals.stall.verdict}: {'; '.join(session.vitals.stall.reasons)}"
     return session.why
 
 
 def _found(session: Session) -> Stall | None:
     """Return what the watchdog found of a session that is up and not in doubt."""
-    return session.stall if session.state in (State.RUNNING, State.STARTING) and session.doubt is None else None
+    return session.vitals.stall if session.state in (State.RUNNING, State.STARTING) and session.vitals.doubt is None else None
 
 
 def _verdict(session: Session) -> str:
@@ -103,16 +103,17 @@ def _verdict(session: Session) -> str:
         return found.verdict
     if session.state is State.RUNNING and (health := health_of(session)) != "ok":
         return f"{session.state}: {health}"
-    return f"{session.state}: {session.doubt.kind}" if session.doubt and session.state in DOUBTFUL else session.state.value
+    doubt = session.vitals.doubt
+    return f"{session.state}: {doubt.kind}" if doubt and session.state in DOUBTFUL else session.state.value
 
 
 def _confidence(session: Session) -> str:
     if (found := _found(session)) is not None:
         return found.confidence.value
-    if session.state in DOUBTFUL and session.doubt is not None and session.doubt.kind not in SURE:
+    if session.state in DOUBTFUL and session.vitals.doubt is not None and session.vitals.doubt.kind not in SURE:
         return "unknown"
     if session.state in ALIVE:
-        process = session.axes.get(Axis.PROCESS)
+        process = session.vitals.axes.get(Axis.PROCESS)
         return "certain" if process is not None and process.conclusive else "likely"
     return session.last_death.confidence.value if session.last_death is not None else "certain"
 
@@ -126,7 +127,7 @@ def _proofs(session: Session) -> list[Proof]:
             reading.observed_at,
         )
         for axis in Axis
-        if (reading := session.axes.get(axis)) is not None
+        if (reading := session.vitals.axes.get(axis)) is not None
     ]
     if session.worked and session.state in ALIVE:
         kind = max(session.worked, key=lambda evidence: session.worked[evidence])
@@ -142,14 +143,14 @@ def _proofs(session: Session) -> list[Proof]:
         row = " in a row" if wall.tries != 1 else ""
         words = f"{wall.cause}, met {times(wall.tries)}{row}: {wall.text}" + (f" ({wall.note})" if wall.note else "")
         proofs.append(Proof("wall", words, "its agent", wall.at))
-    if session.pulse is not None:
-        pulse = session.pulse
+    if session.vitals.pulse is not None:
+        pulse = session.vitals.pulse
         proofs.append(Proof("heartbeat", f"{pulse.state}, waited for since", "heartbeats", pulse.due_from))
-    if session.doubt is not None:
-        doubt = session.doubt
+    if session.vitals.doubt is not None:
+        doubt = session.vitals.doubt
         proofs.append(Proof("doubt", f"{doubt.kind}, {doubt.attempts} samples: {doubt.evidence}", "liveness", doubt.since))
-    if session.intent is not None:
-        proofs.append(Proof("intent", f"{session.intent.verb} by {session.intent.actor}", "store", session.intent.at))
+    if (intent := session.vitals.intent) is not None:
+        proofs.append(Proof("intent", f"{intent.verb} by {intent.actor}", "store", intent.at))
     return proofs
 
 
@@ -161,7 +162,7 @@ def _status(death: Death) -> str:
 
 def _ruled_out(session: Session) -> list[str]:
     out = []
-    process, runtime, server = (session.axes.get(axis) for axis in (Axis.PROCESS, Axis.RUNTIME, Axis.SERVER))
+    process, runtime, server = (session.vitals.axes.get(axis) for axis in (Axis.PROCESS, Axis.RUNTIME, Axis.SERVER))
     if process is not None and process.value == AxisValue.ALIVE and process.conclusive:
         out.append("the agent is dead: the kernel says that this very process lives")
     if process is not None and process.value == AxisValue.DEAD and runtime is not None and runtime.value == AxisValue.ALIVE:
@@ -185,8 +186,8 @@ def _next(session: Session, checked_at: float | None) -> list[Next]:
     if session.hold is not None:
         what = "waits for a person: vigil reset or vigil start" if session.hold.until is None else "is launched again"
         return [Next(HOLDS.get(session.hold.reason, what), session.hold.until)]
-    if session.doubt is not None and session.state in (*DOUBTFUL, State.RUNNING, State.STARTING):
-        return _after_doubt(session, session.doubt)
+    if session.vitals.doubt is not None and session.state in (*DOUBTFUL, State.RUNNING, State.STARTING):
+        return _after_doubt(session, session.vitals.doubt)
     wall = session.wall
     if session.state is State.RUNNING and wall is not None and not wall.over:
         what = "whoever gets past it brings back all of its account" if wall.until is None else "its limit should be over"

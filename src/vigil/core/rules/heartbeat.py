@@ -19,8 +19,8 @@ class HeartbeatKeep:
 
 
 KEEPS = (
-    HeartbeatKeep("a person is attached", lambda s, _h, _now: s.attached > 0),
-    HeartbeatKeep("its life is in doubt", lambda s, _h, _now: s.state is not State.RUNNING or s.doubt is not None),
+    HeartbeatKeep("a person is attached", lambda s, _h, _now: s.vitals.attached > 0),
+    HeartbeatKeep("its life is in doubt", lambda s, _h, _now: s.state is not State.RUNNING or s.vitals.doubt is not None),
     HeartbeatKeep("its process cannot be read", lambda s, _h, _now: _value(s, Axis.PROCESS) not in ("alive", "stopped")),
     HeartbeatKeep("its tmux server does not answer", lambda s, _h, _now: _value(s, Axis.SERVER) not in (None, "alive")),
     HeartbeatKeep("it still prints", lambda s, h, now: now - (s.last_activity_at or 0.0) < h.heartbeat_s * h.failures),
@@ -28,5 +28,5 @@ KEEPS = (
 
 
 def _value(session: Session, axis: Axis) -> str | None:
-    reading = session.axes.get(axis)
+    reading = session.vitals.axes.get(axis)
     return None if reading is None else reading.value

@@ -92,7 +92,7 @@ DOWN = frozenset({State.CRASHED, State.FAILED, State.PENDING})
 
 def is_wedged(session: Session) -> bool:
     """Say whether a session is in doubt because its server does not answer."""
-    return session.doubt is not None and session.doubt.kind is DoubtKind.WEDGED
+    return session.vitals.doubt is not None and session.vitals.doubt.kind is DoubtKind.WEDGED
 
 
 def died_in(session: Session, host: Incident) -> bool:
@@ -110,7 +110,8 @@ def is_last(session: Session) -> bool:
 
 def is_hit(session: Session, host: Incident) -> bool:
     """Say whether a session is down or in doubt because of a mass death."""
-    doubted = session.doubt is not None and session.doubt.kind in (DoubtKind.CONFIRM, DoubtKind.PANE, DoubtKind.ORACLE)
+    doubt = session.vitals.doubt
+    doubted = doubt is not None and doubt.kind in (DoubtKind.CONFIRM, DoubtKind.PANE, DoubtKind.ORACLE)
     return doubted or died_in(session, host)
 
 
@@ -137,7 +138,7 @@ def _is_down_by_its_server(session: Session) -> bool:
 
 
 def _waits_for_a_human(session: Session) -> bool:
-    activity = session.axes.get(Axis.ACTIVITY)
+    activity = session.vitals.axes.get(Axis.ACTIVITY)
     return session.state in ALIVE and activity is not None and activity.value == Activity.WAITING_HUMAN
 
 
@@ -156,11 +157,12 @@ def _wall_of(session: Session) -> str:
 
 
 def _is_stalled(session: Session) -> bool:
-    return session.state in ALIVE and session.stall is not None and session.stall.warned_at is not None
+    return session.state in ALIVE and session.vitals.stall is not None and session.vitals.stall.warned_at is not None
 
 
 def _stall_of(session: Session) -> str:
-    return f"{session.stall.verdict}: {'; '.join(session.stall.reasons)}" if session.stall is not None else ""
+    stall = session.vitals.stall
+    return f"{stall.verdict}: {'; '.join(stall.reasons)}" if stall is not None else ""
 
 
 RULES = (
@@ -183,29 +185,30 @@ RULES = (
         ),
     ),
     IncidentRule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
+    IncidentRule(IncidentKind.STALLED, _is_stalled, _stall_of),
     IncidentRule(
-        IncidentKind.STALLED, _is_stalled, lambda s: f"{s.stall.verdict}: {'; '.join(s.stall.reasons)}" if s.stall else ""
+        IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.vitals.axes[Axis.ACTIVITY].why}"
     ),
-    IncidentRule(IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.axes[Axis.ACTIVITY].why}"),
 )
 
 
 _FIELDS = attrgetter(
-    *("state", "after", "hold", "launch", "last_death", "doubt", "stall", "wall", "asked_at"),
+    *("state", "after", "hold", "launch", "last_death", "vitals.doubt", "vitals.stall", "wall", "asked_at"),
     *("conversation", "quarantined", "queue", "account", "role"),
 )
 
 
 def conditions_of(session: Session) -> tuple[Any, Any]:
     """Return all of a session that decides about its incidents: while this is the same, so are they."""
-    return session.axes.get(Axis.ACTIVITY), _FIELDS(session)
+    return session.vitals.axes.get(Axis.ACTIVITY), _FIELDS(session)
 
 
 def is_past(rule: IncidentRule, session: Session) -> bool:
     """Say whether something begins to hold only because an agent is ended, or was dead before: its last words stay."""
     if session.state is not State.ENDING or rule.kind not in OF_AGENTS:
         return False
-    warned_at = session.stall.warned_at if rule.kind is IncidentKind.STALLED and session.stall is not None else None
+    stall = session.vitals.stall
+    warned_at = stall.warned_at if rule.kind is IncidentKind.STALLED and stall is not None else None
     return warned_at is None or warned_at > session.state_since  # who was warned of first and ended then is not past
 
 

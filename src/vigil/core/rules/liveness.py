@@ -243,7 +243,7 @@ def _evidence(axes: Mapping[Axis, Reading]) -> str:
 
 def leaves_its_pane(session: Session) -> bool:
     """Say whether the command around a dead agent lives on: a person may be looking at it, and it closes by itself."""
-    launch, runtime = session.launch, session.axes.get(Axis.RUNTIME)
+    launch, runtime = session.launch, session.vitals.axes.get(Axis.RUNTIME)
     if launch is None or launch.ended_at is None or launch.closed or launch.found in (None, launch.process):
         return False
     return runtime is not None and runtime.value == AxisValue.ALIVE

@@ -61,39 +61,39 @@ class ReactionRefusal:
 
 def _is_busy(session: Session) -> bool:
     """Who is at work is busy, however long it takes, unless the watchdog found that it does not get on."""
-    activity = session.axes.get(Axis.ACTIVITY)
+    activity = session.vitals.axes.get(Axis.ACTIVITY)
     return activity is not None and activity.value in BUSY and not _is_stalled(session)
 
 
 def _is_stalled(session: Session) -> bool:
-    return session.stall is not None and session.stall.warned_at is not None
+    return session.vitals.stall is not None and session.vitals.stall.warned_at is not None
 
 
 def _is_unsure(session: Session) -> bool:
     """Say whether too little speaks for a stall to end anybody for it (P2)."""
-    stall = session.stall
+    stall = session.vitals.stall
     sure = stall is None or (stall.confidence is not Confidence.UNKNOWN and stall.independent >= SENSORS)
     return _is_stalled(session) and not sure
 
 
 def _is_found_once(session: Session) -> bool:
-    return _is_stalled(session) and session.stall is not None and session.stall.samples < WINDOWS
+    return _is_stalled(session) and session.vitals.stall is not None and session.vitals.stall.samples < WINDOWS
 
 
 def _waits_for_a_human(session: Session) -> bool:
-    activity = session.axes.get(Axis.ACTIVITY)
-    return bool(session.doing.asked) or (activity is not None and activity.value == Activity.WAITING_HUMAN)
+    activity = session.vitals.axes.get(Axis.ACTIVITY)
+    return bool(session.vitals.doing.asked) or (activity is not None and activity.value == Activity.WAITING_HUMAN)
 
 
 def _is_unclear(session: Session) -> bool:
-    process, server = session.axes.get(Axis.PROCESS), session.axes.get(Axis.SERVER)
+    process, server = session.vitals.axes.get(Axis.PROCESS), session.vitals.axes.get(Axis.SERVER)
     unread = process is None or process.value in (AxisValue.UNKNOWN, AxisValue.FAILED)
     return session.state in (State.SUSPECT, State.STUCK) or unread or (server is not None and server.value != AxisValue.ALIVE)
 
 
 REFUSALS = (  # The first row that holds decides.
     ReactionRefusal("it is being ended", lambda case: case.session.state is State.ENDING),
-    ReactionRefusal("a person is attached to it", lambda case: case.session.attached > 0),
+    ReactionRefusal("a person is attached to it", lambda case: case.session.vitals.attached > 0),
     ReactionRefusal("it is not meant to run", lambda case: case.session.state in LEFT_ALONE),
     ReactionRefusal("a launch now would meet the same wall", lambda case: _hold(case.session) in WALLS),
     ReactionRefusal("it does not run", lambda case: case.do != RESTART and not case.alive),

@@ -47,12 +47,12 @@ def sight(session: Session, glimpse: Glimpse | None, policy: ReapPolicy, roles: 
         return replace(base, runs=False, kept=f"it is being ended: {session.why}")
     if session.state not in ALIVE or launch is None or launch.ended_at is not None:
         return _sight_dead(session, glimpse, base)
-    activity = session.axes.get(Axis.ACTIVITY)
+    activity = session.vitals.axes.get(Axis.ACTIVITY)
     worked = worked_of(session, glimpse)
     quiet_s, words = last_work(worked, now if glimpse is None else glimpse.at)
     return replace(
         base,
-        human_clients=session.attached if glimpse is None or glimpse.clients is None else glimpse.clients,
+        human_clients=session.vitals.attached if glimpse is None or glimpse.clients is None else glimpse.clients,
         activity=Activity.STARTING if session.state is State.STARTING else activity.value if activity else Activity.UNKNOWN,
         open=_open_of(session),
         cpu=None if glimpse is None else glimpse.cpu,
@@ -97,16 +97,16 @@ def worked_of(session: Session, glimpse: Glimpse | None) -> dict[str, float]:
 
 def says_idle(session: Session) -> bool:
     """Say whether an agent's own words are that no turn is open; only then what its screen draws may be a spinner."""
-    activity = session.axes.get(Axis.ACTIVITY)
+    activity = session.vitals.axes.get(Axis.ACTIVITY)
     return activity is not None and activity.value == Activity.IDLE
 
 
 def _open_of(session: Session) -> str:
     if session.queue:
         return f"{some(len(session.queue), 'message waits', 'messages wait')} to be typed"
-    if session.doing.tools:
-        return f"a tool runs: {session.doing.tools[-1].name or 'one'}"
-    return "a turn is open" if session.doing.turn else ""
+    if session.vitals.doing.tools:
+        return f"a tool runs: {session.vitals.doing.tools[-1].name or 'one'}"
+    return "a turn is open" if session.vitals.doing.turn else ""
 
 
 def _unreadable(session: Session, glimpse: Glimpse | None) -> str:
@@ -116,7 +116,7 @@ def _unreadable(session: Session, glimpse: Glimpse | None) -> str:
         return "nothing could be read of it"
     if glimpse.unreadable or glimpse.clients is None:
         return glimpse.unreadable or "who is attached could not be read"
-    process = session.axes.get(Axis.PROCESS)
+    process = session.vitals.axes.get(Axis.PROCESS)
     if process is None or process.value not in (AxisValue.ALIVE, AxisValue.STOPPED):
         return "its process cannot be read"
     return ""

@@ -96,11 +96,11 @@ def summary_of(session: Session, now: float) -> Summary | None:
         return None
     death = session.last_death if session.last_death is not None and session.last_death.launch_id == launch.id else None
     until = launch.ended_at if launch.ended_at is not None else now
-    heard = session.tally.words > 0
+    heard = session.vitals.tally.words > 0
     last_at = session.last_activity_at
-    open_turn = session.doing.turn or (death is not None and death.open_turn)
-    tally = count_silence(session.tally, last_at, until) if open_turn else session.tally
-    spent, before = session.spent, session.spent_before
+    open_turn = session.vitals.doing.turn or (death is not None and death.open_turn)
+    tally = count_silence(session.vitals.tally, last_at, until) if open_turn else session.vitals.tally
+    spent, before = session.spent, session.vitals.spent_before
     tokens = spent.input_tokens > before.input_tokens or spent.output_tokens > before.output_tokens
     return Summary(
         duration_s=None if launch.started_at is None else round(max(0.0, until - launch.started_at), 3),

@@ -160,7 +160,7 @@ class Coroner:
         """Return the last words of an agent, with what was read of it after its death."""
         session = self._find(death.session_id)
         is_last = session is not None and session.launch is not None and session.launch.id == death.launch_id
-        return session.recent if session is not None and is_last else self._amended.get(death.launch_id, death).said
+        return session.vitals.recent if session is not None and is_last else self._amended.get(death.launch_id, death).said
 
 
 def _keep(deaths: dict[str, Death], death: Death) -> None:

@@ -15,7 +15,7 @@ from vigil.agents.contract import Beginning, Place, Start
 from vigil.core.effects import Spawn
 from vigil.core.events import Launched, LaunchFailed
 from vigil.core.model.launch import Launch, Mode, RuntimeKind
-from vigil.core.model.session import Session
+from vigil.core.model.session import Session, with_vitals
 from vigil.daemon.act.birth import read_birth, with_processes
 from vigil.daemon.act.launches import Custody
 from vigil.daemon.base.agents import Kinds
@@ -107,7 +107,7 @@ class Spawning:
         self._feed(event)
         launch = with_processes(launch, event)
         self._custody.follow(launch, exec_seen, newborn=True)
-        born_session = replace(session, launch=launch, conversation=event.conversation, read_to={})
+        born_session = with_vitals(replace(session, launch=launch, conversation=event.conversation), read_to={})
         self._custody.listening.follow(born_session, launch)
 
     async def _prepare(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str) -> Start:

@@ -251,7 +251,7 @@ def _literal(pattern: str) -> str:
 
 def _positions(session: Session) -> dict[str, Position]:
     found = {}
-    for path, text in session.read_to.items():
+    for path, text in session.vitals.read_to.items():
         try:
             position = Position.from_json(json.loads(text))
         except ValueError:

@@ -39,7 +39,7 @@ class Looker:
         launch = session.launch
         if launch is None or launch.server is None or self._watch.has_ended(launch.id, "server"):
             return False
-        if not thorough and session.doubt is None and self._runs(launch.server):
+        if not thorough and session.vitals.doubt is None and self._runs(launch.server):
             return False
         self._runtimes[session.spec.runtime].ask_server(launch)
         return True

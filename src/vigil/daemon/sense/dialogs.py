@@ -89,11 +89,11 @@ class Dialogs:
     @staticmethod
     def _every_s(session: Session, launch: Launch, now: float) -> float | None:
         """Return how often a screen is looked at; None for never."""
-        if session.doing.asked:
-            waits_s = now - max(one.since for one in session.doing.asked)
+        if session.vitals.doing.asked:
+            waits_s = now - max(one.since for one in session.vitals.doing.asked)
             return TICK_S if waits_s < SOON_S else EVERY_S if waits_s < OLD_S else RARELY_S
         up_s = now - launch.started_at if launch.started_at is not None else 0.0
-        return EVERY_S if not session.doing.started and YOUNG_S <= up_s < OLD_S else None
+        return EVERY_S if not session.vitals.doing.started and YOUNG_S <= up_s < OLD_S else None
 
     async def _look(self, session: Session) -> None:
         launch = session.launch
@@ -106,12 +106,12 @@ class Dialogs:
         found = find_dialog(self._adapter_of(session.spec.agent).dialogs, text)
         standing = _standing(session)
         gone = [Said(What.ANSWERED, id=known) for known in standing if found is None or known != _id(found)]
-        asked = frozenset(one.id for one in session.doing.asked if one.id) - set(standing)
+        asked = frozenset(one.id for one in session.vitals.doing.asked if one.id) - set(standing)
         if asked and (found is None or found.name != PERMISSION):
             gone += [Said(What.ANSWERED, id=known) for known in sorted(asked & self._shown.pop(launch.id, frozenset()))]
         elif asked:
             self._shown[launch.id] = self._shown.get(launch.id, frozenset()) | asked
-        silent = not session.doing.started or bool(standing)
+        silent = not session.vitals.doing.started or bool(standing)
         new = [] if found is None or _id(found) in standing or not silent else [self._asked(launch, found, text)]
         if gone or new:
             self._feed(Heard(launch.id, (*gone, *new), "screen"))
@@ -133,4 +133,4 @@ def _id(dialog: Dialog) -> str:
 
 
 def _standing(session: Session) -> list[str]:
-    return [one.id for one in session.doing.asked if one.id.startswith("dialog-")]
+    return [one.id for one in session.vitals.doing.asked if one.id.startswith("dialog-")]

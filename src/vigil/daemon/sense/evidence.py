@@ -16,6 +16,7 @@ from vigil.core.events import Diagnosed, Event, Measured
 from vigil.core.machine import Machine
 from vigil.core.model.evidence import CHILDREN_KEPT, NUMBER, Child, Evidence, Flag, Number, Text
 from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.progress import UNHEARD
 from vigil.core.model.session import Session
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.sense.agent_files import Listening
@@ -69,7 +70,8 @@ class Silences:
 
     def _waits(self, launch_id: str) -> bool:
         session = self._machine.of_launch(launch_id)
-        return session is not None and session.doing.started and (not session.doing.turn or bool(session.doing.asked))
+        doing = session.vitals.doing if session is not None else UNHEARD
+        return doing.started and (not doing.turn or bool(doing.asked))
 
     async def diagnose(self, effect: Diagnose) -> None:
         """Carry out a diagnosis."""

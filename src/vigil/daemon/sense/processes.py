@@ -95,7 +95,7 @@ class Diagnoser:
         now = self._clock.now()
         read_at = max((self._clock.at(cheap.tree.at_s) for cheap in self.latest.values()), default=0.0)
         living = [session for session in self._machine.sessions.values() if is_looked_at(session)]
-        busy = any(session.doing.turn or now - (session.last_activity_at or 0.0) < QUIET_PASS_S for session in living)
+        busy = any(session.vitals.doing.turn or now - (session.last_activity_at or 0.0) < QUIET_PASS_S for session in living)
         return not living or (not busy and now - read_at < QUIET_PASS_S)
 
     async def sweep(self) -> Mapping[str, Cheap]:

@@ -256,7 +256,7 @@ class Adopting:
         )
         spec = Spec(found.agent.command, found.agent.cwd, found.agent.kind)
         why = f"adopted from {found.name} on {found.socket}, as pid {found.agent.process.pid}"
-        return Session(session_id, name, spec, now, State.RUNNING, now, why, launch=launch, launches=1, axes=unheard(now))
+        return Session(session_id, name, spec, now, State.RUNNING, now, why, launch=launch, launches=1, vitals=unheard(now))
 
     def _record(self, session: Session) -> None:
         """Write down in the launch's folder whose it is, as for any other: without the store it is known again by that."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from vigil.core.model.session import ALIVE, Session
+from vigil.core.model.session import ALIVE, Session, with_vitals
 from vigil.core.rules.stall.case import is_watched
 from vigil.core.rules.stall.course import with_finding
 from vigil.daemon.sense.evidence import Silences
@@ -39,4 +37,4 @@ class Explainer:
         machine = self._supervisor.machine
         found = machine.judge(launch.id, evidence, self._supervisor.now())
         now = machine.of_launch(launch.id) or session
-        return now if found is None else replace(now, stall=with_finding(now.stall, found, evidence.at))
+        return now if found is None else with_vitals(now, stall=with_finding(now.vitals.stall, found, evidence.at))

@@ -119,7 +119,7 @@ class Sending:
             return Sent("submitted", "its agent says that it took it")
         if not adapter.composer:
             return await self._finish_line(session_id, launch, typed_at, wait_s, prompt)
-        if session.attached:
+        if session.vitals.attached:
             return Sent("unknown", "it was typed, and may stand in its composer; vigil attach shows it")
         refusal = await self.wait_until_fit(session_id, wait_s, draft_is_ours=True)
         if refusal is not None:
@@ -132,7 +132,9 @@ class Sending:
     async def _stands_there(self, session_id: str, launch: Launch, prompt: str) -> bool:
         """Say whether a composer still holds what was pasted, and nobody else is at it: its last line can be seen there."""
         session, sight = self._shown.sessions.get(session_id), await self._look(session_id)
-        if session is None or sight is None or session.attached or session.launch is None or session.launch.id != launch.id:
+        if session is None or sight is None or session.launch is None:
+            return False
+        if session.vitals.attached or session.launch.id != launch.id:
             return False
         adapter, call = self._adapter_of(session.spec.agent), self._runtime.commands_to(launch)
         holds = sight.draft if adapter.draft is not None else sight.composer is False  # most only show one that is empty
@@ -182,14 +184,14 @@ class Sending:
         session = self._shown.sessions.get(session_id)
         if session is None:
             return None
-        server = session.axes.get(Axis.SERVER)
+        server = session.vitals.axes.get(Axis.SERVER)
         headless = session.spec.runtime is RuntimeKind.HEADLESS
         known = ComposerSight(
             session.state,
             headless,
             process_of(session),
             server.value if server is not None else "alive",
-            ", ".join(one.name or "a question" for one in session.doing.asked),
+            ", ".join(one.name or "a question" for one in session.vitals.doing.asked),
         )
         if why_not(known) is not None or session.launch is None or session.launch.pane is None:
             return known
@@ -264,7 +266,7 @@ def holds_draft(adapter: Adapter, shown: str, cursor_x: int) -> bool:
 
 def process_of(session: Session) -> str:
     """Say how its agent is now: a sweep may have seen it seconds ago, and one that is stopped meanwhile takes nothing."""
-    reading, agent = session.axes.get(Axis.PROCESS), session.launch.agent if session.launch is not None else None
+    reading, agent = session.vitals.axes.get(Axis.PROCESS), session.launch.agent if session.launch is not None else None
     if reading is None:
         return "unknown"
     if reading.value not in (AxisValue.ALIVE, AxisValue.STOPPED) or agent is None:

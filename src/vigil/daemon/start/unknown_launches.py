@@ -135,7 +135,7 @@ def _read(home: Home, found: Launch, boot: str, names_of: Callable[[str], tuple[
     )
     role = more.get("role")
     session = Session(
-        launch.session_id, name, spec, began_at, State.STARTING, now, "found alive", launch=launch, axes=unheard(now)
+        launch.session_id, name, spec, began_at, State.STARTING, now, "found alive", launch=launch, vitals=unheard(now)
     )
     return replace(
         session,

@@ -32,7 +32,7 @@ from vigil.core.model.evidence import Evidence
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.launch import Mode
 from vigil.core.model.restart import RestartPolicy
-from vigil.core.model.session import State
+from vigil.core.model.session import State, with_vitals
 from vigil.core.model.sighting import Glimpse, ReapPolicy
 from vigil.core.model.speech import Said, Usage, What
 from vigil.core.model.stall import Watchdog, Watchdogs
@@ -274,7 +274,7 @@ def test_the_second_stall_without_a_turn_in_between_quarantines() -> None:
     book = stage.machine._book
     for _ in range(3):  # each launch had a turn
         assert strike(book, stage.session(), "stalled", stage.now).quarantined == ()
-    session = book.keep(dataclasses.replace(stage.session(), spent_before=stage.session().spent))
+    session = book.keep(with_vitals(stage.session(), spent_before=stage.session().spent))
 
     assert strike(book, session, "stalled", stage.now).quarantined == (CONVERSATION,)
     assert quarantine(book, stage.session(), "again", stage.now) == stage.session()
@@ -292,7 +292,7 @@ def hang(stage: Stage, words: tuple[Said, ...] = AFTER_TOOL, read: Evidence | No
     stage.now += 3600.0
     read = dataclasses.replace(read or evidence(), at=stage.now)
     stage.tell(TimerFired("s1", TimerKind.SILENCE), Diagnosed(stage.launch().id, read))
-    stall = stage.session().stall
+    stall = stage.session().vitals.stall
     assert stall is not None
     return stall.verdict
 

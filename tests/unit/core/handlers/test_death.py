@@ -123,7 +123,7 @@ def test_a_dead_launch_shows_a_dead_process(situation: str) -> None:
         return
     stage.exit(exit_code=1)
 
-    reading = stage.session().axes[Axis.PROCESS]
+    reading = stage.session().vitals.axes[Axis.PROCESS]
 
     assert (reading.value, reading.conclusive) == ("dead", True)
     assert stage.launch().ended_at is not None
@@ -233,8 +233,8 @@ def test_an_orphan_that_nothing_replaces_is_shown_and_left_alone(what: str) -> N
     assert kinds(asked) == ["SetTimer"]  # it is looked at again
     assert stage.state() == "suspect"
     assert "vigil stop alpha ends it" in stage.session().why
-    assert stage.session().axes[Axis.RUNTIME].value == "dead"
-    assert stage.session().axes[Axis.SERVER].value == ("dead" if what == "server" else "alive")
+    assert stage.session().vitals.axes[Axis.RUNTIME].value == "dead"
+    assert stage.session().vitals.axes[Axis.SERVER].value == ("dead" if what == "server" else "alive")
     assert stage.intents == []
 
 

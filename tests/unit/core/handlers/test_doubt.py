@@ -56,7 +56,7 @@ def test_what_an_agent_prints_is_no_failed_ping() -> None:
         stage.now += 6.0
         stage.tell(Observed("s1-1", (), active_at=stage.now))
 
-    doubt = stage.session().doubt
+    doubt = stage.session().vitals.doubt
     assert doubt is not None and doubt.attempts == 1
 
 

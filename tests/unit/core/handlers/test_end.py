@@ -99,8 +99,8 @@ def test_a_restart_is_a_new_launch_with_its_own_number() -> None:
     spawn = only_spawn(stage.end())
 
     assert (spawn.launch.id, spawn.launch.number) == ("s1-2", 2)
-    assert (spawn.session.intent, spawn.session.after, spawn.session.hold) == (None, None, None)
-    assert set(spawn.session.axes) == {Axis.ACTIVITY}, "nothing was read of it yet"
+    assert (spawn.session.vitals.intent, spawn.session.after, spawn.session.hold) == (None, None, None)
+    assert set(spawn.session.vitals.axes) == {Axis.ACTIVITY}, "nothing was read of it yet"
     assert spawn.session.last_death is not None
 
 

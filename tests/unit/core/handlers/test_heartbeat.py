@@ -12,7 +12,7 @@ from vigil.core.events import Applied, Attended, Ended, Exited, Gap, Heard, Obse
 from vigil.core.model.death import Cause
 from vigil.core.model.heartbeat import PulseState
 from vigil.core.model.restart import RestartPolicy, RestartWhen
-from vigil.core.model.session import State
+from vigil.core.model.session import State, with_vitals
 from vigil.core.model.speech import Said, What
 from vigil.core.model.team import Health, Manifest, RoleSpec
 from vigil.core.model.timer import TimerKind
@@ -49,7 +49,7 @@ def beat(stage: Stage, at: float) -> None:
 
 
 def state(stage: Stage) -> str:
-    pulse = stage.session(sid(stage)).pulse
+    pulse = stage.session(sid(stage)).vitals.pulse
     return "none" if pulse is None else pulse.state.value
 
 
@@ -183,7 +183,7 @@ def test_every_reason_to_keep_it_is_tried() -> None:
     stage.tell(make_observed(f"{sid(stage)}-1", 1000.5, server="wedged"))
     found.add(unhealthy_but(stage))
     stage = beating()
-    stage.machine.sessions[sid(stage)] = replace(stage.session(sid(stage)), axes={})
+    stage.machine.sessions[sid(stage)] = with_vitals(stage.session(sid(stage)), axes={})
     found.add(unhealthy_but(stage))
 
     kept = {words.rpartition("not ended: ")[2] for words in found}
@@ -222,7 +222,7 @@ def test_somebody_who_came_just_before_the_end_keeps_it_and_it_is_asked_again() 
     effects = stage.tell(Attended(f"{sid(stage)}-1", "a person is attached to its pane"))
 
     assert stage.state(sid(stage)) == "running"
-    assert stage.session(sid(stage)).intent is None
+    assert stage.session(sid(stage)).vitals.intent is None
     assert kinds(effects) == ["SetTimer"]
     assert check(stage, STARTED + 320.0) == ["SetTimer"], "that person is still there, as far as anybody knows"
 
@@ -261,7 +261,7 @@ def test_the_next_launch_begins_with_a_new_grace() -> None:
     stage.end_launch(sid(stage))
     stage.tell(make_launched(f"{sid(stage)}-2", 1111.0))
 
-    pulse = stage.session(sid(stage)).pulse
+    pulse = stage.session(sid(stage)).vitals.pulse
 
     assert pulse is not None
     assert (pulse.state, pulse.due_from) == (PulseState.UNKNOWN, 1141.0)

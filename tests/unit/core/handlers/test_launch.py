@@ -136,7 +136,7 @@ def test_a_launch_that_came_to_life_is_running() -> None:
         make_process(102),
         "%0",
     )
-    assert stage.session().axes[Axis.PROCESS].value == "alive"
+    assert stage.session().vitals.axes[Axis.PROCESS].value == "alive"
     assert stage.session().why == "up as pid 100"
 
 

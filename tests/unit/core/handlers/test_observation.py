@@ -12,6 +12,7 @@ from vigil.core.effects import Effect, EndLaunch, Look, RepairSocket, SetTimer, 
 from vigil.core.events import Closed, Event, Exited, Found, Gap, Hooked, Observed, Orphaned, RuntimeEnded, Swept, TimerFired
 from vigil.core.model.death import Exit
 from vigil.core.model.reading import Axis
+from vigil.core.model.session import with_vitals
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import EPISODE_S, SAMPLE_S
 
@@ -27,7 +28,7 @@ def test_a_wedged_server_makes_its_session_suspect_then_stuck_and_its_answer_end
     asked = stage.see()
 
     assert stage.state() == "running"
-    assert stage.session().doubt is None
+    assert stage.session().vitals.doubt is None
     assert told(asked) == ["s1/stuck is over"]
 
 
@@ -68,7 +69,7 @@ def test_what_is_being_ended_is_in_no_doubt(verb: str) -> None:
 
     stage.ask(verb)
 
-    assert (stage.state(), stage.session().doubt) == ("ending", None)
+    assert (stage.state(), stage.session().vitals.doubt) == ("ending", None)
     assert stage.see(server="wedged") == []
 
 
@@ -155,17 +156,17 @@ def test_the_memory_of_a_suspect_survives_a_restart() -> None:
     for _ in range(2):
         stage.see(runtime="failed", process="failed")
         stage.now += 30.0
-    before = stage.session().doubt
+    before = stage.session().vitals.doubt
     assert before is not None and before.attempts == 2
 
     asked = stage.restart()
 
-    doubt = stage.session().doubt
+    doubt = stage.session().vitals.doubt
     assert doubt == replace(before, since=before.since + 25.0, sampled_at=stage.now - 5.0), "while it was down it grew no older"
     assert timers(asked) == [SetTimer("s1", TimerKind.LOOK, stage.now)]
 
     stage.see(runtime="failed", process="failed")
-    doubt = stage.session().doubt
+    doubt = stage.session().vitals.doubt
     assert doubt is not None and doubt.attempts == 3, "the third attempt, not the first"
     stage.now += 30.0
     stage.see(runtime="failed", process="failed")
@@ -228,7 +229,9 @@ def test_what_is_read_of_a_launch_that_is_dead_changes_nothing(situation: str) -
     assert stage.see(server="wedged") == []
     assert stage.hear("waiting-human") == []
     after = stage.session()
-    after = replace(after, recent=before.recent, tally=before.tally, trail=before.trail)  # its last words are remembered
+    after = with_vitals(
+        after, recent=before.vitals.recent, tally=before.vitals.tally, trail=before.vitals.trail
+    )  # its last words are remembered
     assert after == before
 
 
@@ -254,7 +257,7 @@ def test_what_was_read_before_a_gap_says_nothing() -> None:
     asked = stage.tell(make_observed("s1-1", stage.now - 1.0, process="dead"))
 
     assert asked == []
-    assert (stage.state(), stage.session().doubt) == ("running", None)
+    assert (stage.state(), stage.session().vitals.doubt) == ("running", None)
     assert "daemon.gap" in stage.log
 
 
@@ -281,17 +284,17 @@ def test_no_doubt_grows_older_by_a_gap() -> None:
     for _ in range(5):
         stage.see(server="wedged")
         stage.now += 10.0
-    before = stage.session().doubt
+    before = stage.session().vitals.doubt
     assert before is not None
 
     stage.now += 1000.0
     stage.tell(Gap(1000.0))
     stage.see(server="wedged")
 
-    after = stage.session().doubt
+    after = stage.session().vitals.doubt
     assert after is not None
     assert (stage.state(), after.since, after.attempts) == ("suspect", before.since + 1000.0, before.attempts + 1)
-    assert stage.durable["s1"].doubt == after
+    assert stage.durable["s1"].vitals.doubt == after
 
     stage.now += 10.0
     stage.see(server="wedged")
@@ -407,4 +410,4 @@ def test_who_is_attached_and_when_it_was_active_are_taken_in() -> None:
     stage.tell(Observed("s1-1", (), attached=2, active_at=1090.0))
     stage.tell(Observed("s1-1", (), active_at=1050.0))
 
-    assert (stage.session().attached, stage.session().last_activity_at) == (2, 1090.0)
+    assert (stage.session().vitals.attached, stage.session().last_activity_at) == (2, 1090.0)

@@ -100,7 +100,7 @@ def test_what_ends_a_living_session_records_its_intent_in_the_same_call(situatio
     assert intent.launch_id == stage.launch().id
     assert intent.target == stage.launch().process
     assert intent.until == intent.at + INTENT_LASTS_S
-    assert stage.session().intent == intent
+    assert stage.session().vitals.intent == intent
     assert stage.session().after is AFTER[verb]
 
 
@@ -169,7 +169,7 @@ def test_a_namesake_of_a_removed_session_is_born_clean() -> None:
     spawn = only_spawn(stage.declare(session_id="s2"))
 
     assert spawn.launch.id == "s2-1"
-    assert (spawn.session.charges, spawn.session.last_death, spawn.session.intent) == (0, None, None)
+    assert (spawn.session.charges, spawn.session.last_death, spawn.session.vitals.intent) == (0, None, None)
 
 
 def test_nothing_of_a_dead_session_is_purged_before_its_survivors_are_verified_gone() -> None:

@@ -27,7 +27,7 @@ from vigil.core.model.incident import (
 )
 from vigil.core.model.reading import Axis
 from vigil.core.model.restart import Hold, HoldReason
-from vigil.core.model.session import State
+from vigil.core.model.session import State, with_vitals
 from vigil.core.model.stall import Stall
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.escalation import due_notices
@@ -59,27 +59,27 @@ def fire(stage: Stage, effects: list[Effect]) -> list[Effect]:
 
 QUIET = {Axis.PROCESS: make_reading(), Axis.SERVER: make_reading()}
 IDLE = make_session(axes=QUIET | {Axis.ACTIVITY: make_reading("idle", observed_at=NOW - 600)})
-AT_WORK = replace(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("tool", observed_at=NOW - 600)})
+AT_WORK = with_vitals(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("tool", observed_at=NOW - 600)})
 FOUND = Stall("lost-result", Confidence.LIKELY, ("its tool is gone",), NOW, NOW, samples=2, independent=2, warned_at=NOW)
-STALLED = replace(AT_WORK, stall=FOUND)
+STALLED = with_vitals(AT_WORK, stall=FOUND)
 
 
 @pytest.mark.parametrize(
     ("session", "why"),
     [
         (IDLE, None),
-        (replace(IDLE, attached=1), "a person is attached to it"),
+        (with_vitals(IDLE, attached=1), "a person is attached to it"),
         (replace(IDLE, state=State.ENDING), "it is being ended"),
         (replace(IDLE, state=State.STARTING), "it is starting"),
         (replace(IDLE, state=State.STUCK), "what it is cannot be told"),
         (replace(IDLE, state=State.SUSPECT), "what it is cannot be told"),
-        (replace(IDLE, axes=QUIET | {Axis.PROCESS: make_reading("unknown")}), "what it is cannot be told"),
-        (replace(IDLE, axes=QUIET | {Axis.SERVER: make_reading("wedged")}), "what it is cannot be told"),
+        (with_vitals(IDLE, axes=QUIET | {Axis.PROCESS: make_reading("unknown")}), "what it is cannot be told"),
+        (with_vitals(IDLE, axes=QUIET | {Axis.SERVER: make_reading("wedged")}), "what it is cannot be told"),
         (AT_WORK, "it is busy"),
-        (replace(AT_WORK, stall=replace(FOUND, warned_at=None)), "it is busy"),
+        (with_vitals(AT_WORK, stall=replace(FOUND, warned_at=None)), "it is busy"),
         (STALLED, None),
-        (replace(STALLED, stall=replace(FOUND, samples=1, confidence=Confidence.UNKNOWN)), None),
-        (replace(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("waiting-human")}), "it waits for a person"),
+        (with_vitals(STALLED, stall=replace(FOUND, samples=1, confidence=Confidence.UNKNOWN)), None),
+        (with_vitals(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("waiting-human")}), "it waits for a person"),
         (replace(IDLE, state=State.FAILED), "it does not run"),
         (replace(IDLE, state=State.STOPPED), "it is not meant to run"),
         (None, "its session is gone"),
@@ -106,7 +106,7 @@ def test_a_restart_may_bring_back_what_failed_but_not_what_meets_a_wall_or_was_s
     ],
 )
 def test_nobody_is_ended_for_a_stall_that_is_not_sure_or_was_found_only_once(do: str, found: Stall, why: str | None) -> None:
-    assert why_not(replace(STALLED, stall=found), do) == why
+    assert why_not(with_vitals(STALLED, stall=found), do) == why
 
 
 def test_what_was_found_only_once_is_waited_for_and_costs_nothing() -> None:
@@ -114,20 +114,20 @@ def test_what_was_found_only_once_is_waited_for_and_costs_nothing() -> None:
     stage.see()
     stage.tell(Configured((), (replace(PROMPTS, do=RESTART),)))
     book = stage.machine._book
-    book.keep(replace(stage.session(), stall=replace(FOUND, samples=1, warned_at=stage.now)))
+    book.keep(with_vitals(stage.session(), stall=replace(FOUND, samples=1, warned_at=stage.now)))
 
     asked = fire(stage, stalled(stage))
 
     assert not stage.machine.incidents["s1/stalled"].reactions
-    book.keep(replace(stage.session(), stall=replace(FOUND, warned_at=stage.now)))
+    book.keep(with_vitals(stage.session(), stall=replace(FOUND, warned_at=stage.now)))
     assert [effect for effect in fire(stage, asked) if isinstance(effect, EndLaunch)]
     assert [one.outcome for one in stage.machine.incidents["s1/stalled"].reactions] == ["done"]
 
 
 def test_who_is_attached_is_never_disturbed_and_a_command_disturbs_nobody() -> None:
     for state, do in product(State, (PROMPT, RESTART, HIBERNATE)):
-        assert why_not(replace(IDLE, state=state, attached=1), do) is not None
-        assert why_not(replace(IDLE, state=state, attached=1), RUN) is None
+        assert why_not(with_vitals(replace(IDLE, state=state), attached=1), do) is not None
+        assert why_not(with_vitals(replace(IDLE, state=state), attached=1), RUN) is None
 
 
 def test_nothing_is_done_about_idleness_and_what_is_stuck_is_not_ended() -> None:
@@ -254,7 +254,7 @@ def test_a_restart_by_reaction_is_policy_and_spares_who_attaches_meanwhile() -> 
 
     (ending,) = [effect for effect in asked if isinstance(effect, EndLaunch)]
     assert ending.unless_attended
-    intent = stage.session().intent
+    intent = stage.session().vitals.intent
     assert intent is not None and (intent.cause, intent.actor) == ("policy", "reaction")
 
 

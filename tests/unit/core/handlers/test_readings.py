@@ -21,7 +21,7 @@ def test_a_reading_says_since_when_it_shows_what_it_shows() -> None:
     see("wedged", 1102.0)
     see("wedged", 1103.0)
 
-    reading = stage.session().axes[Axis.SERVER]
+    reading = stage.session().vitals.axes[Axis.SERVER]
     assert (reading.value, reading.since, reading.observed_at, reading.source) == ("wedged", 1102.0, 1103.0, "ping")
 
 
@@ -34,7 +34,7 @@ def test_what_is_conclusively_dead_is_not_brought_back_by_any_later_word(conclus
         Observed("s1-1", (Fact(Axis.SERVER, AxisValue.ALIVE, "ping", 1102.0, conclusive),)),
     )
 
-    assert stage.session().axes[Axis.SERVER].value == "dead"
+    assert stage.session().vitals.axes[Axis.SERVER].value == "dead"
 
 
 @pytest.mark.parametrize("situation", ["running", "suspect", "being_stopped"])
@@ -55,7 +55,7 @@ def test_a_reading_tells_who_is_attached_and_when_it_was_active_last() -> None:
 
     stage.tell(Observed("s1-1", (), attached=2, active_at=1150.0), Observed("s1-1", (), attached=None, active_at=1120.0))
 
-    assert (stage.session().attached, stage.session().last_activity_at) == (2, 1150.0)
+    assert (stage.session().vitals.attached, stage.session().last_activity_at) == (2, 1150.0)
 
 
 def test_a_dead_launch_is_not_read_any_more() -> None:
@@ -72,7 +72,7 @@ def test_what_is_left_of_a_closed_runtime_is_kept_and_durable() -> None:
 
     stage.tell(Closed("s1-1", (Fact(Axis.SERVER, AxisValue.DEAD, "procfs", 1200.0, conclusive=True),)))
 
-    assert stage.durable["s1"].axes[Axis.SERVER].value == "dead"
+    assert stage.durable["s1"].vitals.axes[Axis.SERVER].value == "dead"
     assert stage.state() == "failed"
 
 

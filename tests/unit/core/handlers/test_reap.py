@@ -237,7 +237,7 @@ def test_what_could_not_be_cleared_is_said_and_tried_again() -> None:
 
     stage.tell(Ended("s1-1", ok=False, why="1 of its processes live on after KILL (pid 901)"))
 
-    assert (stage.session().intent, "could not be ended" in stage.session().why) == (None, True)
+    assert (stage.session().vitals.intent, "could not be ended" in stage.session().why) == (None, True)
     assert [entry.kind for entry in stage.entries][-1] == "session.spared"
     assert kinds(stage.tell(seen(stage, survivors=left))) == ["EndLaunch"]
     stage.tell(Ended("s1-1", ok=True))

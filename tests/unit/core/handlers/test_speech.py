@@ -23,7 +23,7 @@ def say(stage: Stage, *said: Said, source: str = "hook", **more: object) -> Sess
 
 
 def activity(stage: Stage) -> str:
-    return stage.session().axes[Axis.ACTIVITY].value
+    return stage.session().vitals.axes[Axis.ACTIVITY].value
 
 
 def test_what_it_does_follows_from_what_it_said() -> None:
@@ -109,7 +109,7 @@ def test_a_prompt_that_was_typed_during_a_turn_begins_the_next_one_of_which_no_h
     stage.now += 0.1
 
     say(stage, replace(PROMPT, at=stage.now), source="transcript")
-    assert (activity(stage), stage.session().doing.turn) == ("working", True)
+    assert (activity(stage), stage.session().vitals.doing.turn) == ("working", True)
     stage.now += 5.0
     say(stage, replace(ENDED, at=stage.now))
 
@@ -172,7 +172,7 @@ def test_how_far_was_read_is_durable_with_what_was_counted() -> None:
     say(stage, Said(What.RESULT, usage=Usage(1)), source="stream", read_to=(("/a", "7"),))
     say(stage, Said(What.RESULT, usage=Usage(1)), source="stream", read_to=(("/b", "9"),))
 
-    assert dict(stage.durable["s1"].read_to) == {"/a": "7", "/b": "9"}
+    assert dict(stage.durable["s1"].vitals.read_to) == {"/a": "7", "/b": "9"}
     assert stage.durable["s1"].spent.input_tokens == 2
 
 
@@ -184,7 +184,7 @@ def test_last_words_that_are_read_after_the_death_are_counted_and_change_nothing
     after = say(stage, Said(What.RESULT, conversation="one", usage=Usage(5)), source="stream")
 
     assert (after.spent.input_tokens, after.conversation) == (5, "one")
-    assert (after.state, after.axes[Axis.ACTIVITY]) == (before.state, before.axes[Axis.ACTIVITY])
+    assert (after.state, after.vitals.axes[Axis.ACTIVITY]) == (before.state, before.vitals.axes[Axis.ACTIVITY])
 
 
 def test_words_of_an_older_launch_are_dropped() -> None:

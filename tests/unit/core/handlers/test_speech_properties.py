@@ -18,7 +18,7 @@ def test_what_an_agent_says_of_itself_is_taken_in_and_its_newest_word_counts() -
 
     stage.tell(Hooked("s1-1", hooks))
 
-    activity = stage.session().axes[Axis.ACTIVITY]
+    activity = stage.session().vitals.axes[Axis.ACTIVITY]
     assert (activity.value, activity.source, activity.observed_at, activity.why) == ("idle", "hook", 1095.0, "no turn is open")
     assert stage.session().last_activity_at == 1099.0
     assert stage.durable["s1"] == stage.session()
@@ -27,11 +27,11 @@ def test_what_an_agent_says_of_itself_is_taken_in_and_its_newest_word_counts() -
 def test_a_word_that_comes_late_does_not_replace_a_newer_one() -> None:
     stage = running()
     stage.tell(Hooked("s1-1", (make_hook("idle", 1095.0), make_hook("tool", 1090.0))))
-    assert stage.session().axes[Axis.ACTIVITY].value == "idle"
+    assert stage.session().vitals.axes[Axis.ACTIVITY].value == "idle"
 
     stage.tell(Hooked("s1-1", (make_hook("waiting-human", 1094.0),)))
 
-    assert stage.session().axes[Axis.ACTIVITY].value == "idle"
+    assert stage.session().vitals.axes[Axis.ACTIVITY].value == "idle"
 
 
 def test_a_word_that_says_nothing_more_is_a_sign_of_life() -> None:
@@ -41,7 +41,7 @@ def test_a_word_that_says_nothing_more_is_a_sign_of_life() -> None:
 
     assert stage.hear("") == []
 
-    assert stage.session().axes[Axis.ACTIVITY].value == "tool"
+    assert stage.session().vitals.axes[Axis.ACTIVITY].value == "tool"
     assert stage.session().last_activity_at == stage.now
 
 
@@ -57,7 +57,7 @@ def test_the_same_word_again_is_not_worth_a_write_until_it_is_old() -> None:
     stage.hear("tool")
 
     assert stage.durable["s1"].last_activity_at == stage.now
-    assert stage.session().axes[Axis.ACTIVITY].since == 1100.0
+    assert stage.session().vitals.axes[Axis.ACTIVITY].since == 1100.0
 
 
 def test_who_waits_for_a_human_is_an_incident_until_it_goes_on() -> None:
@@ -115,12 +115,12 @@ def test_a_word_of_the_agent_ends_what_was_stuck_because_it_could_not_be_read(
     stage = running()
     list(in_doubt(stage, seconds, **axes))
     assert stage.session().state is State.STUCK
-    doubt = stage.session().doubt
+    doubt = stage.session().vitals.doubt
     assert doubt is not None and doubt.kind is kind
 
     asked = stage.hear("working")
 
-    assert (stage.state(), stage.session().doubt) == ("running", None)
+    assert (stage.state(), stage.session().vitals.doubt) == ("running", None)
     assert told(asked) == ["s1/stuck is over"]
 
 

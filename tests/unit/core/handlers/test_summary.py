@@ -113,7 +113,7 @@ def test_it_is_written_once_whatever_is_told_again_and_whoever_restarts() -> Non
 
     assert stage.launch().number == 2
     assert [told["death"] for told in summaries(stage)] == ["d-s1-1"]
-    assert stage.session().recent == () and stage.session().tally == NOTHING_COUNTED
+    assert stage.session().vitals.recent == () and stage.session().vitals.tally == NOTHING_COUNTED
 
 
 def test_a_launch_that_is_followed_by_another_before_it_is_closed_has_its_own() -> None:
@@ -162,7 +162,7 @@ def test_silence_counts_while_a_turn_is_open_and_somebody_listened() -> None:
     stage.now += 5000.0
     say(stage, Said(What.PROMPT))
 
-    assert stage.session().tally.longest_silence_s == 100.0
+    assert stage.session().vitals.tally.longest_silence_s == 100.0
 
 
 def test_one_that_lives_has_a_summary_so_far() -> None:

@@ -119,7 +119,11 @@ def test_an_agent_in_a_terminal_that_meets_its_limit_is_throttled_until_then_and
     effects = say(stage, "s1", Said(What.TURN_ENDED, failed=True), limit(5000.0))
 
     session = stage.session()
-    assert (session.axes[Axis.ACTIVITY].value, session.doing.until, session.state) == ("throttled", 5000.0, State.RUNNING)
+    assert (session.vitals.axes[Axis.ACTIVITY].value, session.vitals.doing.until, session.state) == (
+        "throttled",
+        5000.0,
+        State.RUNNING,
+    )
     assert SetTimer("s1", TimerKind.WALL, 5000.0) in effects
     assert told(stage) == ["s1/limit"]
     assert [effect for effect in say(stage, "s1", limit(5000.0)) if isinstance(effect, Tell)] == []
@@ -135,7 +139,7 @@ def test_when_the_moment_has_come_nobody_is_told_any_more() -> None:
     stage.now = 5000.0
     stage.tell(TimerFired("s1", TimerKind.WALL))
 
-    assert stage.session().axes[Axis.ACTIVITY].value == "idle"
+    assert stage.session().vitals.axes[Axis.ACTIVITY].value == "idle"
     assert told(stage) == []
 
 
@@ -216,7 +220,7 @@ def test_a_limit_counts_from_whatever_source_also_where_hooks_know_better_what_i
 
     say(stage, "s1", limit(5000.0, at=stage.now - 0.1), source=source)
 
-    assert stage.session().axes[Axis.ACTIVITY].value == "throttled"
+    assert stage.session().vitals.axes[Axis.ACTIVITY].value == "throttled"
     assert stage.session().wall is not None
 
 

@@ -83,7 +83,7 @@ def warnings(stage: Stage) -> list[str]:
 
 
 def kept(stage: Stage) -> str:
-    stall = stage.session().stall
+    stall = stage.session().vitals.stall
     return "" if stall is None else stall.kept
 
 
@@ -124,18 +124,18 @@ def test_a_stall_is_one_incident_told_again_with_what_changed_and_over_with_its_
 
     say(stage, What.ALIVE)
     assert open_kinds(stage) == []
-    assert stage.session().stall is None
+    assert stage.session().vitals.stall is None
     assert stage.log[-2:] == ["session.stall-over", "incident.resolved"]
 
 
 def test_the_ticks_of_a_clock_neither_end_a_silence_nor_a_stall() -> None:
     stage = silent(None, What.TOOL_STARTED)
-    tool, spoke_at = stage.session().doing, stage.session().last_activity_at
+    tool, spoke_at = stage.session().vitals.doing, stage.session().last_activity_at
     for at in range(30, 300, 30):
         stage.now = START + at
         say(stage, What.TICKS)
-    assert (stage.session().doing, stage.session().last_activity_at) == (tool, spoke_at)
-    assert (stage.session().worked, stage.session().tally.words) == ({"hook": START}, 3)
+    assert (stage.session().vitals.doing, stage.session().last_activity_at) == (tool, spoke_at)
+    assert (stage.session().worked, stage.session().vitals.tally.words) == ({"hook": START}, 3)
 
     for at in (300, 600):
         look(stage, START + at, evidence((child(age_s=at),)))
@@ -143,7 +143,7 @@ def test_the_ticks_of_a_clock_neither_end_a_silence_nor_a_stall() -> None:
     say(stage, What.TICKS)
 
     assert open_kinds(stage) == ["stalled"]
-    assert stage.session().tally.longest_silence_s == 0.0, "it goes on"
+    assert stage.session().vitals.tally.longest_silence_s == 0.0, "it goes on"
 
 
 def test_a_stall_that_ends_with_its_launch_is_told_by_the_death_and_by_nothing_after_it() -> None:
@@ -155,7 +155,7 @@ def test_a_stall_that_ends_with_its_launch_is_told_by_the_death_and_by_nothing_a
     wake(stage, START + 302)
 
     assert "session.stall-over" not in stage.log
-    assert stage.session().stall is None
+    assert stage.session().vitals.stall is None
 
 
 def test_warnings_go_on_for_as_long_as_it_does_with_one_incident() -> None:

@@ -57,7 +57,7 @@ def test_what_was_handled_is_written_in_order_and_ends_in_order(tmp_path: Path, 
     recorder.close()
 
     first, *entries, last = read(path)
-    assert (first["vigil-recording"], first["at"], len(first["sessions"])) == (1, 1.0, 1)
+    assert (first["vigil-recording"], first["at"], len(first["sessions"])) == (2, 1.0, 1)
     assert entries == [
         {"now": 2.0, "event": {"Resumed": {"booted": False}}, "effects": []},
         {"now": 3.0, "event": {"Gap": {"lasted_s": 1.5}}, "raised": "AssertionError: no"},

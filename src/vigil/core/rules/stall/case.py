@@ -128,7 +128,7 @@ WATCHED = frozenset({State.STARTING, State.RUNNING})
 
 def is_watched(session: Session) -> bool:
     """Say whether silence of a session would mean anything: something is open, or it has not begun to speak."""
-    launch, doing, trail = session.launch, session.doing, session.trail
+    launch, doing, trail = session.launch, session.vitals.doing, session.vitals.trail
     if session.state not in WATCHED or launch is None or launch.process is None or launch.ended_at is not None:
         return False
     if doing.turn or doing.tools or doing.asked or doing.retries or doing.waits:
@@ -147,13 +147,13 @@ def runs_to_its_end(session: Session) -> bool:
 def ought_to_speak(session: Session) -> bool:
     """Say whether a session that says nothing at all is late: its kind speaks, or it did before, or its agent is not there."""
     launch = session.launch
-    return session.trail.spoke_before or session.state is State.STARTING or (launch is not None and launch.speaks)
+    return session.vitals.trail.spoke_before or session.state is State.STARTING or (launch is not None and launch.speaks)
 
 
 def silent_from(session: Session) -> float:
     """Return since when a session says nothing; what nobody could hear does not count."""
     started_at = session.launch.started_at if session.launch is not None else None
-    return max(session.last_activity_at or 0.0, started_at or 0.0, session.trail.floor)
+    return max(session.last_activity_at or 0.0, started_at or 0.0, session.vitals.trail.floor)
 
 
 def case_of(session: Session, evidence: Evidence, limits: Thresholds, idle_cpu: float | None, now: float) -> Silence:
@@ -163,8 +163,8 @@ def case_of(session: Session, evidence: Evidence, limits: Thresholds, idle_cpu: 
     return Silence(
         now,
         evidence,
-        session.doing,
-        session.trail,
+        session.vitals.doing,
+        session.vitals.trail,
         limits,
         silent_from(session),
         launch.started_at or launch.created_at,
@@ -172,7 +172,7 @@ def case_of(session: Session, evidence: Evidence, limits: Thresholds, idle_cpu: 
         runs_to_its_end=runs_to_its_end(session),
         speaks=ought_to_speak(session),
         resumed=launch.mode is Mode.RESUME,
-        stalled_before=session.strikes > 0 and not session.doing.retries,
+        stalled_before=session.strikes > 0 and not session.vitals.doing.retries,
     )
 
 

@@ -89,8 +89,8 @@ class RemedyKeep:
 
 
 KEEPS = (  # The first row that holds keeps. People stand first (P2).
-    RemedyKeep(lambda _: "a person is attached", lambda s: s.session.attached > 0),
-    RemedyKeep(lambda _: "its life is in doubt", lambda s: s.session.doubt is not None),
+    RemedyKeep(lambda _: "a person is attached", lambda s: s.session.vitals.attached > 0),
+    RemedyKeep(lambda _: "its life is in doubt", lambda s: s.session.vitals.doubt is not None),
     RemedyKeep(lambda s: f"it is {s.session.state}", lambda s: s.session.state not in (State.RUNNING, State.STARTING)),
     RemedyKeep(lambda s: f"{s.verdict} has no remedy", lambda s: s.verdict not in REMEDIES),
     RemedyKeep(lambda _: "automatic remedies are off (stall_auto_kill)", lambda s: not s.limits.stall_auto_kill),

@@ -15,18 +15,18 @@ REMINDERS = 3.0  # times the first reminder, between the later ones
 
 def due_at(session: Session, limits: Thresholds, now: float) -> float:
     """Return when a session is looked at next; one that was found to be silent is looked at again on a schedule."""
-    doing, since = session.doing, silent_from(session)
+    doing, since = session.vitals.doing, silent_from(session)
     if doing.asked:
         return reminder_at(session, limits)
     if (doing.retries or doing.waits) and now < (until := waits_until(doing, since)):
         return until
     if (tools_until := tools_wait_until(doing)) is not None and now < tools_until:
         return tools_until
-    first_s = min(patience_of(doing, session.trail, limits), limits.stall_after_s)
+    first_s = min(patience_of(doing, session.vitals.trail, limits), limits.stall_after_s)
     first_at = since + first_s
     if _circles(session, limits, now):
         first_at = min(first_at, now)
-    stall = session.stall
+    stall = session.vitals.stall
     if stall is None or stall.at < first_at or stall.verdict == StallVerdict.SUPERVISOR_LATE:
         return first_at
     return _next_at(session, limits, stall)
@@ -35,7 +35,7 @@ def due_at(session: Session, limits: Thresholds, now: float) -> float:
 def _next_at(session: Session, limits: Thresholds, stall: Stall) -> float:
     """Return when a silent session is looked at again: at a threshold, or when a warning is repeated."""
     since = silent_from(session)
-    moments = [since + patience_of(session.doing, session.trail, limits), since + limits.liveness_timeout_s]
+    moments = [since + patience_of(session.vitals.doing, session.vitals.trail, limits), since + limits.liveness_timeout_s]
     moments += [stall.at + limits.stall_repeat_s, (stall.warned_at or stall.at) + limits.stall_repeat_s]
     if stall.verdict in SICK and stall.samples < max(2, SAMPLES.get(StallVerdict(stall.verdict), 1)):
         moments.append(stall.sampled_at + window_s(limits))
@@ -56,13 +56,13 @@ def verify_s(limits: Thresholds) -> float:
 
 def _circles(session: Session, limits: Thresholds, now: float) -> bool:
     """Say whether a session that speaks may go in circles; it is looked at again when a warning would be repeated."""
-    trail, stall = session.trail, session.stall
+    trail, stall = session.vitals.trail, session.vitals.stall
     if stall is not None and now - stall.at < limits.stall_repeat_s:
         return False
     many = trail.times >= (COMPACTIONS if trail.again == COMPACTION else CIRCLES)
     still_s = now - max(trail.further_at, trail.floor)
     speaks = now - trail.understood_at < limits.stall_after_s
-    return session.doing.turn and (many or (speaks and still_s >= NOT_FURTHER * limits.subagent_timeout_s))
+    return session.vitals.doing.turn and (many or (speaks and still_s >= NOT_FURTHER * limits.subagent_timeout_s))
 
 
 def reminder_at(session: Session, limits: Thresholds) -> float:
@@ -70,11 +70,13 @@ def reminder_at(session: Session, limits: Thresholds) -> float:
 
     From the last reminder on: an agent that speaks while it waits is not told of anew, and what was missed comes once.
     """
-    every_s, trail = limits.approval_reminder_s, session.trail
-    next_at = trail.reminded_at + REMINDERS * every_s if reminders_of(session) else session.doing.asked[0].since + every_s
+    every_s, trail = limits.approval_reminder_s, session.vitals.trail
+    asked_at = session.vitals.doing.asked[0].since
+    next_at = trail.reminded_at + REMINDERS * every_s if reminders_of(session) else asked_at + every_s
     return max(next_at, trail.floor + every_s)
 
 
 def reminders_of(session: Session) -> int:
     """Return how often a person was reminded of the oldest question that is open."""
-    return session.trail.reminders if session.trail.reminded_at >= session.doing.asked[0].since else 0
+    trail = session.vitals.trail
+    return trail.reminders if trail.reminded_at >= session.vitals.doing.asked[0].since else 0
