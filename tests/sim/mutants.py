@@ -42,12 +42,12 @@ from vigil.core.events import (
     Weighed,
     Withdrawn,
 )
-from vigil.core.handlers import charge, doubt, hold, intent, operator, shift, team, watchdog
+from vigil.core.handlers import account, charge, doubt, hold, intent, operator, shift, team
 from vigil.core.model.death import Cause
 from vigil.core.model.incident import IncidentKind, NoticeState, Severity
 from vigil.core.model.progress import IDLE
 from vigil.core.model.reading import DoubtKind
-from vigil.core.model.restart import HoldReason, RestartWhen
+from vigil.core.model.restart import RestartWhen
 from vigil.core.model.session import State
 from vigil.core.model.sighting import ReapClass
 from vigil.core.model.speech import Activity, What
@@ -67,6 +67,7 @@ from vigil.core.rules import (
 )
 from vigil.core.rules import incident as incident_rules
 from vigil.core.rules.liveness import Cell, DoubtPatience, LifeVerdict
+from vigil.core.rules.stall import schedule
 
 SEEDS = 60  # a mutant that none of them notices has survived
 UNMET = {Cause.STALLED}  # where agents hang nobody comes at the last moment: unit/core/handlers/test_watchdog has that
@@ -211,7 +212,7 @@ def _charges() -> Iterator[Mutant]:
     for name, value in (("LIMIT_CAP_S", 3600.0), ("PASSED_S", 5.0), ("LONGEST_S", 60.0), ("TRIAL_S", 0.0)):
         if name not in NO_HARM:
             yield Mutant("walls", f"{name} is {value:g}", _swap(wall, name, value), "walls")
-    yield Mutant("walls", "nobody waits for others'", _swap(wall, "_of_account", lambda _book, session: [session]), "walls")
+    yield Mutant("walls", "nobody waits for others'", _swap(account, "_of_account", lambda _book, session: [session]), "walls")
 
 
 def _charge_of(cause: Cause) -> str:
@@ -221,12 +222,8 @@ def _charge_of(cause: Cause) -> str:
 def _moved(cause: Cause, instead: str) -> Callable[[], Any]:
     """Return a context in which a death costs something else."""
     before = _charge_of(cause)
-    less = {one: hold for one, hold in restart.HELD.items() if one is not cause}
-    more = {**restart.HELD, cause: HoldReason.LIMIT}
-    return _both(
-        _swap(restart, before, less if before == "HELD" else getattr(restart, before) - {cause}),
-        _swap(restart, instead, more if instead == "HELD" else getattr(restart, instead) | {cause}),
-    )
+    less, more = getattr(restart, before) - {cause}, getattr(restart, instead) | {cause}
+    return _both(_swap(restart, before, less), _swap(restart, instead, more))
 
 
 def _scenario(cause: Cause) -> str:
@@ -270,7 +267,7 @@ def _telling() -> Iterator[Mutant]:
     early = _swap(escalation, "_moment", lambda step, base, number: base + number * (step.repeat_s or 0.0))
     yield Mutant("ladder", "every step is at once", early, "people")
     yield Mutant("ladder", "nobody hears that it is over", _swap(escalation, "_all_clears", lambda _incident, _now: []), "tmux")
-    yield Mutant("reminders", "a question is told again too often", _swap(watchdog, "REMINDERS", 1.0), "people")
+    yield Mutant("reminders", "a question is told again too often", _swap(schedule, "REMINDERS", 1.0), "people")
     yield Mutant("quiet", "nothing is urgent", _swap(quiet_hours, "ALWAYS", frozenset()), "tmux")
     yield Mutant("quiet", "everything passes", _swap(quiet_hours, "ALWAYS", frozenset(Severity)), "tmux")
     yield Mutant("quiet", "it never ends", _swap(quiet_hours, "_end", lambda _rule, at: at + 3600.0), "people")

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.sim.faults import FAULTS
-from tests.sim.mutants import Mutant, breaks_anyway, hunt, mutants
+from tests.sim.mutants import Mutant, breaks_anyway, hunt, mutants, of_silence
 from tests.sim.run import live_through, shrink, tell_story
 from tests.sim.scenarios import SCENARIOS, draw_plan
 from tests.sim.totals import Totals
@@ -139,3 +139,9 @@ def find_mutant(name: str) -> Mutant:
 )
 def test_a_changed_row_is_noticed(name: str) -> None:
     assert hunt(find_mutant(name)) is not None
+
+
+def test_every_mutant_changes_a_row_that_is_there() -> None:
+    for mutant in (*mutants(), *of_silence()):
+        with mutant.change():
+            pass
