@@ -1,7 +1,4 @@
-"""The book: all the core remembers, and what one event changed in it (DESIGN 3).
-
-Handlers read sessions from it and write them back; `change` becomes the effects, with what must be durable first.
-"""
+"""The book: all the core remembers, and what one event changed in it, the durable part first (DESIGN 3)."""
 
 from __future__ import annotations
 
@@ -21,15 +18,15 @@ from vigil.core.model.stall import Watchdogs
 from vigil.core.model.team import Role
 
 GRACE_S = 10.0  # between TERM and KILL
-DOUBTED = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK})  # what is anything else has no doubt left
+DOUBTED = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK})  # other states carry no doubt
 DOUBTFUL = frozenset({State.SUSPECT, State.STUCK})
 DEATHS_TOGETHER = 100
 SAME_S = 1.0
-RESOLVED_KEPT = 1000  # incidents that are over: for the fate of their last notices, and if they come back
+RESOLVED_KEPT = 1000  # resolved incidents, for their last notices and in case they reopen
 
 
 class Idle(NamedTuple):
-    """What was learned of a kind of agent that waits for input."""
+    """What Vigil learned of a kind of agent that waits for input."""
 
     cpu: float  # cores
     samples: int
@@ -46,27 +43,27 @@ class Book:
         self.incidents: dict[str, Incident] = {}  # those that are open, by key
         self.resolved: dict[str, Incident] = {}  # those that are over, by id, the newest last
         self.wedged: set[str] = set()  # sessions whose server has not answered for a while
-        self.deaths_at: list[float] = []  # the last ones that count, in order
+        self.deaths_at: list[float] = []  # the last charged ones, in order
         self.last_deaths: list[tuple[float, str]] = []  # when, and whose, in order
         self.activity_stored: dict[str, float] = {}  # when each session was active last, as far as that is durable
-        self.walled: set[str] = set()  # sessions that have met a wall nobody has got past yet
-        self.work_stored: dict[str, float] = {}  # and when it worked last
+        self.walled: set[str] = set()  # sessions at a wall that no agent has got past yet
+        self.work_stored: dict[str, float] = {}  # and worked last
         self.booted = False  # the host was booted anew since these sessions were stored
-        self.void_before = 0.0  # what was read earlier says nothing, unless it is conclusive
+        self.void_before = 0.0  # earlier readings are void, unless conclusive
         self.by_name: dict[str, str] = {}
         self.by_launch: dict[str, str] = {}
         self.by_role: dict[str, set[str]] = {}  # the ids of its sessions, also of those that leave
-        self.touched: set[str] = set()  # roles of which a session changed
+        self.touched: set[str] = set()  # roles with a changed session
         self.vacated: list[tuple[str, int]] = []  # slots whose session was removed
         self.spawning: set[str] = set()
         self.waiting: deque[str] = deque()
-        self.room: int | None = None  # so many more launches the host has memory for; None is plenty
+        self.room: int | None = None  # how many more launches have memory; None is plenty
         self.memory = ""  # and how much there is, in words
-        self.routes: tuple[str, ...] | None = None  # the ways to reach people; None: nobody has said
+        self.routes: tuple[str, ...] | None = None  # the ways to reach people; None: not configured yet
         self.reactions: tuple[Reaction, ...] = ()
-        self.watchdogs = Watchdogs()  # what the configuration says of silence
+        self.watchdogs = Watchdogs()  # the configured thresholds of silence
         self.checked_at: dict[str, float] = {}  # when the silence of a session is looked at next
-        self.idle_cpu: dict[str, Idle] = {}  # what kinds of agents use while they wait for input
+        self.idle_cpu: dict[str, Idle] = {}  # by kind of agent, while it waits for input
         self.change = Change()
         for incident in open_incidents:
             self.keep_incident(incident)
@@ -85,17 +82,17 @@ class Book:
         return session if session and session.launch and session.launch.id == launch_id else None
 
     def living(self, launch_id: str) -> Session | None:
-        """Return the session whose current launch this is if nothing has ended that launch yet."""
+        """Return the session whose current launch this is, if that has not ended."""
         session = self.of_launch(launch_id)
         return session if session and session.launch and session.launch.ended_at is None else None
 
     def read_axes(self, session: Session, facts: tuple[Fact, ...], **changes: Any) -> Session:
-        """Take in readings of a session's axes, and what else changed with them."""
+        """Return a session with new readings of its axes, and other changes."""
         axes = dict(session.vitals.axes)
         for fact in facts:
             before = axes.get(fact.axis)
             if before is not None and before.value == AxisValue.DEAD and before.conclusive and fact.value != AxisValue.DEAD:
-                continue  # what the kernel saw end does not come back, also not by a reading that was told late
+                continue  # what the kernel saw end does not come back by a late reading
             since = before.since if before is not None and before.value == fact.value else fact.observed_at
             axes[fact.axis] = Reading(fact.value, fact.source, fact.conclusive, fact.observed_at, since, fact.why)
         return with_changes(session, axes=axes, **changes)
@@ -105,17 +102,17 @@ class Book:
         return self.roles.get(session.role) if session.role is not None else None
 
     def replicas(self, key: str) -> list[Session]:
-        """Return the sessions of a role in the order of their slots, also those that leave."""
+        """Return the sessions of a role by slot, also those that leave."""
         found = [self.sessions[session_id] for session_id in self.by_role.get(key, ())]
         return sorted(found, key=lambda session: (session.index, session.id))
 
     def keep_role(self, role: Role) -> Role:
-        """Remember a role."""
+        """Write a role into the book."""
         self.roles[role.key] = self.change.roles[role.key] = role
         return role
 
     def forget_role(self, key: str) -> None:
-        """Remember a role no more."""
+        """Remove a role from the book."""
         self.roles.pop(key, None)
         self.change.roles.pop(key, None)
         if not self.by_role.get(key):
@@ -123,14 +120,14 @@ class Book:
         self.change.removed_roles.append(key)
 
     def died_with(self, session: Session, at: float) -> tuple[str, ...]:
-        """Take note of a death; return whose other deaths fell into the same second, as far as they are known."""
+        """Note a death; return the sessions that died within the same second."""
         near = self.last_deaths[bisect_left(self.last_deaths, (at - SAME_S,)) : bisect_left(self.last_deaths, (at + SAME_S,))]
         insort(self.last_deaths, (at, session.name))
         del self.last_deaths[:-DEATHS_TOGETHER]
         return tuple(name for _, name in near if name != session.name)
 
     def keep(self, session: Session, durable: bool = True) -> Session:
-        """Remember a session; what is not durable is only shown."""
+        """Write a session into the book; without `durable` it is only shown."""
         self.change.before.setdefault(session.id, self.sessions.get(session.id))
         self.sessions[session.id] = self.change.shown[session.id] = session
         self.by_name[session.name] = session.id
@@ -150,7 +147,7 @@ class Book:
         return session
 
     def keep_incident(self, incident: Incident) -> None:
-        """Remember an incident: while it is open by its key, then for a while by its id."""
+        """Write an incident into the book: by key while open, then for a while by id."""
         if incident.resolved_at is None:
             self.incidents[incident.key] = incident
             self.resolved.pop(incident.id, None)  # it came back
@@ -164,24 +161,25 @@ class Book:
         self.change.incidents[incident.id] = incident
 
     def find_incident(self, incident_id: str) -> Incident | None:
-        """Return an incident, open or just over."""
+        """Return an incident, open or recently resolved."""
         return self.change.incidents.get(incident_id) or next(
             (incident for incident in self.incidents.values() if incident.id == incident_id), self.resolved.get(incident_id)
         )
 
     def last_over(self, key: str) -> Incident | None:
-        """Return the newest incident of a key that is over."""
+        """Return the newest resolved incident of a key."""
         over = [incident for incident in self.resolved.values() if incident.key == key]
         return max(over, key=lambda incident: incident.resolved_at or 0.0, default=None)
 
     def is_behind(self, session: Session, by_s: float) -> bool:
-        """Say whether what is durable of a session knows nothing of activity or work that is so much newer."""
+        """Say whether a session's stored activity or work is older than `by_s`."""
+        # Work too: a killed daemon forgot it behind a heartbeat; the next one parked its session.
         active_at, worked_at = session.last_activity_at or 0.0, max(session.worked.values(), default=0.0)
         known_at, known_work_at = (known.get(session.id, 0.0) for known in (self.activity_stored, self.work_stored))
         return active_at - known_at > by_s or worked_at - known_work_at > by_s
 
     def close(self, session: Session) -> Session:
-        """Return a session of whose launch nothing is left."""
+        """Return a session whose launch has nothing left."""
         if session.launch is None or session.launch.closed:
             return session
         launch = replace(session.launch, closed=True)
@@ -189,7 +187,7 @@ class Book:
         return replace(session, launch=launch)
 
     def forget(self, session: Session) -> None:
-        """Remember a session no more."""
+        """Remove a session from the book."""
         del self.sessions[session.id], self.by_name[session.name]
         self.change.shown[session.id] = None
         if session.role is not None:
@@ -205,11 +203,11 @@ class Book:
             self.spawning.discard(launch_id)
 
     def reconsider(self, sessions: Iterable[Session]) -> None:
-        """Have the incidents of sessions looked at after this event, though the sessions may not change."""
+        """Have the incidents of sessions follow after this event, even if the sessions do not change."""
         self.change.reconsidered += [session.id for session in sessions]
 
     def log(self, at: float, session: Session, kind: str, **data: Any) -> None:
-        """Say in the event log what happened to a session."""
+        """Write to the event log what happened to a session."""
         launch_id = session.launch.id if session.launch else None
         self.change.log.append(LogEntry(at, kind, session.id, session.name, launch_id, data))
 
@@ -218,7 +216,7 @@ class Book:
         self.change.todo.append(effect)
 
     def end_all(self, launch: Launch | None, unless_attended: bool = False) -> None:
-        """Ask for the end of all there is of a launch; or only if nobody uses what is left of it."""
+        """Ask for the end of all that is left of a launch, or only if no person uses it."""
         assert launch is not None
         session = self.of_launch(launch.id)
         intent = session.vitals.intent if session is not None else None
@@ -227,18 +225,18 @@ class Book:
 
 
 def _with_slots(role: Role) -> Role:
-    """Return a role with its slots; one that was stored before they were kept has the first ones."""
+    """Return a role with its slots; one stored without them has the first ones."""
     return role if role.slots else replace(role, slots=tuple(range(role.spec.replicas)))
 
 
 class Change:
-    """What one event changed: collected while it is handled, returned as effects."""
+    """What one event changed, collected by its handlers and returned as effects."""
 
     def __init__(self) -> None:
-        self.shown: dict[str, Session | None] = {}  # every session that is another one now; None if it is no more
-        self.before: dict[str, Session | None] = {}  # and what each was when the event began; None: it was not there
-        self.reconsidered: list[str] = []  # sessions that need not have changed, and whose incidents may
-        self.anew: dict[str, str] = {}  # what incidents say how things are now, by their keys
+        self.shown: dict[str, Session | None] = {}  # every session that changed; None if it was removed
+        self.before: dict[str, Session | None] = {}  # and as it was before the event; None: it is new
+        self.reconsidered: list[str] = []  # sessions whose incidents may change though they did not
+        self.anew: dict[str, str] = {}  # new words of open incidents, by key
         self.sessions: dict[str, Session] = {}  # those that are to be durable
         self.launches: list[Launch] = []
         self.removed: dict[str, Session] = {}  # as they were last

@@ -1,7 +1,4 @@
-"""What the machine asks for: the daemon carries it out, the simulator pretends to (DESIGN 3).
-
-`Persist` of one call to `handle` is durable before any other effect of that call is carried out.
-"""
+"""Effects: what the machine asks for; `Persist` is durable before the daemon carries out the others (DESIGN 3)."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from vigil.core.model.timer import TimerKind
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One line of the append-only event log; the store gives it its sequence number."""
+    """One line of the append-only event log; the store numbers it."""
 
     at: float
     kind: str
@@ -33,7 +30,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """State changes and their events: one transaction."""
+    """State changes and their events, in one transaction."""
 
     sessions: tuple[Session, ...] = ()
     launches: tuple[Launch, ...] = ()
@@ -56,18 +53,18 @@ class Spawn:
 
 @dataclass(frozen=True, slots=True)
 class EndLaunch:
-    """End all there is of a launch: agent, survivors, server; the outcome is Ended, or Attended where that was asked for."""
+    """End all there is of a launch: agent, survivors, server; the outcome is Ended or Attended."""
 
     launch: Launch
     grace_s: float
     unless_attended: bool = False
-    reap: bool = False  # only if all is still as it was when that was decided; the outcome may be Spared
-    guard: Guard | None = None  # which its tmux server compares; None: what lives is spared
+    reap: bool = False  # only if nothing changed since the verdict; the outcome may be Spared
+    guard: Guard | None = None  # its tmux server compares this; None spares what lives
 
 
 @dataclass(frozen=True, slots=True)
 class EndStray:
-    """End what belongs to no launch that is known, if all is as it was when that was decided; the outcome is StrayEnded."""
+    """End processes of no known launch, if nothing changed since the verdict; the outcome is StrayEnded."""
 
     stray: Stray
     grace_s: float
@@ -76,7 +73,7 @@ class EndStray:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Tell who swept what was judged of everything; what is to go is being ended."""
+    """Tell the sweep all verdicts; what is to go is being ended."""
 
     ticket: str
     verdicts: tuple[ReapVerdict, ...]
@@ -84,7 +81,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class ReapEnded:
-    """Tell who swept what became of a launch or a stray."""
+    """Tell the sweep what became of a launch or a stray."""
 
     ticket: str
     launch_id: str
@@ -94,28 +91,28 @@ class ReapEnded:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Watch a session no more that was adopted, and leave it as it was found."""
+    """Stop watching an adopted session, and leave it as it was found."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Ask an agent to leave what it is doing, unless somebody uses its pane: then the outcome is Attended."""
+    """Ask an agent to leave its work; if a person uses its pane, the outcome is Attended."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class CloseLaunch:
-    """The agent is dead: keep its last screen, end its tmux server; the outcome is Closed."""
+    """Keep a dead agent's last screen and end its tmux server; the outcome is Closed."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Say TimerFired at this moment; a later one of the same kind replaces it."""
+    """Send TimerFired at this moment; a later timer of the same kind replaces it."""
 
     session_id: str  # or the key of a role
     kind: TimerKind
@@ -124,28 +121,28 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """Remove the files of a session that is no more."""
+    """Remove the files of a removed session."""
 
     session: Session
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Read all axes of a launch now, from what cannot lie; the outcome is Observed."""
+    """Read all axes of a launch now, from sources that cannot lie; the outcome is Observed."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class Conclude:
-    """The agent is dead: gather how it ended; the outcome is Exited."""
+    """Gather how a dead agent ended; the outcome is Exited."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class Examine:
-    """A death was recorded: gather what is left of the launch into its bundle."""
+    """Gather what is left of a dead launch into its bundle."""
 
     death: Death
     launch: Launch
@@ -153,14 +150,14 @@ class Examine:
 
 @dataclass(frozen=True, slots=True)
 class Amend:
-    """What an agent said last was read after its death was recorded: it belongs into the bundle too."""
+    """Add words to a death's bundle that were read only after it was recorded."""
 
     death: Death  # with those words
 
 
 @dataclass(frozen=True, slots=True)
 class RepairSocket:
-    """Have a living tmux server make its socket anew; the next look tells whether it did."""
+    """Have a living tmux server make its socket anew; the next look shows whether it did."""
 
     launch: Launch
 
@@ -175,7 +172,7 @@ class Diagnose:
 
 @dataclass(frozen=True, slots=True)
 class EndChild:
-    """End one recorded process below an agent, and not the agent; the outcome is Stepped."""
+    """End one recorded process below an agent, not the agent; the outcome is Stepped."""
 
     launch: Launch
     process: ProcessId
@@ -184,21 +181,21 @@ class EndChild:
 
 @dataclass(frozen=True, slots=True)
 class CloseInput:
-    """Let a headless agent read the end of its input; the outcome is Stepped."""
+    """Close the input of a headless agent; the outcome is Stepped."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Tell the escalation clock of an incident; it goes on even if the store does not answer (P6)."""
+    """Tell the escalation clock of an incident; it works even if the store does not answer (P6)."""
 
     incident: Incident
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Tell whoever asked what was decided; nobody else hears of it."""
+    """Tell the caller what was decided."""
 
     ticket: str
     wake: Wake
@@ -206,7 +203,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class React:
-    """Do something about an incident: type a prompt, or run a command; the outcome is ReactionEnded."""
+    """Type a prompt or run a command for an incident; the outcome is ReactionEnded."""
 
     incident: Incident
     number: int

@@ -1,8 +1,4 @@
-"""The machine: every event a host can have, and what is to be done about it (DESIGN 3).
-
-Pure. `handle` changes the book and returns effects; the first is always what must be durable before the rest is done. Facts of
-another launch than the current one are dropped (fencing), so nothing old ever speaks for something new.
-"""
+"""The machine: every event a host can have, and its handler; facts of old launches are dropped (fencing, DESIGN 3)."""
 
 from __future__ import annotations
 
@@ -99,7 +95,7 @@ from vigil.core.rules.stall.verdict import StallFinding, classify
 
 
 def timer_fired(book: Book, event: TimerFired, now: float) -> None:
-    """A moment that was asked for has come; it may have come early, or for nothing."""
+    """Pass a timer to its handler, which checks whether it came early or for nothing."""
     session, role = book.sessions.get(event.session_id), book.roles.get(event.session_id)
     if session is not None:
         TIMERS[event.kind](book, session, now)
@@ -204,7 +200,7 @@ class Machine:
         return self._book.by_name
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """Return what is to be done about an event, in order; what must be durable comes first."""
+        """Return the effects of an event, in order; what must be durable comes first."""
         self._book.change = Change()
         HANDLERS[type(event)](self._book, event, now)
         team.follow(self._book, now)
@@ -213,23 +209,23 @@ class Machine:
 
     @property
     def changed(self) -> dict[str, Session | None]:
-        """The sessions that the last event made others of, by their ids; None for one that is no more."""
+        """The sessions that the last event changed, by id; None for a removed one."""
         return self._book.change.shown
 
     def judge(self, launch_id: str, evidence: Evidence, now: float) -> StallFinding | None:
-        """Return what would be found of a launch by this evidence; nothing is kept of it."""
+        """Return what the watchdog would find by this evidence, without keeping it."""
         session = self._book.living(launch_id)
         if session is None or not case.is_watched(session):
             return None
         return classify(watchdog.case_for(self._book, session, evidence, now))
 
     def checked_at(self, session_id: str) -> float | None:
-        """Return when the silence of a session is looked at next."""
+        """Return when the watchdog looks at a session next."""
         return self._book.checked_at.get(session_id)
 
     @property
     def watchdogs(self) -> Watchdogs:
-        """What the configuration says of silence, as far as that was told."""
+        """The configured thresholds of silence."""
         return self._book.watchdogs
 
     def find(self, name: str) -> Session | None:
@@ -238,7 +234,7 @@ class Machine:
         return None if session_id is None else self.sessions[session_id]
 
     def owner_of(self, agent: str, conversation: str, but: str = "") -> Session | None:
-        """Return the session that is in an agent's conversation now; but one."""
+        """Return another session that is in an agent's conversation now."""
         return conversations.owner_of(self._book, agent, conversation, but)
 
     def of_launch(self, launch_id: str) -> Session | None:

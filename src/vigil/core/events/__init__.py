@@ -1,4 +1,4 @@
-"""What can happen: the values the machine is fed (DESIGN 3). Recordings name them."""
+"""Events: the values the machine is fed (DESIGN 3). Recordings name them."""
 
 from __future__ import annotations
 

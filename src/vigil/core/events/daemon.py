@@ -1,4 +1,4 @@
-"""What the daemon tells of itself: its timers, its configuration, its start, its notes."""
+"""Events of the daemon itself: its timers, configuration, start and notes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vigil.core.model.timer import TimerKind
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """A moment the machine asked to be told of."""
+    """A moment that the machine asked for has come."""
 
     session_id: str  # or the key of a role
     kind: TimerKind
@@ -19,28 +19,28 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A daemon took over the stored sessions; what was under way goes on."""
+    """A daemon took over the stored sessions and goes on with them."""
 
-    booted: bool = False  # on another boot of the host than the one they were stored on
+    booted: bool = False  # the host was booted since they were stored
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Time passed in which we could not look: the host slept, or we were not run; nothing is concluded from it."""
+    """Vigil could not look for a while: the host slept, or the daemon did not run."""
 
     lasted_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class WatchdogsSet:
-    """What the configuration says of silence, now."""
+    """The configured thresholds of silence."""
 
     watchdogs: Watchdogs
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What the configuration says of incidents: which routes there are, and what is to be done about what."""
+    """The configured routes, and the reactions to incidents."""
 
     routes: tuple[str, ...]
     reactions: tuple[Reaction, ...] = ()
@@ -48,7 +48,7 @@ class Configured:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something that changes nothing belongs into the event log: of the host, of Vigil itself, or of a session."""
+    """An entry for the event log that changes nothing."""
 
     kind: str
     data: tuple[tuple[str, str | int | float | None], ...] = ()

@@ -1,4 +1,4 @@
-"""What becomes of incidents: conditions, notices, reactions, and who knows of them."""
+"""Events of incidents: conditions, notices, reactions, acknowledgements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vigil.core.model.incident import IncidentKind, Notice, ReactionOutcome
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Something about the host or about Vigil itself that a human should know has begun, or is over."""
+    """A condition of the host or of Vigil itself has begun, or is over."""
 
     kind: IncidentKind
     holds: bool
@@ -19,7 +19,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """What became of a notice."""
+    """A notice has a new state."""
 
     incident_id: str
     notice: Notice
@@ -27,7 +27,7 @@ class Notified:
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """A person knows of an incident: nobody needs to be told of it again."""
+    """A person acknowledged an incident."""
 
     incident_id: str
     actor: str
@@ -35,14 +35,14 @@ class Acked:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A route was tried outside of any incident, and delivers."""
+    """A route delivered something outside of any incident."""
 
     route: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReactionEnded:
-    """What became of a reaction that was carried out."""
+    """A reaction ended, with its outcome."""
 
     incident_id: str
     number: int  # of the reactions to this incident, from 0

@@ -1,4 +1,4 @@
-"""How a launch comes to life, changes hands and ends."""
+"""Events of a launch: how it comes to life, changes hands and ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vigil.core.model.sighting import ReapOutcome, Stray
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A spawn came to life; these are its processes."""
+    """A spawn came to life, with these processes."""
 
     launch_id: str
     at: float
@@ -24,9 +24,9 @@ class Launched:
     pane: str | None
     facts: tuple[Fact, ...]
     adopted: bool = False
-    names: tuple[str, ...] = ()  # the agent is still to be found, by one of these names
-    conversation: str = ""  # that it was given
-    account: str = ""  # whose limits it meets, where that was found out
+    names: tuple[str, ...] = ()  # the agent must still be found, by one of these names
+    conversation: str = ""  # given to it
+    account: str = ""  # whose limits it meets, if known
     without: tuple[str, ...] = ()  # what could not be set up for it, a line each
     speaks: bool = False  # this kind of agent says what it does
     reads_input: bool = False  # and reads a pipe that is held open for it
@@ -43,14 +43,14 @@ class LaunchFailed:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The daemon before us ended while it was launching; nothing came to life, and nobody is to blame (P10)."""
+    """The last daemon ended during a spawn; nothing came to life, and no charge follows (P10)."""
 
     launch_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The agent itself was found below the command that runs it."""
+    """A sensor found the agent itself below the command that runs it."""
 
     launch_id: str
     process: ProcessId
@@ -59,7 +59,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The agent of a launch ended, with all that could be found out about it."""
+    """The agent of a launch ended, with all that could be found out."""
 
     exit: Exit
 
@@ -77,24 +77,24 @@ class Orphaned:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeEnded:
-    """The pane of an agent that was dead already has closed, or its headless group has emptied."""
+    """The pane of a dead agent has closed, or its headless group is empty."""
 
     launch_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The outcome of ending a launch: everything of it is verified gone, or it is not."""
+    """Vigil ended a launch: all of it is verified gone, or not."""
 
     launch_id: str
     ok: bool
     why: str = ""
-    transcript: Transcript | None = None  # what there is of its conversation, now that nobody writes it any more
+    transcript: Transcript | None = None  # what is left of its conversation, now that it is final
 
 
 @dataclass(frozen=True, slots=True)
 class Attended:
-    """A launch was not ended: somebody uses what is left of it."""
+    """Vigil did not end a launch: a person uses what is left of it."""
 
     launch_id: str
     why: str
@@ -102,16 +102,16 @@ class Attended:
 
 @dataclass(frozen=True, slots=True)
 class Spared:
-    """A launch was not reaped: its tmux server compared, and something was no longer so; or nobody can tell."""
+    """Vigil did not reap a launch: the tmux server saw a change, or the outcome is unknown."""
 
     launch_id: str
     why: str
-    unsure: bool = False  # it cannot be told whether it was
+    unsure: bool = False  # it may have been reaped
 
 
 @dataclass(frozen=True, slots=True)
 class StrayEnded:
-    """What became of a stray that was to be ended."""
+    """The end of a stray has an outcome."""
 
     stray: Stray
     outcome: ReapOutcome
@@ -123,7 +123,7 @@ class StrayEnded:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What was left of a dead launch's runtime was ended, and is gone or not."""
+    """Vigil ended what a dead launch's runtime left; it is gone or not."""
 
     launch_id: str
     facts: tuple[Fact, ...]
@@ -133,7 +133,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A session that was started elsewhere is taken over; it goes on as it is."""
+    """Vigil takes over a session that was started elsewhere, as it is."""
 
     session: Session
     facts: tuple[Fact, ...]
@@ -142,7 +142,7 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Sessions live that the store does not know: they are as their launches say."""
+    """Sessions live that the store does not know: their launches say what they are."""
 
     sessions: tuple[Session, ...]
     why: str

@@ -1,4 +1,4 @@
-"""What an operator asks for: sessions, manifests, shifts, messages."""
+"""Events of operators: what they ask of sessions, manifests, shifts and messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vigil.core.model.team import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Somebody wants a session that did not exist."""
+    """An operator wants a new session."""
 
     session_id: str
     name: str
@@ -23,14 +23,14 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """A declaration could not be made durable and never was."""
+    """A declaration never became durable."""
 
     session_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A manifest is to be made so; or only these of its roles, where one that is not in it is taken down."""
+    """A manifest is to be applied, or only some of its roles; one it does not declare is taken down."""
 
     manifest: Manifest
     actor: str
@@ -66,12 +66,12 @@ class Asked:
     reason: str = ""
     mode: str = ""  # of a wake: fresh, resume, or as the table says
     transcript: Transcript | None = None  # what there is of its conversation, read just before
-    ticket: str = ""  # whoever waits for the answer has the other half
+    ticket: str = ""  # the caller waits for the answer under this
 
 
 @dataclass(frozen=True, slots=True)
 class MessageQueued:
-    """Somebody has a prompt for a session that cannot take it yet; its text is on disk."""
+    """A prompt waits for a session; its text is on disk."""
 
     session_id: str
     message: Message
@@ -81,7 +81,7 @@ class MessageQueued:
 
 @dataclass(frozen=True, slots=True)
 class MessageTyped:
-    """A message is about to be typed into a launch; without one, nothing of it was typed after all."""
+    """Vigil is about to type a message into a launch; without a launch, it typed nothing after all."""
 
     session_id: str
     message_id: str
@@ -90,7 +90,7 @@ class MessageTyped:
 
 @dataclass(frozen=True, slots=True)
 class MessageSent:
-    """What became of a message: submitted, unsubmitted, refused or unknown."""
+    """A message's outcome: submitted, unsubmitted, refused or unknown."""
 
     session_id: str
     message_id: str

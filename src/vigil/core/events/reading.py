@@ -1,4 +1,4 @@
-"""What the sensors read: of launches, of their agents' words, of the host."""
+"""Events of the sensors: readings of launches, of agents' words, of the host."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Observed:
     facts: tuple[Fact, ...]
     attached: int | None = None
     active_at: float | None = None
-    socket_lost: bool = False  # its server lives, but nobody can reach it any more
-    printed_at: float | None = None  # what its screen shows changed, and not only by a spinner
+    socket_lost: bool = False  # its server lives, but its socket is gone
+    printed_at: float | None = None  # its screen changed, and not only by a spinner
     delivered_at: float | None = None  # something was typed into it
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What one pass over all launches found of those that are not plainly well."""
+    """What one pass found of the launches that are not plainly well."""
 
     observed: tuple[Observed, ...]
     looked_at: int
@@ -33,7 +33,7 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class Hooked:
-    """What an agent said of itself, in order."""
+    """An agent's hooks, in order."""
 
     launch_id: str
     hooks: tuple[Hook, ...]
@@ -41,7 +41,7 @@ class Hooked:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What an agent said of itself, in order, and how far what it writes was read with that."""
+    """An agent's words, in order, and how far its files were read with them."""
 
     launch_id: str
     said: tuple[Said, ...]
@@ -51,7 +51,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """How much memory the processes of a launch have together, or the largest of them had."""
+    """How much memory a launch's processes have together, or the largest of them had."""
 
     launch_id: str
     memory_bytes: int
@@ -59,14 +59,14 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How much CPU the agents of launches use, in cores, each by itself: what one pass over all of them read."""
+    """How much CPU each agent uses, in cores, from one pass over all."""
 
     rates: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """What the sensors read of a silent launch and of all below it."""
+    """What the sensors read of a silent launch and all below it."""
 
     launch_id: str
     evidence: Evidence
@@ -74,7 +74,7 @@ class Diagnosed:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """What became of a remedy: the process that was meant is verified gone, the input is closed, or it is not."""
+    """A remedy ended: the process is verified gone, the input is closed, or not."""
 
     launch_id: str
     step: str
@@ -84,18 +84,18 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class Sighted:
-    """The reaper looked at everything; what it is to do follows from what it saw."""
+    """The reaper looked at everything; its table judges this."""
 
     glimpses: tuple[Glimpse, ...]
     strays: tuple[Stray, ...]
     policy: ReapPolicy
     actor: str
-    ticket: str = ""  # who swept waits for what is judged, and for what becomes of it
+    ticket: str = ""  # the sweep that waits for verdicts and outcomes
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRead:
-    """How many more launches the host has memory for, until that is read again; None is plenty."""
+    """How many more launches the host has memory for; None is plenty."""
 
     room: int | None
     why: str

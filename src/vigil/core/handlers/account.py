@@ -1,7 +1,6 @@
-"""Accounts: which wall the sessions of one account have met, and who waits for it.
+"""Accounts: policy launches no session of an account whose wall stands, so a fleet meets it once (DESIGN 4.4).
 
-Until a wall is gone policy launches no session of its account: a fleet meets it once. It is gone when an agent of that account,
-tried since, works; when its moment has come, one is tried. A person's word does not wait.
+An agent launched since that works proves the wall gone; once its time is up, one is tried. A person's command does not wait.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from vigil.core.model.replace import replace
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.rules.wall import is_held, stands
 
-ASIDE_S = 60.0  # who works so long after another one met a wall was not answered before that
-TRIAL_S = 120.0  # so long one that is launched after a wall is gone is waited for, before another one is
+ASIDE_S = 60.0  # an agent that still works so long after proves that the wall is not for all
+TRIAL_S = 120.0  # so long the others wait for the first that tries
 WAITS_FOR_WALL = frozenset({State.CRASHED, State.PENDING})
 
 
 def met_by(book: Book, session: Session, now: float) -> tuple[Session, float | None] | None:
-    """Return who met the wall that the next launch of a session waits for, and until when; None if it may be launched."""
+    """Return the session whose wall the next launch waits for, and until when; None lets it launch."""
     asked_at = session.asked_at or 0.0
     found: list[tuple[float, str, Session, float | None]] = []
     for other in _walled(book, session):
@@ -38,7 +37,7 @@ def met_by(book: Book, session: Session, now: float) -> tuple[Session, float | N
 
 
 def _tried_until(book: Book, session: Session, wall: Wall, now: float) -> float | None:
-    """Return until when another one is waited for that is tried now that a wall should be gone; None if there is none."""
+    """Return until when to wait for another session that tries an expired wall; None without one."""
     tried = [
         other.launch.created_at + TRIAL_S
         for other in _of_account(book, session)
@@ -48,10 +47,9 @@ def _tried_until(book: Book, session: Session, wall: Wall, now: float) -> float 
 
 
 def works(book: Book, session: Session, at: float, now: float) -> list[Session]:
-    """An agent works: what its account met before is gone, if it was tried since. Return who waited for that.
+    """Clear the walls that a working agent proves gone; return the sessions that waited for them.
 
-    Whoever has worked all along does not say that it is gone, but that it is no wall for all: a limit of one model, the login
-    of one project. Then only those who met it wait for it.
+    If it worked all along, the wall is only that of those who met it: one model's limit, one project's login.
     """
     launched_at = session.launch.created_at if session.launch is not None else 0.0
     past = session.wall is not None
@@ -70,7 +68,7 @@ def works(book: Book, session: Session, at: float, now: float) -> list[Session]:
 
 
 def forgotten(book: Book, session: Session) -> list[Session]:
-    """Return who waited for a wall that only a session had met that is no more."""
+    """Return the sessions that waited for a wall which only the removed session had met."""
     if session.wall is None or any(_walled(book, session)):
         return []
     return _released(book, session)
@@ -81,7 +79,7 @@ def _released(book: Book, session: Session) -> list[Session]:
 
 
 def _walled(book: Book, session: Session) -> Iterator[Session]:
-    """Yield those of a session's account that have met a wall which is one for all of them, and itself."""
+    """Yield the session itself and those of its account whose wall holds for all."""
     for session_id in sorted(book.walled):
         other = book.sessions[session_id]
         shared = session.account and other.account == session.account and other.wall is not None and not other.wall.own
@@ -90,7 +88,7 @@ def _walled(book: Book, session: Session) -> Iterator[Session]:
 
 
 def _of_account(book: Book, session: Session) -> list[Session]:
-    """Return the sessions of an account; without one, a session is alone."""
+    """Return the sessions of an account; a session without one is alone."""
     if not session.account:
         return [book.sessions[session.id]] if session.id in book.sessions else []
     return [other for other in book.sessions.values() if other.account == session.account]

@@ -1,4 +1,4 @@
-"""Admission: a launch begins at a pace, and only where the host has memory and no wall stands before it."""
+"""Admission: a launch begins when pace and memory allow it and its account has no wall."""
 
 from __future__ import annotations
 
@@ -17,14 +17,11 @@ from vigil.core.rules import incident
 from vigil.core.rules.restart import WALLS
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
-SHORT_S = 60.0  # waiting longer for memory is a human's business
+SHORT_S = 60.0  # after this a human should know
 
 
 def launch_when_paced(book: Book, session: Session, now: float) -> None:
-    """Launch now, or when one of those that are starting has started and the host has memory for one more.
-
-    Who would only meet a wall that somebody of its account met waits for that first, and for nothing else.
-    """
+    """Launch now, or when its wall is gone and then pace and memory allow it."""
     if _waits_for_wall(book, session, now):
         return
     if book.room is not None and book.room <= 0:
@@ -39,7 +36,7 @@ def launch_when_paced(book: Book, session: Session, now: float) -> None:
 
 
 def _waits_for_wall(book: Book, session: Session, now: float) -> bool:
-    """Let a launch wait for a wall to be gone; say whether there is one."""
+    """Hold a launch while its account's wall stands; say whether one does."""
     found = account.met_by(book, session, now)
     if found is None:
         return False
@@ -60,7 +57,7 @@ def _wait_for_memory(book: Book, session: Session, now: float) -> None:
 
 
 def memory_read(book: Book, event: MemoryRead, now: float) -> None:
-    """Take in how many more launches the host has memory for; who waits for that waits for nothing else."""
+    """Take in how many more launches the host has memory for."""
     book.room, book.memory = event.room, event.why
     start_next(book, now)
     if book.room is not None and book.room <= 0:
@@ -76,19 +73,19 @@ def memory_read(book: Book, event: MemoryRead, now: float) -> None:
 
 
 def still_short(book: Book, session: Session, now: float) -> None:
-    """A launch has waited for memory for a while: a human should know."""
+    """Open an incident: a launch has waited for memory too long."""
     if session.hold is not None and session.hold.reason == HoldReason.MEMORY:
         open_incident(book, IncidentKind.LOW_MEMORY, None, f"launches wait for memory: {book.memory}", now)
 
 
 def spawn_over(book: Book, launch_id: str, now: float) -> None:
-    """A launch has started or failed: the next in turn may begin."""
+    """Let the next in line begin: a launch has started or failed."""
     book.spawning.discard(launch_id)
     start_next(book, now)
 
 
 def start_next(book: Book, now: float) -> None:
-    """Launch those whose turn it is, as far as pace and memory allow."""
+    """Launch the next in line, as far as pace and memory allow."""
     while book.waiting and len(book.spawning) < PACE and (book.room is None or book.room > 0):
         session = book.sessions.get(book.waiting.popleft())
         if session is not None and _waits_its_turn(session) and not _waits_for_wall(book, session, now):

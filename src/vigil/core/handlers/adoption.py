@@ -1,4 +1,4 @@
-"""Adoption: sessions that live and that the store does not know, or that were started elsewhere."""
+"""Adoption: Vigil takes over live sessions that its store does not know, or that started elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONLY_THERE = "what only the store knew is lost: who slept or was stopped, what w
 
 
 def recovered(book: Book, event: Recovered, now: float) -> None:
-    """Take sessions over that live and that the store does not know; one incident for all of them."""
+    """Take over live sessions that the store does not know, with one incident for all."""
     for session in event.sessions:
         before = book.sessions.get(session.id)
         if (before is None and session.name in book.by_name) or session.launch is None:
@@ -48,7 +48,7 @@ def adopted(book: Book, event: Adopted, now: float) -> None:
 
 
 def release(book: Book, session: Session, event: Asked, now: float) -> None:
-    """Forget a session that was adopted, and leave all that runs as it is; what Vigil launched is never let go like that."""
+    """Forget an adopted session and leave its processes alone; never one that Vigil launched."""
     if session.launch is None or session.launch.host is None:
         return
     book.log(now, session, "session.released", actor=event.actor, reason=event.reason)

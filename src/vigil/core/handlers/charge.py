@@ -1,7 +1,4 @@
-"""Charging: whose count a death goes to: a lone session's own, or its role's, where one event is one charge (DESIGN 4.4).
-
-It also decides who of a role shows the marker `crashed`: the lowest slot of those that one event took, never two (DESIGN 4.3).
-"""
+"""Charging: one event is one charge, to a lone session or a role; its lowest slot shows `crashed` (DESIGN 4.3, 4.4)."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ from vigil.core.model.team import Role
 from vigil.core.model.timer import TimerKind
 from vigil.core.rules.restart import charge, is_saturated, jitter_of
 
-DEATHS_KEPT = 5  # of which an incident tells
+DEATHS_KEPT = 5  # an incident lists these
 EVENT_S = 1.0  # deaths of a role within this of the first are one event
 
 
 def charge_death(book: Book, session: Session, launch: Launch, death: Death, resets_at: float | None) -> tuple[int, Hold]:
-    """Charge a death to whom it belongs; return the new count, and what the replacement waits for."""
+    """Charge a death to its session or role; return the new count and the replacement's hold."""
     cause, at = death.cause, death.at
     policy, jitter, role = session.spec.restart, jitter_of(launch.id), book.role_of(session)
     if role is None:
@@ -46,26 +43,27 @@ def charge_death(book: Book, session: Session, launch: Launch, death: Death, res
 
 
 def _is_of_last_event(role: Role, launch: Launch, at: float) -> bool:
-    """Say whether a death is part of the event that was charged last; who was launched after it began is not."""
+    """Say whether a death belongs to the event charged last; a launch made since does not."""
+    # By time alone a crash loop with a short backoff would never be charged.
     return role.event_at is not None and abs(at - role.event_at) <= EVENT_S and launch.created_at <= role.event_at
 
 
 def take_marker(book: Book, session: Session, now: float) -> bool:
-    """Say whether a dead replica shows its role's marker; whoever had it, and should not any more, only waits."""
+    """Say whether a dead replica shows its role's marker; it takes it from higher slots."""
     role = book.role_of(session)
     if role is None:
         return True
     for other in [s for s in book.replicas(role.key) if s.state is State.CRASHED and s.id != session.id]:
-        if other.index < session.index and other.hold == role.hold:  # those of one event wait for the very same
+        if other.index < session.index and other.hold == role.hold:  # replicas of one event have the same hold
             return False
         become(book, other, now, State.PENDING, other.why, hold=other.hold)
     return True
 
 
 def steady_at(book: Book, role: Role) -> float | None:
-    """Return when a role has been up long enough to be forgiven: its youngest live replica decides.
+    """Return when a role may be forgiven: its youngest live replica has been up long enough.
 
-    None while one is in backoff, while none lives, and while one was given up, unless it is another one of those that is tried.
+    None while one is in backoff, while none lives, or while one was given up and no other is on trial.
     """
     started: list[float | None] = []
     for session in book.replicas(role.key):
@@ -84,7 +82,7 @@ def _is_tried(book: Book, role: Role) -> bool:
 
 
 def forgive(book: Book, session: Session) -> Session:
-    """Let nothing stand against a session any more, nor against its role."""
+    """Clear the charges of a session and of its role."""
     role = book.role_of(session)
     if role is not None:
         forgive_role(book, role)
@@ -92,7 +90,7 @@ def forgive(book: Book, session: Session) -> Session:
 
 
 def forgive_role(book: Book, role: Role) -> None:
-    """Let nothing stand against a role any more."""
+    """Clear the charges of a role."""
     book.keep_role(replace(role, charges=0, event_at=None, hold=None, trial=None))
 
 
@@ -100,12 +98,12 @@ AGAIN_S = 60.0
 
 
 def stable(book: Book, session: Session, now: float) -> None:
-    """Forgive the charges of a lone session whose launch has been up long enough."""
+    """Forgive a lone session whose launch has been up long enough."""
     started_at = session.launch.started_at if session.launch else None
     if session.state not in DOUBTED or started_at is None or session.role is not None or not session.charges:
         return
     stable_at = started_at + session.spec.restart.reset_after_s
-    if session.state is not State.RUNNING:  # whether it is up is in doubt: that is asked again
+    if session.state is not State.RUNNING:  # in doubt: ask again later
         stable_at = max(stable_at, now + AGAIN_S)
     if now < stable_at:
         book.do(SetTimer(session.id, TimerKind.STABLE, stable_at))
@@ -114,7 +112,7 @@ def stable(book: Book, session: Session, now: float) -> None:
 
 
 def steady(book: Book, role: Role, now: float) -> None:
-    """Forgive the charges of a role when its youngest replica has been up long enough; those that were given up come back."""
+    """Forgive a role whose youngest replica has been up long enough; replicas given up come back."""
     if not role.charges:
         return
     steady_from = steady_at(book, role)
@@ -127,7 +125,7 @@ def steady(book: Book, role: Role, now: float) -> None:
 
 
 def retry_as_declared(book: Book, session: Session, role: Role, now: float) -> None:
-    """Let a replica that was given up wait for its trial as its role says now."""
+    """Set the trial of a replica that was given up by its role's new policy."""
     if session.state is State.FAILED and is_saturated(session):
         retry_s = role.spec.retry_saturated_s
         until = (role.event_at or now) + retry_s if retry_s > 0 else None
@@ -137,7 +135,7 @@ def retry_as_declared(book: Book, session: Session, role: Role, now: float) -> N
 
 
 def _bring_back(book: Book, role: Role, now: float) -> None:
-    """A trial went well: those of its role that were given up come back too."""
+    """Relaunch the replicas given up: the trial of one went well."""
     for other in book.replicas(role.key):
         if other.state is State.FAILED and is_saturated(other) and other.hold is not None and other.hold.until is not None:
             book.log(now, other, "session.hold-over", hold="saturated")

@@ -1,4 +1,4 @@
-"""Waking: what is known of a session is put to the wake table; conversations that do no good are set aside (DESIGN 4.6)."""
+"""Conversations: the wake table decides how a session resumes; a conversation that stalls is quarantined (DESIGN 4.6)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.sighting import ReapClass
 from vigil.core.rules.wake import INTERRUPTED, NEVER, PARKED, Life, Resumability, WakeQuestion, decide
 
-# What waits for these is launched as soon as it can be.
+# A session with one of these holds launches as soon as it can.
 ON_ITS_WAY = frozenset({HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR})
 QUARANTINED_KEPT = 20
-STRIKES = 2
-QUICK_S = 60.0  # a resumed launch that ends within this without a word had nothing to say
+STRIKES = 2  # an agent that stalls once may be unlucky; a poisoned conversation stalls again
+QUICK_S = 60.0  # a resumed launch that ends so soon without a word did nothing
 BY_ITSELF = frozenset({Cause.FINISHED, Cause.EARLY_EXIT, Cause.CRASH})
-REFUSALS = {  # each a sentence of its own: why it is not woken, and the way out
+REFUSALS = {  # why it is not woken, and the way out
     "stopped": "{was}; vigil start {name} starts it",
     "crash-loop": "it is in a crash-loop ({why}); vigil reset {name} ends the wait",
     "limit": "it waits for a limit to end ({why}); vigil start {name} does not wait",
@@ -30,7 +30,7 @@ REFUSALS = {  # each a sentence of its own: why it is not woken, and the way out
 
 
 def decide_wake(book: Book, session: Session, now: float, asked: Mode | None = None, by_wake: bool = False) -> Wake:
-    """Return how a session is to be launched, with its reasons in words."""
+    """Return how to launch a session, with the reasons in words."""
     found, words = find_conversation(book, session)
     hold = session.hold if session.hold is not None and not _is_over(session.hold, now) else None
     launch, role = session.launch, book.role_of(session)
@@ -52,19 +52,19 @@ def decide_wake(book: Book, session: Session, now: float, asked: Mode | None = N
 
 
 def _why_refused(session: Session, cause: str, missing: str) -> str:
-    """Return in one sentence why a session is not woken, and what would bring it back."""
+    """Return in one sentence why a session is not woken, and what brings it back."""
     if cause == "stopped" and session.archived_at is not None and session.state is State.STOPPED:
-        return was_ended(session)  # which says how it is brought back
+        return was_ended(session)  # it names the way back
     return REFUSALS[cause].format(name=session.name, was=was_ended(session), why=session.why, missing=missing)
 
 
 def was_ended(session: Session) -> str:
-    """Say that a session was stopped, by whom or by what, or that it is being so."""
+    """Say by whom or by what a session was stopped, or is being stopped."""
     return f"it is being ended ({session.why})" if session.state is not State.STOPPED else f"it was {session.why}"
 
 
 def log_wake(book: Book, session: Session, wake: Wake, now: float, by: str) -> None:
-    """Say what was decided, before it is done."""
+    """Log a wake decision before it is carried out."""
     data = {"mode": wake.mode.value, "cause": wake.cause, "by": by}
     if wake.why:
         data["why"] = wake.why
@@ -74,18 +74,18 @@ def log_wake(book: Book, session: Session, wake: Wake, now: float, by: str) -> N
 
 
 def next_wake(book: Book, session: Session, now: float) -> Wake:
-    """Return how the next launch is made: as it was decided, if that still can be, or as the table says now."""
+    """Return how to make the next launch: as decided before if that still works, else by the table."""
     decided = session.waking
     if decided is not None and (decided.mode is Mode.FRESH or find_conversation(book, session)[0] is Resumability.RESUMABLE):
         return decided
-    asleep = replace(session, state=State.PENDING, hold=None)  # whatever it waited for is over
+    asleep = replace(session, state=State.PENDING, hold=None)  # its wait is over
     wake = decide_wake(book, asleep, now)
     log_wake(book, session, wake, now, "policy")
     return wake
 
 
 def life_of(session: Session) -> Life:
-    """Say whether a session is awake, stopped, or neither; one that is being put to sleep sleeps already."""
+    """Say whether a session is awake, stopped or asleep; one on its way to sleep is asleep."""
     if session.state is State.STOPPED or session.after in (After.STOP, After.REMOVE):
         return Life.STOPPED
     if session.state is State.ENDING and session.after is After.PARK:
@@ -95,7 +95,7 @@ def life_of(session: Session) -> Life:
 
 
 def ended_of(session: Session) -> str:
-    """Return how the last launch of a session ended, as the wake table has it."""
+    """Return how the last launch ended, in the words of the wake table."""
     launch, death = session.launch, session.last_death
     if launch is None:
         return NEVER
@@ -111,7 +111,7 @@ def ended_of(session: Session) -> str:
 
 
 def find_conversation(book: Book, session: Session) -> tuple[Resumability, str]:
-    """Say whether a session's conversation can be gone on with, and if not, what is missing."""
+    """Say whether a session's conversation can be resumed, and if not, what is missing."""
     found, words = look_at_conversation(session)
     owner = owner_of(book, session.spec.agent, session.conversation, session.id) if found is Resumability.RESUMABLE else None
     return (
@@ -122,7 +122,7 @@ def find_conversation(book: Book, session: Session) -> tuple[Resumability, str]:
 
 
 def look_at_conversation(session: Session) -> tuple[Resumability, str]:
-    """Say the same, whoever else may be in that conversation."""
+    """Say the same, without asking whether another session is in it."""
     conversation = session.conversation
     if not conversation:
         return Resumability.NOTHING, "it has no conversation that could be resumed"
@@ -140,13 +140,13 @@ def look_at_conversation(session: Session) -> tuple[Resumability, str]:
 
 
 def _has_spoken(session: Session) -> bool:
-    """Say whether a turn of the conversation was seen, where nobody can read what is left of it."""
+    """Say whether Vigil saw a turn of a conversation whose transcript cannot be read."""
     resumed = session.launch is not None and session.launch.mode is Mode.RESUME
     return resumed or session.spent.turns > session.vitals.spent_before.turns or session.prompted_at is not None
 
 
 def owner_of(book: Book, agent: str, conversation: str, but: str = "") -> Session | None:
-    """Return the session that is in an agent's conversation now, or about to be; but one."""
+    """Return another session that is in an agent's conversation now, or about to be."""
     return next(
         (
             other
@@ -158,14 +158,14 @@ def owner_of(book: Book, agent: str, conversation: str, but: str = "") -> Sessio
 
 
 def _is_in(session: Session, conversation: str) -> bool:
-    """Say whether a living launch of a session is in a conversation."""
+    """Say whether a session's living launch is in a conversation."""
     launch = session.launch
     living = session.state in ALIVE and launch is not None and launch.ended_at is None
     return living and session.conversation == conversation
 
 
 def quarantine(book: Book, session: Session, why: str, now: float) -> Session:
-    """Resume a session's conversation no more: it did no good. `vigil reset` takes that back."""
+    """Never resume a session's conversation again; `vigil reset` takes that back."""
     conversation = session.conversation
     if not conversation or conversation in session.quarantined:
         return session
@@ -176,7 +176,7 @@ def quarantine(book: Book, session: Session, why: str, now: float) -> Session:
 
 
 def strike(book: Book, session: Session, why: str, now: float) -> Session:
-    """Count a stall of a conversation: the second without a turn in between quarantines it."""
+    """Count a stall of a conversation; the second without a turn in between quarantines it."""
     if not session.conversation:
         return session
     moved = session.spent.turns > session.vitals.spent_before.turns
@@ -185,7 +185,7 @@ def strike(book: Book, session: Session, why: str, now: float) -> Session:
 
 
 def judge_resume(book: Book, session: Session, now: float) -> Session:
-    """Quarantine a conversation whose resumed launch is over and returned nothing; all it said has been read."""
+    """Quarantine a conversation whose resumed launch ended without a word."""
     launch, death = session.launch, session.last_death
     if launch is None or launch.mode is not Mode.RESUME or death is None or death.launch_id != launch.id:
         return session
@@ -196,7 +196,7 @@ def judge_resume(book: Book, session: Session, now: float) -> Session:
 
 
 def _returned_nothing(session: Session, death: Death) -> bool:
-    """A person who looked and left is no proof, nor an end that was not the agent's own, nor that the model did not answer."""
+    """Say whether a launch came to nothing by itself: no person, no foreign end, no silent model."""
     if death.intent is not None or death.cause not in BY_ITSELF or session.vitals.attached or session.vitals.doing.retries:
         return False
     launch = session.launch

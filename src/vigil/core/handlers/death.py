@@ -1,4 +1,4 @@
-"""Dying: one funnel for every death, also of a launch that failed: record it, charge it, decide what follows (P3, P4)."""
+"""Death: one funnel for every death, also of a failed launch: record it, charge it, decide what follows (P3, P4)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from vigil.words import some
 
 
 def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:
-    """A launch that never came to life is a death like any other."""
+    """Record a launch that never came to life as a death like any other."""
     spawn_over(book, event.launch_id, now)
     session = book.living(event.launch_id)
     if session is None:
@@ -45,7 +45,7 @@ def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:
 
 
 def exited(book: Book, event: Exited, now: float) -> None:
-    """The agent ended; told again, or for an old launch, it changes nothing."""
+    """Record that the agent ended; a repeat, or an old launch's exit, changes nothing."""
     session = book.living(event.exit.launch_id)
     if session is None:
         return
@@ -54,7 +54,7 @@ def exited(book: Book, event: Exited, now: float) -> None:
 
 
 def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tuple[Session, Death, Hold]:
-    """Write the one record of a launch's death, with its cause and evidence, and charge it; return what a restart waits for."""
+    """Record and charge the one death of a launch; return it and the hold of its replacement."""
     assert session.launch is not None
     launch = session.launch
     session, found = _with_words(book, session, found)
@@ -97,17 +97,14 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     session = book.read_axes(session, facts, launch=launch, last_death=death, charges=count, doubt=None, deaths=charged)
     if _hung(session, cause):
         session = strike(book, session, "it stalled again after it was resumed", found.at)
-    book.change.deaths.append(death)  # the launch's own row follows with its summary
+    book.change.deaths.append(death)  # the summary writes the launch's own row
     book.log(found.at, session, "session.died", **_told_of(death))
     book.do(Examine(death, launch))
     return session, death, hold
 
 
 def _hung(session: Session, cause: Cause) -> bool:
-    """Say whether a launch ended in a stall that counts against its conversation, whoever ended it.
-
-    Where the last it said was that the model does not answer, no conversation is to blame.
-    """
+    """Say whether a stall counts against the conversation; not where the model had stopped answering."""
     if session.vitals.doing.retries or cause is Cause.FINISHED:
         return False
     stall = session.vitals.stall
@@ -118,9 +115,9 @@ def _hung(session: Session, cause: Cause) -> bool:
 
 
 def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exit]:
-    """Return a session with the wall that its last words tell of, and an exit with the words that it said before it ended.
+    """Return the session with the wall that its last words name, and the exit with those words.
 
-    In a terminal an agent goes on at a wall until a person leaves it: if it ends well there, that is why.
+    In a terminal an agent stays at a wall until a person leaves it: an exit with 0 there is that person's.
     """
     wall, words, launch = session.wall, found.words, session.launch
     assert launch is not None
@@ -135,7 +132,7 @@ def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exi
 
 
 def _doing(session: Session) -> str:
-    """Return what an agent was doing, by its own words; nothing if it said nothing."""
+    """Return what an agent was doing by its own words; empty if it said nothing."""
     activity = session.vitals.axes.get(Axis.ACTIVITY)
     if activity is None or activity.value == Activity.UNKNOWN:
         return ""
@@ -161,7 +158,7 @@ def _told_of(death: Death) -> dict[str, Any]:
 
 
 def after_death(book: Book, session: Session, death: Death, hold: Hold, now: float) -> None:
-    """Decide what becomes of a session that died; one that is being ended waits until that is verified."""
+    """Decide what follows a death; a session that is being ended waits until that is verified."""
     launch = session.launch
     assert launch is not None
     policy = session.spec.restart
@@ -172,7 +169,7 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
         else:
             book.keep(session)
             spares = spares_people(session.vitals.intent)
-            if launch.process is None or spares:  # its end was put off: for its birth, or its grace
+            if launch.process is None or spares:  # its end waited for its birth or its grace
                 book.end_all(launch, unless_attended=spares)
         return
     words = session.wall.text if death.cause in HELD and session.wall is not None else death.evidence[0].text
@@ -192,7 +189,7 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
         if hold.until is not None:
             book.do(SetTimer(session.id, TimerKind.HOLD, hold.until))
     if death.cause is Cause.LAUNCH_FAILED:
-        book.end_all(launch)  # whatever came of it half-way
+        book.end_all(launch)  # it may be half there
     elif not leaves_its_pane(session):
         book.do(CloseLaunch(launch))
     else:
@@ -200,7 +197,7 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
 
 
 def bury(book: Book, session: Session, now: float) -> Session:
-    """Record the death of a launch that is verified gone and whose exit nobody told; a late exit is dropped then (P3)."""
+    """Record the death of a launch verified gone without an exit; a late exit is dropped (P3)."""
     launch = session.launch
     if launch is None or launch.ended_at is not None:
         return session

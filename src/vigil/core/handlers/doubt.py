@@ -1,4 +1,4 @@
-"""Doubting: what follows from a session's axes once the liveness table has judged them (DESIGN 4.2)."""
+"""Doubt: the liveness table has judged a session's axes, and this acts on its verdict (DESIGN 4.2)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from vigil.words import times
 
 ATTEMPTS_LOGGED = 5
 REPAIRED_S = 0.2  # a server makes its socket at once
-UNMOVED = frozenset({DoubtKind.WEDGED, DoubtKind.ORPHANED})  # what an agent says does not change these
+UNMOVED = frozenset({DoubtKind.WEDGED, DoubtKind.ORPHANED})  # an agent's words do not end these
 
 
 def weigh(book: Book, session: Session, now: float) -> None:
-    """Judge a session by its axes and do what follows."""
+    """Judge a session by its axes and act on the verdict."""
     stuck = session.state is State.STUCK
     unborn = session.launch is None or session.launch.process is None
     if unborn or session.state not in DOUBTED:
@@ -30,7 +30,7 @@ def weigh(book: Book, session: Session, now: float) -> None:
         return
     breaker_until = host_incident.breaker_until(book)
     found = judge(session.vitals.axes, session.vitals.doubt, now, session.last_activity_at, breaker_until, stuck)
-    if stuck and session.vitals.doubt is None and found != DEAD:  # it could not be ended: only its end is news
+    if stuck and session.vitals.doubt is None and found != DEAD:  # it could not be ended: only its death is news
         book.keep(session, durable=False)
         return
     if found.look_at is not None:
@@ -39,7 +39,7 @@ def weigh(book: Book, session: Session, now: float) -> None:
 
 
 def live(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """It lives; a doubt that is too young to be shown is remembered."""
+    """Show a session as alive; remember a doubt that is too young to show."""
     changed = session.vitals.doubt != found.doubt
     if changed:
         session = with_vitals(session, doubt=found.doubt)
@@ -51,7 +51,7 @@ def live(book: Book, session: Session, found: Judgement, now: float) -> None:
 
 
 def suspect(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """It is in doubt, and says so."""
+    """Show a session as suspect."""
     assert found.doubt is not None
     changed = session.vitals.doubt != found.doubt
     session = with_vitals(session, doubt=found.doubt)
@@ -64,19 +64,19 @@ def suspect(book: Book, session: Session, found: Judgement, now: float) -> None:
 
 
 def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """It needs a human; that is said once, and stays so until the axis that caused it is well."""
+    """Show a session as stuck, once, until the axis that caused it is well."""
     assert found.doubt is not None
     before, session = session.vitals.doubt, with_vitals(session, doubt=found.doubt)
     if _server_is_dead(session):
         session = tell_of_server(book, session, now)
     if session.state is not State.STUCK:
         become(book, session, now, State.STUCK, f"{words_of(found.doubt)}; needs a human")
-    else:  # that it was looked at once more is not worth a write
+    else:  # one more look is not worth a write
         book.keep(session, durable=before is None or replace(before, sampled_at=found.doubt.sampled_at) != found.doubt)
 
 
 def orphaned(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """Its agent outlived its pane or its server."""
+    """Show an agent that outlived its pane or its server."""
     what = "server" if _server_is_dead(session) else "pane"
     orphan(book, with_vitals(session, doubt=found.doubt), what, now)
 
@@ -87,15 +87,13 @@ def _server_is_dead(session: Session) -> bool:
 
 
 def dead(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """It is dead: how it ended is gathered, and then told as its one death.
-
-    What is dead by inference alone is shown as a doubt, for as long as the kernel does not confirm it.
-    """
+    """Ask how a dead session ended; until the kernel confirms an inferred death, show a doubt."""
     assert session.launch is not None
     if found.doubt is not None and (found.doubt.attempts > 1 or session.state is not State.RUNNING):
         suspect(book, session, found, now)
     else:
         book.keep(with_vitals(session, doubt=found.doubt or session.vitals.doubt), durable=False)
+    # Conclude asks how it ended: a death recorded here would say `unobserved`.
     book.do(Conclude(session.launch))
 
 
@@ -118,7 +116,7 @@ WORDS = {
 
 
 def words_of(doubt: Doubt) -> str:
-    """Return a doubt in words, with how often it was met."""
+    """Return a doubt in words, with how often it was seen."""
     return f"{doubt.kind}: {WORDS[doubt.kind]} ({doubt.evidence}; seen so {times(doubt.attempts)})"
 
 
@@ -130,7 +128,7 @@ def _log_attempt(book: Book, session: Session, now: float) -> None:
 
 
 def look_again(book: Book, session: Session, now: float) -> None:
-    """A session that is in doubt is looked at again; one that only waits for a hangup too."""
+    """Look again at a session that is in doubt, or waits for a hangup."""
     launch = session.launch
     if session.vitals.doubt is not None and session.state in DOUBTED and launch is not None and launch.ended_at is None:
         book.do(Look(launch))
@@ -138,7 +136,7 @@ def look_again(book: Book, session: Session, now: float) -> None:
 
 
 def repair(book: Book, before: Session, after: Session, now: float) -> None:
-    """Have a lost socket made anew, once for each sample, and look whether it was."""
+    """Have the server make a lost socket anew, once per sample, and look whether it did."""
     known, doubt = before.vitals.doubt, after.vitals.doubt
     if after.launch is None or doubt is None or (known and known.sampled_at == doubt.sampled_at):
         return
@@ -149,10 +147,9 @@ def repair(book: Book, before: Session, after: Session, now: float) -> None:
 
 
 def is_news(session: Session) -> bool:
-    """Say whether a word of the agent's ends what is stuck.
+    """Say whether the agent's word ends what is stuck.
 
-    Not while its server hangs: only that server's answer does; nor without its pane, which no word brings back. Nor if the
-    agent spoke all along: then its word is no news, and stuck would come and go with it.
+    Not while its server hangs or its pane is gone. Nor if the agent spoke all along: stuck would come and go with its words.
     """
     doubt, active_at = session.vitals.doubt, session.last_activity_at
     if session.state is not State.STUCK or doubt is None or doubt.kind in UNMOVED:
@@ -161,5 +158,5 @@ def is_news(session: Session) -> bool:
 
 
 def well_again(book: Book, session: Session, now: float) -> None:
-    """An agent that was given up on says something."""
+    """Show a session as running again: its agent spoke."""
     become(book, with_vitals(session, doubt=None), now, State.RUNNING, "well again: the agent was heard")

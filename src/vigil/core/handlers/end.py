@@ -1,4 +1,4 @@
-"""Ending: a launch is ended on purpose, verified, and what was meant to follow follows."""
+"""Ending: Vigil ends a launch on purpose, verifies that, and does what was to follow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEFT_OVER = "what it left could not be ended"
 
 
 def end(book: Book, session: Session, event: Asked, after: After, now: float) -> None:
-    """Record the intent, then end the launch; while another ending runs only what follows it changes."""
+    """Record the intent, then end the launch; an end under way only changes what follows."""
     assert session.launch is not None
     launch, ending = session.launch, session.state is State.ENDING
     cause = Cause.POLICY if event.actor == REACTION else Cause.OPERATOR
@@ -36,13 +36,13 @@ def end(book: Book, session: Session, event: Asked, after: After, now: float) ->
         intent = session.vitals.intent or intent
     become(book, session, now, State.ENDING, f"{event.verb} by {event.actor}", hold=None, after=after, intent=intent)
     in_flight = launch.id in book.spawning and launch.ended_at is None
-    waits = spares_people(session.vitals.intent)  # for a person to leave: who asks does not wait for that
-    if (not ending or waits) and not in_flight:  # a spawn in flight is ended when it has come to life; the dead do not
+    waits = spares_people(session.vitals.intent)  # the end waits for a person to leave; a command does not
+    if (not ending or waits) and not in_flight:  # `launched` ends a spawn in flight once it lives
         book.end_all(launch, unless_attended=spares_people(intent))
 
 
 def ended(book: Book, event: Ended, now: float) -> None:
-    """A launch is verified gone, or it is not and needs a human."""
+    """Go on after the end of a launch: it is verified gone, or stuck and needs a human."""
     session = book.of_launch(event.launch_id)
     if session is None:
         return
@@ -58,7 +58,7 @@ OUTCOMES = {
 
 
 def _tell_outcome(book: Book, before: Session, event: Ended) -> None:
-    """Tell who swept what became of a launch, or of what one that had ended before left behind."""
+    """Tell the sweep what became of a launch, or of what a dead one left."""
     session = book.sessions.get(before.id)
     if session is None:
         tell_outcome(book, before.vitals.intent, ReapOutcome.REMOVED, "")
@@ -79,7 +79,7 @@ def _ended(book: Book, session: Session, event: Ended, now: float) -> None:
 
 
 def _gone(book: Book, session: Session, now: float) -> None:
-    """Record the death that was not told, close the launch, and do what was meant to follow."""
+    """Record a death that no sensor told of, close the launch, and do what was to follow."""
     if session.state is State.ENDING:
         session = bury(book, session, now)
     if session.launch is not None and session.launch.ended_at is not None:
@@ -92,7 +92,7 @@ def _gone(book: Book, session: Session, now: float) -> None:
 
 
 def _close(book: Book, session: Session, now: float) -> Session:
-    """Close a launch of which nothing is left, and judge what it did."""
+    """Close a launch of which nothing is left, and judge its conversation."""
     ending = session.state is State.ENDING
     gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.vitals.axes]
     facts = tuple(Fact(axis, AxisValue.DEAD, "verified", now, conclusive=True) for axis in gone)
@@ -101,7 +101,7 @@ def _close(book: Book, session: Session, now: float) -> Session:
 
 
 def _not_gone(book: Book, session: Session, why: str, now: float) -> None:
-    """Let a human see to what could not be ended; what was only cleared away stays where it is."""
+    """Show what could not be ended as stuck; a failed clearing only goes into the log."""
     if is_cleared(session):
         book.log(now, session, "session.spared", verb=IntentVerb.REAP.value, why=f"{LEFT_OVER}: {why}")
         session = book.keep(with_vitals(replace(session, why=f"{LEFT_OVER}: {why}"), intent=None))
@@ -111,12 +111,12 @@ def _not_gone(book: Book, session: Session, why: str, now: float) -> None:
 
 
 def _waits_for_the_end(session: Session) -> bool:
-    """Say whether the next launch of a session waits until the last one is verified gone."""
+    """Say whether the next launch waits until the last one is verified gone."""
     return session.hold is not None and session.hold.reason is HoldReason.SURVIVOR
 
 
 def is_cleared(session: Session) -> bool:
-    """Say whether what a launch left that had ended before is being ended: its session's state does not show that."""
+    """Say whether the reaper ends what a dead launch left; the session's state does not show that."""
     intent, launch = session.vitals.intent, session.launch
     if intent is None or launch is None or launch.ended_at is None or session.state is State.ENDING:
         return False
@@ -124,7 +124,7 @@ def is_cleared(session: Session) -> bool:
 
 
 def _tell_reaped(book: Book, session: Session, now: float) -> Session:
-    """Log what was reaped, once: a launch, or what one that had ended before left behind."""
+    """Log once what was reaped: a launch, or what a dead one left."""
     intent, launch = session.vitals.intent, session.launch
     if intent is None or launch is None or intent.verb is not IntentVerb.REAP or intent.launch_id != launch.id:
         return session
@@ -157,21 +157,22 @@ def _asleep(book: Book, session: Session) -> str:
 
 
 def archive(book: Book, session: Session, now: float) -> None:
-    """Put a session away that is over: its record is kept, and it is listed only where all are."""
+    """Put a session away: Vigil keeps its record and lists it only with `--all`."""
     actor = session.vitals.intent.actor if session.vitals.intent is not None else "operator"
     adopted = session.launch is not None and session.launch.host is not None
-    back = "" if adopted else f"vigil start {session.name} brings it back, "  # what was adopted is never launched
+    back = "" if adopted else f"vigil start {session.name} brings it back, "  # Vigil never launches an adopted session
     words = f"archived by {actor}; {back}vigil rm {session.name} removes it"
     archived_at = now if session.archived_at is None else session.archived_at
+    # `stopped` keeps the name: a namesake must not overwrite a record that a person kept.
     become(book, session, now, State.STOPPED, words, hold=None, after=None, archived_at=archived_at)
 
 
 def remove(book: Book, session: Session, now: float) -> None:
-    """Forget a session and all that is keyed by it."""
+    """Forget a session and everything keyed by it."""
     session = summarise(book, session, now)
     book.log(now, session, "session.removed")
     book.forget(session)
-    for other in forgotten(book, session):  # not at once: they may be removed with it
+    for other in forgotten(book, session):  # by a timer: this change may remove them too
         assert other.hold is not None
         book.keep(replace(other, hold=replace(other.hold, until=now)))
         book.do(SetTimer(other.id, TimerKind.HOLD, now))
@@ -180,7 +181,7 @@ def remove(book: Book, session: Session, now: float) -> None:
     book.do(Purge(session))
 
 
-FOLLOWS: dict[After, Callable[[Book, Session, float], None]] = {  # what was meant to follow an end, once it is verified
+FOLLOWS: dict[After, Callable[[Book, Session, float], None]] = {  # what follows a verified end
     After.STOP: _stop,
     After.PARK: _park,
     After.ARCHIVE: archive,

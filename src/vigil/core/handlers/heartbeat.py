@@ -1,7 +1,6 @@
-"""Pulses: whether a session gives the signs of life that its role promises, and what follows when it does not.
+"""Heartbeats: a session gives the signs of life that its role promises, in any word of its agent.
 
-A sign is anything its agent says: a hook, or `vigil heartbeat`. So many missed in a row make it unhealthy: it is ended
-for that and charged like any death (P4), unless a person is there, it shows progress, or too little is known of it (P2).
+After `failures` missed in a row Vigil ends and charges it (P4), unless a person, progress or doubt forbids that (P2).
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from vigil.core.rules.heartbeat import KEEPS
 
 
 def health_of_role(book: Book, session: Session) -> Health | None:
-    """Return what the role of a session promises."""
+    """Return the signs of life that a session's role promises."""
     role = book.role_of(session)
     return None if role is None else role.spec.health
 
 
 def begin(book: Book, session: Session, now: float) -> Session:
-    """Wait for the signs of life of a launch: the first may take its grace."""
+    """Wait for a launch's signs of life; the first may take its grace."""
     health, launch = health_of_role(book, session), session.launch
     if health is None or launch is None or launch.started_at is None:
         return session if session.vitals.pulse is None else book.keep(with_vitals(session, pulse=None))
@@ -36,7 +35,7 @@ def begin(book: Book, session: Session, now: float) -> Session:
 
 
 def rest(book: Book, session: Session, now: float) -> Session:
-    """Begin to wait anew: nobody listened for a while, and that is nobody's silence."""
+    """Wait anew from now: before that, Vigil did not listen."""
     health, pulse = health_of_role(book, session), session.vitals.pulse
     if health is None or pulse is None:
         return session
@@ -46,21 +45,22 @@ def rest(book: Book, session: Session, now: float) -> Session:
 
 
 def heard(book: Book, session: Session, at: float, now: float) -> Session:
-    """Take in a sign of life; the first, and the first after silence, is an event."""
+    """Take in a sign of life; the first, and the first after silence, is logged."""
     pulse, health = session.vitals.pulse, health_of_role(book, session)
     if pulse is None or health is None:
         return session
     if pulse.state is PulseState.HEALTHY:
+        # Not stored: a write for each sign would cost more than it tells.
         return with_vitals(session, pulse=replace(pulse, due_from=max(at, pulse.due_from)))
     grace_s = health.grace_s if pulse.state is PulseState.UNKNOWN else 0.0
-    before = max(pulse.due_from - grace_s, book.void_before)  # a word that comes late is not older than what is waited for
+    before = max(pulse.due_from - grace_s, book.void_before)  # a late word counts from the last due moment
     session = with_vitals(session, pulse=replace(pulse, due_from=max(at, before)))
     book.do(SetTimer(session.id, TimerKind.PULSE, max(at, before) + health.heartbeat_s))
     return _turn(book, session, PulseState.HEALTHY, "it gives signs of life", now)
 
 
 def check(book: Book, session: Session, now: float) -> None:
-    """Count the signs that did not come; enough of them, and it is ended."""
+    """Count the missed signs; end the session after too many."""
     pulse, health = session.vitals.pulse, health_of_role(book, session)
     ended = session.launch is None or session.launch.ended_at is not None
     if pulse is None or health is None or ended or session.state is State.ENDING:
@@ -78,7 +78,7 @@ def check(book: Book, session: Session, now: float) -> None:
 
 
 def _end(book: Book, session: Session, health: Health, words: str, now: float) -> bool:
-    """End an unhealthy session, or say why it is kept; say whether it is being ended."""
+    """End an unhealthy session, or show why it is kept; say whether it is being ended."""
     assert session.launch is not None
     kept = next((row.why for row in KEEPS if row.holds(session, health, now)), None)
     if kept is not None:

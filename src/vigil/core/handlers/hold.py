@@ -10,11 +10,11 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.timer import TimerKind
 
 UNDECIDED = ALIVE | {State.CRASHED, State.PENDING}
-WAITING = frozenset({State.CRASHED, State.PENDING, State.FAILED})  # one that failed waits only for its trial
+WAITING = frozenset({State.CRASHED, State.PENDING, State.FAILED})  # a failed one waits only for its trial
 
 
 def hold_over(book: Book, session: Session, now: float) -> None:
-    """Launch again when the wait is really over."""
+    """Launch a session whose wait is really over."""
     hold = session.hold
     if hold is None or hold.until is None or session.state not in WAITING:
         return
@@ -29,12 +29,12 @@ def hold_over(book: Book, session: Session, now: float) -> None:
 
 
 def _after_the_trial(book: Book, session: Session, now: float) -> float | None:
-    """Return when a replica that was given up may be tried, if another one of its role is tried now; else it is the one."""
+    """Return when a replica that was given up may be tried; None lets it be its role's trial now."""
     role = book.role_of(session)
     if role is None:
         return None
     next_at = (role.event_at or 0.0) + role.spec.retry_saturated_s
-    if now < next_at:  # another one was tried since, and died: one trial in that time is for the whole role
+    if now < next_at:  # another one's trial failed since: a role has one trial in that time
         return next_at
     tried = book.sessions.get(role.trial or "")
     if tried is not None and tried.id != session.id and tried.state in UNDECIDED:

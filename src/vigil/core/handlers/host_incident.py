@@ -1,4 +1,4 @@
-"""Mass: when most of the host is hit at once, that is one incident of the host, and not one of each session (DESIGN 4.2)."""
+"""Host incidents: when most sessions are hit at once, the host has one incident instead of one each (DESIGN 4.2)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from vigil.core.model.session import ALIVE, Session
 from vigil.core.rules.incident import BREAKER_S, MASS_WINDOW_S, died_in, is_hit, is_wedged, key_of
 from vigil.core.rules.liveness import EPISODE_S
 
-MASS = 5  # and over half: then it is the host's matter
+MASS = 5  # and over half
 DEATHS_KEPT = 1000
-SETTLE_S = 0.5
+SETTLE_S = 0.5  # of many deaths at once people hear one incident of the host, not the first few
 
 
 def count_wedged(book: Book, sessions: Iterable[Session], now: float) -> None:
-    """Take note of servers that do not answer, or do again; when most of them do not, that is the host's matter."""
+    """Count servers that do not answer; when most do not, open one incident of the host."""
     shown = {session.id: session.state in DOUBTFUL and is_wedged(session) for session in sessions}
     shown |= dict.fromkeys(book.change.removed, False)
     if not any(shown.values()) and book.wedged.isdisjoint(shown):
@@ -40,7 +40,7 @@ def count_wedged(book: Book, sessions: Iterable[Session], now: float) -> None:
 
 
 def count_deaths(book: Book) -> None:
-    """Take note of the deaths of this event that count; when most sessions die within a second, that is the host's matter."""
+    """Count the charged deaths of this event; most sessions within a second are one of the host."""
     for death in book.change.deaths:
         if death.charged:
             _count_death(book, death.at)
@@ -63,7 +63,7 @@ def _count_death(book: Book, at: float) -> None:
 
 
 def _fold(book: Book, now: float) -> None:
-    """What was told of single sessions before it was clear how many there are is part of the host's incident."""
+    """Resolve the incidents of single sessions that the host's incident covers now."""
     host = book.incidents[key_of(IncidentKind.MASS_DEATH)]
     for incident in [i for i in book.incidents.values() if i.kind is IncidentKind.SERVER_DIED and i.session_id]:
         session = book.sessions.get(incident.session_id or "")
@@ -72,29 +72,30 @@ def _fold(book: Book, now: float) -> None:
 
 
 def count_inferred(book: Book, gone: int, looked_at: int, now: float) -> None:
-    """Take note of how many looked dead in one pass: so many at once are more likely our own blindness."""
+    """Count how many look dead in one pass: so many at once are likely our own blindness."""
     if gone >= MASS and 2 * gone > looked_at:
         key = key_of(IncidentKind.MASS_DEATH)
         if key in book.incidents and now - book.incidents[key].opened_at > EPISODE_S:
-            resolve(book, key, "it happened again", now)  # or an old one would leave the new one without a breaker
+            resolve(book, key, "it happened again", now)  # else the new one would have no breaker
         words = f"{gone} of {looked_at} sessions look dead at once; none is charged before the kernel confirmed it"
         open_incident(book, IncidentKind.MASS_DEATH, None, words, now)
 
 
 def breaker_until(book: Book) -> float:
-    """Return until when nothing is concluded by inference."""
+    """Return until when nothing may be concluded by inference."""
+    # The stored incident is the breaker: it survives a restart and cannot be re-armed for ever.
     host = book.incidents.get(key_of(IncidentKind.MASS_DEATH))
     return 0.0 if host is None else host.opened_at + BREAKER_S
 
 
 def settles_at(book: Book, session: Session) -> float:
-    """Return when it is clear whether a death was one of many; where there are not many it is clear at once."""
+    """Return when it is clear whether a death was one of many; on a small host at once."""
     assert session.last_death is not None
     return session.last_death.at + (SETTLE_S if len(book.sessions) >= MASS else 0.0)
 
 
 def end_mass_death(book: Book, sessions: Iterable[Session], now: float) -> None:
-    """A mass death is over when none of those it hit is down or in doubt any more; one of `sessions` may be the last."""
+    """Resolve a mass death once no session that it hit is down or in doubt."""
     key = key_of(IncidentKind.MASS_DEATH)
     host = book.incidents.get(key)
     if host is None or now < host.opened_at + MASS_WINDOW_S or all(is_hit(session, host) for session in sessions):

@@ -1,8 +1,4 @@
-"""Incidents: each opens once, takes in what is the same, and resolves once (P12).
-
-Those of a session follow from what it is (session_incident.py); those of the host are said by whoever saw them. Whoever tells
-humans is told of every change.
-"""
+"""Incidents: each opens once, takes in what is the same, resolves once, and the escalator hears of every change (P12)."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ REMOVED = "its session was removed"
 
 
 def condition(book: Book, event: Condition, now: float) -> None:
-    """Open or resolve an incident of the host, as whoever saw it says."""
+    """Open or resolve an incident of the host, as a sensor reports it."""
     key = key_of(event.kind)
     if event.holds:
         open_incident(book, event.kind, None, event.why, event.at)
@@ -42,7 +38,7 @@ def open_incident(
     subject: str | None = None,
     about: tuple[str, ...] = (),
 ) -> None:
-    """Open an incident; one that is open already takes in what is new, and one that was over only just now is open again."""
+    """Open an incident, update the open one, or reopen one that ended only just now."""
     key = key_of(kind, subject or (session.id if session else "host"))
     before = book.incidents.get(key)
     if before is not None:
@@ -69,14 +65,14 @@ def _evidence(session: Session) -> tuple[EvidenceLine, ...]:
 
 
 def say_anew(book: Book, key: str, why: str) -> None:
-    """Let an open incident say how things are now: it is the same one, and nothing more happened."""
+    """Update the words of an open incident; it stays the same one."""
     if book.incidents[key].why != why:
         book.keep_incident(replace(book.incidents[key], why=why))
         book.do(Tell(book.incidents[key]))
 
 
 def remind(book: Book, key: str, why: str) -> None:
-    """Let whoever was told of an open incident be told again, once: it goes on."""
+    """Tell people once more of an incident that is still open."""
     before = book.incidents.get(key)
     if before is not None:
         book.keep_incident(replace(before, why=why, count=before.count + 1, reminders=before.reminders + 1))
@@ -84,7 +80,7 @@ def remind(book: Book, key: str, why: str) -> None:
 
 
 def resolve(book: Book, key: str, resolution: str, now: float, final: bool = False, hushed: bool = False) -> None:
-    """Resolve an open incident: its condition is over; one that cannot come back is so for good, and hushed without a word."""
+    """Resolve an open incident: `final` lets it never reopen, `hushed` sends no all-clear."""
     before = book.incidents[key]
     resolved_at = max(now, before.opened_at)
     final = final or before.kind in EVENTS
@@ -102,20 +98,21 @@ def resolve(book: Book, key: str, resolution: str, now: float, final: bool = Fal
 
 
 def hush(book: Book, incident: Incident) -> None:
-    """Let nobody hear that an incident is over: its session was removed before that was told."""
+    """Cancel the all-clear of an incident whose session was removed."""
+    # The person who removed the session knows.
     notices = tuple(cancelled(notice, REMOVED) for notice in incident.notices)
     book.keep_incident(replace(incident, hushed=True, over_at=incident.resolved_at, notices=notices))
     book.do(Tell(book.resolved[incident.id]))
 
 
 def plan_reaction(book: Book, incident: Incident, now: float) -> None:
-    """Ask for the moment of the next reaction to an incident, if there is one."""
+    """Set the timer for the next reaction to an incident, if there is one."""
     reaction = reaction_to(incident, book.reactions)
     if reaction is not None and incident.acked_at is None and incident.escalated_at is None:
         book.do(SetTimer(incident.key, TimerKind.REACT, max(now, react_at(incident, reaction))))
 
 
 def log(book: Book, at: float, incident: Incident, kind: str, **data: Any) -> None:
-    """Say in the event log what happened to an incident."""
+    """Write to the event log what happened to an incident."""
     words = {"incident": incident.id, "kind": incident.kind.value, **data}
     book.change.log.append(LogEntry(at, kind, incident.session_id, incident.session, data=words))

@@ -10,23 +10,23 @@ from vigil.core.model.session import Session
 from vigil.core.model.sighting import ReapOutcome, ReapVerdict
 
 INTENT_LASTS_S = 600.0
-REACTION = "reaction"  # who asks for a verb that the configuration wants done about an incident
-BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})  # these spare what somebody uses (P2)
+REACTION = "reaction"  # the actor of a configured reaction to an incident
+BY_POLICY = frozenset({Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED})  # these spare what a person uses (P2)
 
 
 def spares_people(intent: Intent | None) -> bool:
-    """Say whether what is meant by an intent is not done while somebody uses the launch (P2)."""
+    """Say whether this intent must wait while a person uses the launch (P2)."""
     return intent is not None and intent.cause in BY_POLICY
 
 
 def tell_outcome(book: Book, intent: Intent | None, outcome: ReapOutcome, why: str) -> None:
-    """Tell who swept what became of a launch that was to go; where nobody waits for that, do nothing."""
+    """Tell the sweep what became of a launch that it wanted gone, if one waits."""
     if intent is not None and intent.ticket:
         book.do(ReapEnded(intent.ticket, intent.launch_id, outcome, why))
 
 
 def voided(intent: Intent | None, now: float) -> Intent | None:
-    """Return an intent that is over: what ends within its grace is still its doing, what ends later is not."""
+    """Return an intent that is over: an end within its grace is still its doing, a later one is not."""
     return None if intent is None else replace(intent, void_from=min(intent.void_from or now + GRACE_S, now + GRACE_S))
 
 
@@ -41,7 +41,7 @@ def intend(
     verdict: ReapVerdict | None = None,
     ticket: str = "",
 ) -> Intent:
-    """Record what is meant to be done, by whom and why; whoever asks again goes on with what was begun."""
+    """Record what Vigil means to do, for whom and why; a second request joins the first."""
     assert session.launch is not None
     before = session.vitals.intent
     begun = before if before is not None and before.launch_id == session.launch.id and before.void_from is None else None
@@ -53,6 +53,7 @@ def intend(
         cause=cause,
         actor=actor,
         reason=reason,
+        # The first signal may be out: the second command must not make its death a crash.
         at=now if begun is None else begun.at,
         target=session.launch.process,
         until=now + INTENT_LASTS_S,

@@ -1,4 +1,4 @@
-"""Launches: how a session comes to life, never beside its last launch (P1), and what its runtime does after that."""
+"""Launches: a session comes to life, never beside its last launch (P1), and its runtime may outlive it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ from vigil.core.rules.liveness import leaves_its_pane
 from vigil.core.rules.restart import comes_back_by_itself
 
 COLD_START = "the host was booted anew, or this home is a copy, and its role does not start by itself; vigil up starts it"
-ATTENDED_S = 10.0  # what is in use is asked for again so often
+ATTENDED_S = 10.0  # how often Vigil asks again whether it is still in use
 
 
 def relaunch(book: Book, session: Session, now: float, by_policy: bool = False) -> None:
-    """Launch anew; whatever the last launch left behind is ended and verified gone first (P1).
-
-    By policy, a pane that a dead agent left open is not ended while a person is in it, or another agent works there (P2).
-    """
+    """Launch once the last launch is verified gone (P1); by policy, a dead agent's pane in use stays open (P2)."""
     if session.launch is None:
         launch_when_paced(book, book.keep(replace(session, hold=None)), now)
     else:
@@ -38,7 +35,7 @@ def relaunch(book: Book, session: Session, now: float, by_policy: bool = False) 
 
 
 def attended(book: Book, event: Attended, now: float) -> None:
-    """What was to be ended is in use: a replacement waits, and asks again; what policy would have ended lives on (P2)."""
+    """Spare what a person uses: a replacement waits and asks again; policy ends nothing there (P2)."""
     session = book.of_launch(event.launch_id)
     if session is None:
         return
@@ -57,7 +54,7 @@ def attended(book: Book, event: Attended, now: float) -> None:
 
 
 def _spare(book: Book, session: Session, why: str, now: float) -> None:
-    """Let a session live on that policy would have ended; of one that died meanwhile only the rest is left to end."""
+    """Let a session live on that policy would have ended; if it died meanwhile, end the rest later."""
     assert session.launch is not None and session.vitals.intent is not None
     if session.launch.ended_at is not None:
         book.do(SetTimer(session.id, TimerKind.DRAIN, now + ATTENDED_S))
@@ -65,7 +62,7 @@ def _spare(book: Book, session: Session, why: str, now: float) -> None:
     book.log(now, session, "session.spared", verb=session.vitals.intent.verb, why=why)
     attached = max(1, session.vitals.attached)
     words = f"not ended ({session.vitals.intent.verb}): {why}"
-    # It may have been interrupted already, and end of that in a moment: then that is ours and nobody's crash (P8).
+    # If our interrupt ends it in a moment, that end is ours and no crash (P8).
     intent = replace(session.vitals.intent, void_from=now + GRACE_S) if now - session.vitals.intent.at >= GRACE_S else None
     become(book, session, now, State.RUNNING, words, after=None, intent=intent, attached=attached)
     tell_outcome(book, session.vitals.intent, ReapOutcome.SPARED, words)
@@ -74,7 +71,7 @@ def _spare(book: Book, session: Session, why: str, now: float) -> None:
 
 
 def launched(book: Book, event: Launched, now: float) -> None:
-    """A launch came to life, or was found alive by a new daemon."""
+    """Record the processes of a launch that came to life, or that a new daemon found alive."""
     spawn_over(book, event.launch_id, now)
     session = book.living(event.launch_id)
     if session is None or session.launch is None:
@@ -111,7 +108,7 @@ def launched(book: Book, event: Launched, now: float) -> None:
             session = become(book, session, now, State.STARTING, f"waits for {' or '.join(launch.names)} to run in it")
         else:
             session = become(book, session, now, State.RUNNING, f"up as pid {event.process.pid}", hold=None)
-    elif event.adopted:  # it is as it was stored: only its readings are new, and those are not worth a write
+    elif event.adopted:  # only its readings are new, which are not worth a write
         book.keep(session, durable=launch != before)
     if session.state is State.RUNNING and (session.vitals.pulse is None or before.process is None):
         session = heartbeat.begin(book, session, now)
@@ -122,7 +119,7 @@ def launched(book: Book, event: Launched, now: float) -> None:
 
 
 def interrupted(book: Book, event: Interrupted, now: float) -> None:
-    """A launch that died with its daemon is made anew; nobody is charged."""
+    """Relaunch a session whose spawn died with the daemon, without a charge."""
     spawn_over(book, event.launch_id, now)
     session = book.of_launch(event.launch_id)
     if session is None or session.state is not State.STARTING or session.launch is None:
@@ -137,7 +134,7 @@ def interrupted(book: Book, event: Interrupted, now: float) -> None:
 
 
 def found(book: Book, event: Found, now: float) -> None:
-    """The agent itself was found: from now on its life is the launch's."""
+    """Record the agent's own process: its life is the launch's from now on."""
     session = book.living(event.launch_id)
     if session is None or session.launch is None or session.launch.found is not None:
         return
@@ -154,7 +151,7 @@ def found(book: Book, event: Found, now: float) -> None:
 
 
 def runtime_ended(book: Book, event: RuntimeEnded, _now: float) -> None:
-    """The pane that a dead agent left open has closed: nothing is left to look at."""
+    """Close a dead launch whose pane has closed."""
     session = book.of_launch(event.launch_id)
     launch = session.launch if session else None
     if session is None or launch is None or launch.ended_at is None or launch.closed or session.state is State.ENDING:
@@ -163,7 +160,7 @@ def runtime_ended(book: Book, event: RuntimeEnded, _now: float) -> None:
 
 
 def closed(book: Book, event: Closed, now: float) -> None:
-    """Show what became of the runtime of a dead launch, and what is left of its conversation."""
+    """Show what became of a dead launch's runtime and conversation."""
     session = book.of_launch(event.launch_id)
     if session is not None:
         session = book.read_axes(book.close(session) if event.gone else session, event.facts)

@@ -1,8 +1,4 @@
-"""Messages: prompts that wait until a session can take them, in order; each is typed once, or it is said that nobody knows.
-
-That one is being typed is durable before the first letter is (P8): whoever comes after a daemon that was killed then types
-nothing again.
-"""
+"""Messages: prompts wait in order, and Vigil records that it types one first: it never types one twice (P8)."""
 
 from __future__ import annotations
 
@@ -21,12 +17,12 @@ from vigil.core.rules.wake import AWAKE, Life
 
 MOST_MESSAGES = 100
 MOST_CHARS = 4_000_000
-ASLEEP = frozenset({State.PARKED, State.ENDING})  # a message wakes what sleeps, and what is being put to sleep
-COMING = frozenset({State.PENDING, State.CRASHED})  # what comes back by itself is not woken for it
+ASLEEP = frozenset({State.PARKED, State.ENDING})  # a message wakes these
+COMING = frozenset({State.PENDING, State.CRASHED})  # these come back by themselves
 
 
 def queued(book: Book, event: MessageQueued, now: float) -> None:
-    """Take a message in, and wake what sleeps, in one change: neither is durable without the other."""
+    """Queue a message and wake a sleeping session, in one durable change."""
     session = book.sessions.get(event.session_id)
     if session is None:
         return
@@ -50,7 +46,7 @@ def queued(book: Book, event: MessageQueued, now: float) -> None:
 
 
 def _admit(book: Book, session: Session, message: Message, now: float) -> Wake:
-    """Say whether a message may wait, and whether that wakes its session."""
+    """Say whether a message may wait, and whether it wakes its session."""
     if len(session.queue) >= MOST_MESSAGES:
         return Wake(Mode.REFUSED, "full", f"{len(session.queue)} messages wait for it already")
     if sum(one.characters for one in session.queue) + message.characters > MOST_CHARS:
@@ -67,7 +63,7 @@ def _admit(book: Book, session: Session, message: Message, now: float) -> Wake:
 
 
 def typed(book: Book, event: MessageTyped, now: float) -> None:
-    """The first message is being typed into a launch; or nothing of it was, and it waits on."""
+    """Record that Vigil types the first message into a launch, or that it typed nothing of it."""
     session = book.sessions.get(event.session_id)
     if session is None or not session.queue or session.queue[0].id != event.message_id:
         return
@@ -77,7 +73,7 @@ def typed(book: Book, event: MessageTyped, now: float) -> None:
 
 
 def sent(book: Book, event: MessageSent, now: float) -> None:
-    """What became of a message is known, or that nobody knows it."""
+    """Take a message out of the queue and log its outcome, which may be unknown."""
     session = book.sessions.get(event.session_id)
     message = next((one for one in session.queue if one.id == event.message_id), None) if session is not None else None
     if session is None or message is None:

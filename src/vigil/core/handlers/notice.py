@@ -1,4 +1,4 @@
-"""Notices of an incident: what became of each is kept with it; a route that gives up is an incident of its own."""
+"""Notices: an incident keeps the fate of each of its notices; a route that gives up has an incident of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTICES_KEPT = 100
 
 
 def notified(book: Book, event: Notified, now: float) -> None:
-    """Write down what became of a notice; what a route gave up is an incident of that route until it delivers again."""
+    """Record what became of a notice; a route that gives up gets an incident until it delivers."""
     incident = book.find_incident(event.incident_id)
     if incident is None:
         return
@@ -24,7 +24,7 @@ def notified(book: Book, event: Notified, now: float) -> None:
     if notice.state is NoticeState.SENDING and any(
         one.id == notice.id and one.attempts >= notice.attempts for one in incident.notices
     ):
-        return  # that it is tried was said after what became of it: a loop that is late hears of both at once
+        return  # a late loop hears of the attempt after its outcome
     others = tuple(_overtaken(other, notice) for other in incident.notices if other.id != notice.id)
     why = _why_unwanted(incident, notice)
     notice = uncancelled(notice, now) if why is None else cancelled(notice, why)
@@ -42,7 +42,7 @@ def notified(book: Book, event: Notified, now: float) -> None:
 
 
 def _overtaken(other: Notice, notice: Notice) -> Notice:
-    """A repeat takes the place of the one before it that could not be delivered."""
+    """Cancel a notice that a later repeat of the same step replaces."""
     same = notice.rung is not None and other.route == notice.route and notice.rung.is_same_step(other.rung)
     return cancelled(other, "the next one took its place") if same else other
 
@@ -72,7 +72,7 @@ def _given_up(book: Book, notice: Notice, now: float) -> None:
 
 
 def reached(book: Book, event: Reached, now: float) -> None:
-    """A route delivers: what it did not deliver before is no trouble any more, and what it gave up is tried once more."""
+    """Resolve the incident of a route that delivers, and retry once what it gave up."""
     key = key_of(IncidentKind.UNDELIVERED, f"route-{event.route}")
     if key in book.incidents:
         resolve(book, key, f"route {event.route} delivers again", now)
@@ -81,10 +81,7 @@ def reached(book: Book, event: Reached, now: float) -> None:
 
 
 def _revive(book: Book, incident: Incident, route: str, now: float) -> None:
-    """Have the newest notice of an incident to a route told after all, if it was given up and still says how things are.
-
-    Only the newest: where a later one arrived, or may have, nobody hears it twice. Many at once are one summary, as ever.
-    """
+    """Send the newest given-up notice of an incident after all, if it still holds and no later one may have arrived."""
     own = [notice for notice in incident.notices if notice.route == route and notice.state is not NoticeState.CANCELLED]
     newest = max(own, key=lambda notice: notice.at, default=None)
     if newest is None or not is_revivable(newest, now) or _why_unwanted(incident, newest) is not None:
@@ -97,7 +94,7 @@ def _revive(book: Book, incident: Incident, route: str, now: float) -> None:
 
 
 def acked(book: Book, event: Acked, now: float) -> None:
-    """A person knows of an incident: nobody is told of it again before it is over."""
+    """Stop all notices of an incident that a person acknowledged, until it is over."""
     incident = book.find_incident(event.incident_id)
     if incident is None or incident.resolved_at is not None or incident.acked_at is not None:
         return

@@ -1,4 +1,4 @@
-"""Observing: what was read, found and said of a session is taken in; judging is for others, and nothing is concluded here."""
+"""Observation: the core takes in what sensors read of sessions; other handlers judge it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vigil.core.rules import activity, summary
 
 
 def observed(book: Book, event: Observed, now: float) -> None:
-    """Take in what the axes read now, and judge it."""
+    """Take in what the axes read now, and have it judged."""
     before = book.living(event.launch_id)
     if before is None:
         return
@@ -41,7 +41,7 @@ def observed(book: Book, event: Observed, now: float) -> None:
         well_again(book, session, now)
     elif facts:
         weigh(book, session, now)
-    else:  # nothing was read: that is no sample
+    else:  # nothing was read, so this is no sample
         book.keep(session, durable=book.is_behind(session, speech.KEPT_S))
     if event.socket_lost:
         repair(book, session, book.sessions[session.id], now)
@@ -49,7 +49,7 @@ def observed(book: Book, event: Observed, now: float) -> None:
 
 
 def swept(book: Book, event: Swept, now: float) -> None:
-    """Take in a pass over all launches; many that look dead at once are one matter of the host."""
+    """Take in a pass over all launches; many that look dead at once are one incident of the host."""
     gone = sum(1 for seen in event.observed if _looks_dead(valid(book, seen.facts)))
     host_incident.count_inferred(book, gone, event.looked_at, now)
     for seen in event.observed:
@@ -57,18 +57,18 @@ def swept(book: Book, event: Swept, now: float) -> None:
 
 
 def _looks_dead(facts: tuple[Fact, ...]) -> bool:
-    """Say whether a session looks dead and nobody is sure."""
+    """Say whether a session looks dead by inference alone."""
     dead = [fact for fact in facts if fact.axis in (Axis.RUNTIME, Axis.PROCESS) and fact.value == AxisValue.DEAD]
     return bool(dead) and not any(fact.conclusive for fact in dead)
 
 
 def valid(book: Book, facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that still say something: what was read before a gap does not, unless the kernel said it."""
+    """Return the facts read since the last gap, and the conclusive ones."""
     return tuple(fact for fact in facts if fact.observed_at >= book.void_before or fact.conclusive)
 
 
 def gap(book: Book, event: Gap, now: float) -> None:
-    """Nobody looked for a while: what was read before says nothing, and no doubt grew older meanwhile."""
+    """Void all readings from before a gap; no doubt grew older during it."""
     book.void_before = now
     book.change.log.append(LogEntry(now, "daemon.gap", data={"lasted_s": round(event.lasted_s, 3)}))
     for session in list(book.sessions.values()):
@@ -83,6 +83,6 @@ def gap(book: Book, event: Gap, now: float) -> None:
 
 
 def noted(book: Book, event: Noted, now: float) -> None:
-    """Log what changes nothing."""
+    """Log an event that changes no session."""
     whose = (event.session_id, event.session, event.launch_id)
     book.change.log.append(LogEntry(now, event.kind, *whose, dict(event.data)))

@@ -1,4 +1,4 @@
-"""Asked: what operators want of a session, verb by verb; every state has an answer to each."""
+"""Operators: what each verb does to a session; every state has an answer to each."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ TRIES = (
     IntentVerb.START,
     IntentVerb.RESTART,
     IntentVerb.RESET,
-)  # after these its next launch waits for no wall that was met before
+)  # after these the next launch does not wait for earlier walls
 ENDED_BY_RESET = frozenset(HoldReason) - {HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR}
 
 
 def declared(book: Book, event: Declared, now: float) -> None:
-    """A session is born; it launches when its turn comes."""
+    """Make a session; it launches when its turn comes."""
     assert event.name not in book.by_name, "checked at the door"
     session = Session(event.session_id, event.name, event.spec, now, State.PENDING, now, "declared", account=event.account)
     book.keep(session)
@@ -39,15 +39,15 @@ def declared(book: Book, event: Declared, now: float) -> None:
 
 
 def withdrawn(book: Book, event: Withdrawn, _now: float) -> None:
-    """A session that never became durable is as if it had never been declared."""
+    """Forget a session that never became durable."""
     session = book.sessions[event.session_id]
     book.forget(session)
-    if session.account:  # it may have been the last that waited for a wall they have in common
+    if session.account:  # it may have been the last that waited for their wall
         book.reconsider(other for other in book.sessions.values() if other.account == session.account)
 
 
 def asked(book: Book, event: Asked, now: float) -> None:
-    """Log what was asked, then do it."""
+    """Log a command, then carry it out."""
     session = book.sessions.get(event.session_id)
     if session is None:
         return
@@ -58,7 +58,7 @@ def asked(book: Book, event: Asked, now: float) -> None:
 
 
 def stop(book: Book, session: Session, event: Asked, now: float) -> None:
-    """End it and keep it so; a wait is over at once."""
+    """End a session and keep it stopped."""
     if session.state in ALIVE:
         end(book, session, event, After.STOP, now)
     elif session.launch is not None and session.state is not State.STOPPED:  # its survivors go too
@@ -69,13 +69,13 @@ def stop(book: Book, session: Session, event: Asked, now: float) -> None:
 
 
 def hibernate(book: Book, session: Session, event: Asked, now: float) -> None:
-    """End what lives and let it sleep; it comes back when it is woken, and never by itself."""
+    """End what lives and let it sleep until it is woken."""
     if why_not_parked(session) is None and session.state is not State.PARKED:
         end(book, session, event, After.PARK, now)
 
 
 def why_not_parked(session: Session) -> str | None:
-    """Return why a session cannot be put to sleep; None if it can, or sleeps already."""
+    """Return why a session cannot sleep; None if it can, or sleeps already."""
     if session.state is State.PARKED or session.after is After.PARK:
         return None
     if session.state is State.ENDING and session.after in (After.STOP, After.REMOVE):
@@ -86,7 +86,7 @@ def why_not_parked(session: Session) -> str | None:
 
 
 def wake(book: Book, session: Session, event: Asked, now: float) -> None:
-    """Bring back what sleeps or is over, as the wake table says; the decision is logged before it is acted on."""
+    """Bring a session back as the wake table says; the log has the decision first."""
     if event.transcript is not None:
         session = book.keep(replace(session, transcript=event.transcript))
     decided = decide_wake(book, session, now, Mode(event.mode) if event.mode else None, by_wake=True)
@@ -95,14 +95,14 @@ def wake(book: Book, session: Session, event: Asked, now: float) -> None:
         book.do(Answer(event.ticket, decided))
     if decided.mode in (Mode.REFUSED, Mode.NOTHING):
         return
-    if session.state is State.ENDING:  # it is being put to sleep: it comes back after that
+    if session.state is State.ENDING:  # it falls asleep first
         become(book, session, now, State.ENDING, f"woken by {event.actor}", after=After.RELAUNCH, waking=decided)
     else:
         relaunch(book, book.keep(replace(session, waking=decided)), now)
 
 
 def start(book: Book, session: Session, event: Asked, now: float) -> None:
-    """Launch what is not alive; its count starts anew. What is being ended, or could not be, comes back after that."""
+    """Launch what is not alive with a new count; what is being ended comes back after its end."""
     if session.state is State.ENDING or (session.state is State.STUCK and session.after is not None):
         end(book, session, event, After.RELAUNCH, now)
     elif session.state not in ALIVE:
@@ -123,7 +123,7 @@ def rm(book: Book, session: Session, event: Asked, now: float) -> None:
         end(book, session, event, After.REMOVE, now)
     elif session.launch is None:
         remove(book, session, now)
-    else:  # its survivors go first; nothing is purged before that is verified
+    else:  # its survivors go first, verified; then the purge
         session = become(book, session, now, State.ENDING, "being removed", hold=None, after=After.REMOVE)
         book.end_all(session.launch)
 
@@ -140,7 +140,7 @@ def archive(book: Book, session: Session, event: Asked, now: float) -> None:
 
 
 def reset(book: Book, session: Session, event: Asked, now: float) -> None:
-    """Forget its charges; a backoff is over, and what had failed is tried again."""
+    """Forget a session's charges, end its backoff, and try again what failed."""
     role = book.role_of(session)
     session = book.keep(replace(session, quarantined=(), strikes=0))
     forgive(book, session)

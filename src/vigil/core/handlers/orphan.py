@@ -1,4 +1,4 @@
-"""Orphans: an agent that outlived its pane or its server is shown, and ended only where something takes its place (P1, P2)."""
+"""Orphans: Vigil shows an agent that outlived its pane or server, and ends it only for a replacement (P1, P2)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import AxisSign, runtime_sign
 from vigil.core.rules.restart import COMES_BACK
 
-LOOK_S = 5.0  # an orphan is looked at so often
+LOOK_S = 5.0  # how often Vigil looks at an orphan
 
 
 def orphaned(book: Book, event: Orphaned, now: float) -> None:
-    """The pane or the server of a living agent ended."""
+    """Take in that the pane or the server of a living agent ended."""
     session = book.living(event.launch_id)
     if session is None or session.state not in DOUBTED or (session.state is State.STUCK and session.vitals.doubt is None):
         return
@@ -32,7 +32,7 @@ def orphaned(book: Book, event: Orphaned, now: float) -> None:
 def orphan(
     book: Book, session: Session, what: str, now: float, exit_code: int | None = None, signal: int | None = None
 ) -> None:
-    """Show an agent without its pane; end it only where something is to take its place (P1, P2)."""
+    """Show an agent without its pane; end it only if a replacement comes (P1, P2)."""
     words = f"orphaned: the agent outlived its {what}"
     if what == "server":
         session = tell_of_server(book, session, now, exit_code, signal)
@@ -55,11 +55,11 @@ def orphan(
 def tell_of_server(
     book: Book, session: Session, now: float, exit_code: int | None = None, signal: int | None = None
 ) -> Session:
-    """Log the end of a server that its agent outlived, once, whoever saw it first: an event or a look."""
+    """Log once the end of a server that its agent outlived."""
     launch = session.launch
     if launch is None or launch.server_told:
         return session
     pid = launch.server.pid if launch.server is not None else None
     why = "its tmux server ended, and its agent lives on"
     book.log(now, session, "server.died", server_pid=pid, exit_code=exit_code, signal=signal, why=why)
-    return book.keep(replace(session, launch=replace(launch, server_told=True)))  # durable with the line that says so
+    return book.keep(replace(session, launch=replace(launch, server_told=True)))  # durable together with the log line

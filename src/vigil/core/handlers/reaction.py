@@ -1,8 +1,4 @@
-"""Reacting: what the configuration wants done about an incident is done, on its timeline, until its budget is used up.
-
-Each reaction is recorded before it is carried out; one whose life ended meanwhile is not made again. A refusal counts too: what
-cannot be done is no reason not to call somebody.
-"""
+"""Reactions: Vigil records, then does what the configuration wants about an incident; a refusal uses up budget too."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from vigil.core.rules.reaction import LOOK_AGAIN_S, is_early, is_used_up, react_
 
 
 def configured(book: Book, event: Configured, now: float) -> None:
-    """Take in what is to be done about what; a route that is no more is nobody's trouble."""
+    """Apply new routes and reactions; the incident of a removed route resolves."""
     book.routes, book.reactions = event.routes, event.reactions
     for key, incident in list(book.incidents.items()):
         if incident.about and not set(incident.about) & set(event.routes):
@@ -30,7 +26,7 @@ def configured(book: Book, event: Configured, now: float) -> None:
 
 
 def react(book: Book, key: str, now: float) -> None:
-    """The moment of a reaction has come; or it came early, or for nothing."""
+    """React to an incident whose timer fired, unless it is early or settled."""
     incident = book.incidents.get(key)
     reaction = None if incident is None else reaction_to(incident, book.reactions)
     if incident is None or reaction is None or incident.acked_at is not None or incident.escalated_at is not None:
@@ -65,7 +61,7 @@ def _carry_out(book: Book, incident: Incident, reaction: Reaction, now: float) -
 
 
 def ended(book: Book, event: ReactionEnded, now: float) -> None:
-    """Write down what became of a reaction."""
+    """Record what became of a reaction."""
     incident = book.find_incident(event.incident_id)
     if incident is None or not 0 <= event.number < len(incident.reactions):
         return
@@ -77,7 +73,7 @@ def ended(book: Book, event: ReactionEnded, now: float) -> None:
 
 
 def _escalate(book: Book, incident: Incident, now: float) -> None:
-    """All that was to be tried was tried, and it lasts: it is urgent from now on, and said so at once."""
+    """Make an incident urgent: every reaction was tried, and it lasts."""
     tried = incident.spent + len(incident.reactions)
     incident = replace(incident, severity=Severity.URGENT, escalated_at=now)
     book.keep_incident(incident)

@@ -1,7 +1,6 @@
-"""Reaping: what the table says of a sweep is meant first, then done (P8).
+"""The reaper records an intent for each verdict of its table, then acts on it (P8).
 
-Nothing is ended here that a person uses, that works, or of which too little is known (P2): the table keeps it, and what it does
-not keep is compared once more by the tmux server itself in the moment of the kill.
+The table keeps what a person uses, what works and what is unclear (P2); tmux compares once more in the moment of the kill.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from vigil.core.model.sighting import Glimpse, ReapAction, ReapClass, ReapOutcom
 from vigil.core.rules import incident
 from vigil.core.rules.reap import judge, processes_of
 
-SETTLED_S = 600.0  # a store that was lost stays an incident for so long, whatever else is found
+SETTLED_S = 600.0  # a lost store stays an incident at least so long
 AFTER = {ReapClass.ORPHAN: After.STOP, ReapClass.ARCHIVED: After.ARCHIVE, ReapClass.IDLE: After.PARK}
 
 
 def sighted(book: Book, event: Sighted, now: float) -> None:
-    """Do what the table says, each with its intent and its class in the event log first."""
+    """Act on the verdicts of a sweep; the event log gets each one's class first."""
     verdicts, strays, why_kept = judge(book.sessions.values(), book.roles, event.glimpses, event.strays, event.policy, now)
     if event.ticket:
         book.do(Judged(event.ticket, (*verdicts, *(verdict for verdict, _ in strays))))
@@ -45,7 +44,7 @@ def sighted(book: Book, event: Sighted, now: float) -> None:
 
 
 def _tell_of_store(book: Book, why_kept: str, now: float) -> None:
-    """One incident while there is reason to think that the store does not know what it should."""
+    """Keep one incident open while the store seems to miss sessions."""
     key = incident.key_of(IncidentKind.STORE_LOST)
     if why_kept:
         words = f"nothing is reaped as an orphan: {why_kept}; vigil reap --dry-run shows them"
@@ -57,7 +56,7 @@ def _tell_of_store(book: Book, why_kept: str, now: float) -> None:
 
 
 def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, event: Sighted, now: float) -> None:
-    """Mean it, then ask for it: what lives is compared by its server first; what only left something behind is cleared."""
+    """End a living launch if its server agrees, or clear away what a dead one left."""
     launch, actor = session.launch, event.actor
     assert launch is not None
     reason = f"{verdict.kind}: {verdict.evidence[0]}"
@@ -74,7 +73,7 @@ def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, e
 
 
 def spared(book: Book, event: Spared, now: float) -> None:
-    """What was to be reaped lives on; of one that died meanwhile the rest is ended."""
+    """Let a session live on that was to be reaped; if it died meanwhile, end the rest."""
     session = book.of_launch(event.launch_id)
     if (
         session is None
@@ -88,7 +87,7 @@ def spared(book: Book, event: Spared, now: float) -> None:
         book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
         return
     book.log(now, session, "session.spared", verb=IntentVerb.REAP.value, why=event.why)
-    # A kill that its server did after all was ours, and nobody's crash (P8).
+    # If its server killed it all the same, that kill is ours and no crash (P8).
     intent = replace(session.vitals.intent, void_from=now + GRACE_S)
     words = f"not reaped: {event.why}"
     become(book, session, now, State.RUNNING, words, after=None, intent=intent, waking=None)
@@ -96,7 +95,7 @@ def spared(book: Book, event: Spared, now: float) -> None:
 
 
 def stray_ended(book: Book, event: StrayEnded, now: float) -> None:
-    """Log what became of a stray, and tell who swept."""
+    """Log what became of a stray, and answer the sweep."""
     stray = event.stray
     data: dict[str, str | int] = {"launch": stray.launch_id, "session": stray.name}
     if event.outcome in (ReapOutcome.ENDED, ReapOutcome.FAILED):

@@ -1,7 +1,6 @@
-"""Recovering: one remedy after the other for a stalled agent, each with its intent before it and its proof before the next.
+"""Remedies: a stalled agent gets one after the other, each recorded before it runs and checked before the next.
 
-What keeps a remedy from being tried stands in `remedies` (P2). What is ended here is ended for that, and charged (P4, P8); only
-an agent that had finished and lingered counts as finished.
+`rules/stall/remedy` says what forbids one (P2). An end here is charged (P4, P8), unless the agent had finished and lingered.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ PEOPLE_S = 2.0  # a sweep comes only every 15
 
 
 def treat(book: Book, session: Session, case: Silence, found: StallFinding, now: float) -> Session:
-    """Try the next remedy, or say why none is tried."""
+    """Try the next remedy, or keep why none is tried."""
     stall = session.vitals.stall
     assert stall is not None and session.launch is not None
     sight = RemedySight(session, found.verdict, found.confidence, found.independent, stall.samples, case.silent_s, case.limits)
@@ -47,7 +46,7 @@ def treat(book: Book, session: Session, case: Silence, found: StallFinding, now:
     step = next_step(found.verdict, stall.step, session.launch.reads_input, child)
     assert step is not None
     reason = f"{found.verdict}: {'; '.join(found.reasons)}"
-    stall = replace(stall, step=step, stepped_at=now, samples=0, kept="")  # two new windows before the next
+    stall = replace(stall, step=step, stepped_at=now, samples=0, kept="")  # `samples=0`: two new windows before the next
     session = book.keep(with_vitals(session, stall=stall))
     what = f"{child.name} (pid {child.process.pid})" if step is Remedy.CHILD and child is not None else session.name
     book.log(now, session, "session.remedy", step=step.value, what=what, verdict=found.verdict.value, why=reason)
@@ -55,7 +54,7 @@ def treat(book: Book, session: Session, case: Silence, found: StallFinding, now:
 
 
 def _end_child(book: Book, session: Session, _stall: Stall, child: Child | None, reason: str, now: float) -> Session:
-    """End the process that hangs; if its agent ends of that at once, that is ours too."""
+    """End the process that hangs; if its agent dies of that at once, that is ours too."""
     assert child is not None and session.launch is not None
     intent = _intend(book, session, Remedy.CHILD, f"{child.name} (pid {child.process.pid}): {reason}", now)
     book.do(EndChild(session.launch, child.process, GRACE_S))
@@ -77,8 +76,9 @@ def _close_input(book: Book, session: Session, _stall: Stall, _child: Child | No
 
 
 def _end(book: Book, session: Session, stall: Stall, _child: Child | None, reason: str, now: float) -> Session:
-    """End the launch: TERM, its grace, KILL, verified; unless somebody uses it."""
+    """End the launch (TERM, grace, KILL, verified), unless a person uses it."""
     assert session.launch is not None
+    # Else `on-failure` would do the finished work again.
     done = stall.verdict == StallVerdict.LIMBO and not session.vitals.trail.failed
     cause = Cause.FINISHED if done else Cause.STALLED
     intent = intend(book, session, IntentVerb.STALL, cause, "policy", reason, now)
@@ -99,13 +99,13 @@ def _intend(book: Book, session: Session, step: Remedy, reason: str, now: float)
 
 
 def waits_for_people(session: Session, limits: Thresholds) -> bool:
-    """Say whether there is a remedy for a stalled agent that is not tried while somebody is attached."""
+    """Say whether a stalled agent's remedy waits for an attached person to leave."""
     stall = session.vitals.stall
     return session.vitals.attached > 0 and stall is not None and stall.verdict in REMEDIES and limits.stall_auto_kill
 
 
 def spared(book: Book, session: Session, why: str, now: float) -> None:
-    """A remedy was not tried after all: somebody uses the session. It begins anew when they have left (P2)."""
+    """Take back a remedy: a person uses the session. It begins anew when they leave (P2)."""
     vitals, stall = session.vitals, session.vitals.stall
     assert stall is not None
     book.log(now, session, "session.spared", verb=VERBS[Remedy(stall.step)].value, why=why)
@@ -115,7 +115,7 @@ def spared(book: Book, session: Session, why: str, now: float) -> None:
 
 
 def stepped(book: Book, event: Stepped, now: float) -> None:
-    """Write down what became of a remedy; whether it helped is seen when the session is looked at next."""
+    """Log what became of a remedy; the next look shows whether it helped."""
     session = book.of_launch(event.launch_id)
     if session is not None:
         book.log(now, session, "session.remedied", step=event.step, ok=event.ok, why=event.why)

@@ -1,4 +1,4 @@
-"""Reminders: a question that a person has not answered is told again, ever more rarely."""
+"""Reminders: Vigil reminds people of an unanswered question, ever more rarely."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vigil.words import minutes
 
 
 def remind_of_questions(book: Book, session: Session, limits: Thresholds, now: float) -> Session:
-    """Remind a person of a question that waits, if it is time; return what the session is then."""
+    """Remind people of a waiting question if it is time; return the changed session."""
     asked = session.vitals.doing.asked
     names = ", ".join(dict.fromkeys(one.name or "something" for one in asked))
     due = now >= reminder_at(session, limits)

@@ -1,4 +1,4 @@
-"""Replicas: how a role's sessions are made, told what to run, and taken away; each has a slot of its own."""
+"""Replicas: a role's sessions, each made in a slot of its own and told what to run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vigil.core.model.team import Role
 
 
 def create(book: Book, role: Role, index: int, actor: str, now: float) -> Session:
-    """Make the session of a slot, born clean; it launches when its turn comes."""
+    """Make the session of a slot; it launches when its turn comes."""
     spec = role.spec.spec
     session = Session(role.session_id(), role.spec.slot(index), spec, now, State.PENDING, now, "declared")
     session = book.keep(replace(session, role=role.key, index=index, account=role.account))
@@ -21,8 +21,8 @@ def create(book: Book, role: Role, index: int, actor: str, now: float) -> Sessio
 
 
 def respecify(book: Book, session: Session, spec: Spec, actor: str, now: float) -> Session:
-    """Let a replica's next launch run something else."""
-    if spec.agent != session.spec.agent:  # a conversation is one agent's own
+    """Let a replica's next launch run another spec."""
+    if spec.agent != session.spec.agent:  # no other agent can resume its conversation
         session = replace(session, conversation="", transcript=None, quarantined=())
     session = book.keep(replace(session, spec=spec))
     book.log(now, session, "session.respecified", actor=actor)

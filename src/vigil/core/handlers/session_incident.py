@@ -1,7 +1,4 @@
-"""Incidents of sessions follow from what an event changed: the machine has them follow once, at its end (P12).
-
-Handlers only write sessions into the book. The table of rules/incident says which conditions open an incident.
-"""
+"""Session incidents: the machine has them follow once, at an event's end; handlers only write sessions (P12)."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from vigil.core.rules.incident import RULES, IncidentRule, conditions_of, died_i
 
 
 def follow(book: Book, now: float) -> None:
-    """Let the incidents say what this event made of its sessions; one that looks the same costs a comparison."""
+    """Open and resolve incidents by what this event changed; an unchanged session costs one comparison."""
     sessions = _looked_at(book)
     if not (sessions or book.change.removed or book.change.anew):
         return
@@ -35,7 +32,7 @@ def follow(book: Book, now: float) -> None:
 
 
 def _looked_at(book: Book) -> list[Session]:
-    """Return the sessions whose conditions may have changed, in order; those that moved speak first for what they share."""
+    """Return the ids of sessions whose conditions may have changed; those with a new state come first."""
     change, moved, found = book.change, [], list(book.change.reconsidered)
     for session_id, before in change.before.items():
         session = change.shown[session_id]
@@ -47,7 +44,7 @@ def _looked_at(book: Book) -> list[Session]:
 
 
 def _follow_one(book: Book, session: Session, now: float) -> None:
-    """Open and resolve the incidents of a session so that they say what it is."""
+    """Open and resolve the incidents of one session by the table."""
     for rule in RULES:
         holds = rule.holds(session)
         if not holds and not book.incidents:
@@ -66,17 +63,17 @@ def _follow_one(book: Book, session: Session, now: float) -> None:
 
 
 def reconsider(book: Book, session: Session, _now: float) -> None:
-    """The moment has come at which it is clear whether a death was one of many."""
+    """Look at a session again: by now it is clear whether its death was one of many."""
     book.reconsider([session])
 
 
 def _holds_of_sibling(book: Book, rule: IncidentRule, session: Session) -> bool:
-    """Say whether another one keeps an incident open that they have in common."""
+    """Say whether another session keeps a shared incident open."""
     return any(map(rule.holds, _siblings(book, rule, session)))
 
 
 def _siblings(book: Book, rule: IncidentRule, session: Session) -> list[Session]:
-    """Return the others whose incident it would be too."""
+    """Return the other sessions that share this incident."""
     common = rule.of(session)
     if common is None:
         return []
@@ -84,7 +81,7 @@ def _siblings(book: Book, rule: IncidentRule, session: Session) -> list[Session]
 
 
 def _is_folded(book: Book, rule: IncidentRule, session: Session) -> bool:
-    """Say whether the host's own incident speaks for this session."""
+    """Say whether the host's own incident covers this session."""
     host = book.incidents.get(key_of(rule.folded_into)) if rule.folded_into else None
     if host is None:
         return False
@@ -92,10 +89,7 @@ def _is_folded(book: Book, rule: IncidentRule, session: Session) -> bool:
 
 
 def _forget(book: Book, session: Session, now: float) -> None:
-    """Resolve what is open of a session that is removed; what it has in common with others, once none of them keeps it open.
-
-    Nobody is told anything of it from now on: whoever removed it knows, and the reason is on the timeline.
-    """
+    """Resolve a removed session's incidents without a notice, unless other sessions share and keep them."""
     common = {key_of(rule.kind, subject_of(rule, session)): rule for rule in RULES}
     for key, incident in list(book.incidents.items()):
         kept = key in common and _holds_of_sibling(book, common[key], session)
@@ -103,4 +97,4 @@ def _forget(book: Book, session: Session, now: float) -> None:
             resolve(book, key, f"{session.name} was removed", now, final=True, hushed=True)
     own = {key for key, rule in common.items() if not _siblings(book, rule, session)}
     for incident in [one for one in book.resolved.values() if one.key in own and not is_settled(one)]:
-        hush(book, incident)  # its all-clear would come after the removal
+        hush(book, incident)

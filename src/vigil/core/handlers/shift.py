@@ -1,7 +1,6 @@
-"""Shifts: the replicas of a role are replaced, and the new ones are ready before the old ones are drained.
+"""Shifts: a role's new replicas are ready before its old ones drain, one role of a team after another.
 
-One role of a team after another. Every phase ends: by what it waits for, by its timeout, by a death of the new generation, or
-by a person. What ends early leaves as many replicas as there were: the old ones that still serve, then the best of the new.
+Every phase ends: by success, timeout, a new replica's death, or a person. Then there are as many replicas as before.
 """
 
 from __future__ import annotations
@@ -28,14 +27,12 @@ from vigil.core.model.timer import TimerKind
 from vigil.core.rules.death import EARLY_S
 from vigil.core.rules.plan import is_leaving, is_same
 
-TICK_S = 1.0  # a shift is looked at so often, whatever else happens
-DRAINS = 4  # old replicas that are drained at once
-SETTLED_S = EARLY_S  # who never says anything is ready once it has outlived an early exit
-KEPT = frozenset({State.STOPPED, State.SUCCEEDED, State.PARKED})  # their slots are theirs: nothing is launched in their place
-PLAIN = frozenset({State.STARTING, State.RUNNING})  # what is in doubt is left alone until it is not (P2)
-QUIET = frozenset(
-    {Activity.IDLE, Activity.WAITING_HUMAN, Activity.WAITING_TIMER}
-)  # activities that an interruption would only disturb
+TICK_S = 1.0
+DRAINS = 4  # old replicas that drain at once
+SETTLED_S = EARLY_S  # a replica that never speaks is ready once it outlives an early exit
+KEPT = frozenset({State.STOPPED, State.SUCCEEDED, State.PARKED})  # they keep their slots
+PLAIN = frozenset({State.STARTING, State.RUNNING})  # a shift leaves a doubtful replica alone (P2)
+QUIET = frozenset({Activity.IDLE, Activity.WAITING_HUMAN, Activity.WAITING_TIMER})  # an interrupt would only disturb these
 
 
 def shift_asked(book: Book, event: ShiftAsked, now: float) -> None:
@@ -48,7 +45,7 @@ def shift_asked(book: Book, event: ShiftAsked, now: float) -> None:
 
 
 def shift_aborted(book: Book, event: ShiftAborted, now: float) -> None:
-    """End the shift of roles where it is."""
+    """Abort the shifts of these roles."""
     for key in event.roles:
         role = book.roles.get(key)
         if role is not None and role.shift is not None and role.shift.phase is not Phase.WAITING:
@@ -60,7 +57,7 @@ def shift_aborted(book: Book, event: ShiftAborted, now: float) -> None:
 
 
 def shift_timer(book: Book, role: Role, now: float) -> None:
-    """Look at a shift again."""
+    """Advance a shift by its timer."""
     if role.shift is not None:
         advance(book, role, now)
 
@@ -93,7 +90,7 @@ def _begin(book: Book, role: Role, shift: Shift, now: float) -> None:
 
 
 def _launch(book: Book, role: Role, shift: Shift, now: float) -> None:
-    """Wait until every new replica is ready; one that dies, or too much time, ends the shift."""
+    """Wait until every new replica is ready; a death or the timeout ends the shift."""
     new = _at(book, role, shift.new)
     waits = [f"{session.name} {why}" for session in new if (why := why_not_ready(session, role, now))]
     until = shift.until
@@ -135,7 +132,7 @@ PHASES: dict[Phase, Callable[[Book, Role, Shift, float], None]] = {
 
 
 def why_not_ready(session: Session, role: Role, now: float) -> str:
-    """Return what a new replica still owes; nothing when it is ready: a sign of life of its own, not just a process."""
+    """Return what a new replica still owes, empty when it is ready: a sign of life, not just a process."""
     launch = session.launch
     if session.state in KEPT:
         return ""
@@ -149,12 +146,12 @@ def why_not_ready(session: Session, role: Role, now: float) -> str:
 
 
 def _first_dead(sessions: list[Session]) -> Session | None:
-    """Return a replica that died of itself: a generation that does is not rolled in."""
+    """Return a replica that died by itself; it ends the shift."""
     return next((s for s in sessions if s.state not in ALIVE and s.last_death is not None and s.last_death.charged), None)
 
 
 def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> None:
-    """Have a replica leave: what is busy is interrupted and has its grace; a person in its pane is waited for (P2)."""
+    """Have a replica leave: Vigil interrupts a busy one, gives it its grace, and waits for a person (P2)."""
     launch = session.launch
     if launch is None:
         remove(book, session, now)
@@ -167,7 +164,7 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
         words = f"asked to leave: {reason}"
         become(book, session, now, State.ENDING, words, hold=None, after=After.REMOVE, intent=intent)
         if launch.id in book.spawning:
-            return  # it is ended when it has come to life
+            return  # `launched` ends it once it lives
         activity = session.vitals.axes.get(Axis.ACTIVITY)
         if activity is not None and activity.value in QUIET:
             drain_timer(book, book.sessions[session.id], now)
@@ -177,14 +174,14 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
 
 
 def drain_timer(book: Book, session: Session, _now: float) -> None:
-    """A replica that was asked to leave has had its grace."""
+    """End a replica whose grace is over."""
     if session.state is State.ENDING and session.vitals.intent is not None and session.vitals.intent.verb is IntentVerb.SHIFT:
         assert session.launch is not None
         book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
 
 
 def give_up(book: Book, role: Role, why: str, now: float) -> None:
-    """End a shift early: the old replicas that still serve stay, new ones make up the number, the rest of them goes."""
+    """End a shift early: old replicas that serve stay, new ones fill up, the other new ones drain."""
     shift = role.shift
     assert shift is not None
     old = [session.index for session in _at(book, role, shift.old) if not is_leaving(session)]
@@ -202,7 +199,7 @@ def give_up(book: Book, role: Role, why: str, now: float) -> None:
 
 
 def _finish(book: Book, role: Role, shift: Shift, why: str, now: float) -> None:
-    """A role is done: what rested keeps its slot, and will run the same as the others; the next role may begin."""
+    """End the shift of a role; resting replicas get the new spec, and the next role may begin."""
     for session in book.replicas(role.key):
         if session.index in role.slots and not is_same(session.spec, role.spec.spec):
             respecify(book, session, role.spec.spec, shift.actor, now)

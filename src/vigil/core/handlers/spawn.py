@@ -1,4 +1,4 @@
-"""Spawning: the next launch of a session, durable before it is spawned (P8)."""
+"""Spawning: the next launch of a session is durable before the daemon spawns it (P8)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from vigil.core.model.vitals import Vitals
 
 
 def begin_launch(book: Book, session: Session, now: float) -> None:
-    """Make the next launch, durable before it is spawned; its id is never used twice."""
+    """Make the next launch with a new id, and ask for its spawn."""
     session = summarise(book, session, now)
     number, wake = session.launches + 1, next_wake(book, session, now)
-    if wake.mode is Mode.FRESH:  # the conversation of before is not this one's: whatever it says first is
+    if wake.mode is Mode.FRESH:  # the agent names its new conversation itself
         session = replace(session, conversation="", transcript=None, strikes=0, prompted_at=None)
     launch = Launch(
         id=f"{session.id}-{number}",
@@ -42,13 +42,13 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
 
 
 def _next_vitals(session: Session, now: float) -> Vitals:
-    """Return what a new launch begins with: only what its session spent, and whether it ever spoke, is kept."""
+    """Return a new launch's vitals: they keep only what its session spent, and whether it ever spoke."""
     trail = session.vitals.trail
     trail = replace(SAID_NOTHING, spoke_before=trail.spoke or trail.spoke_before)
     return replace(unheard(now), trail=trail, spent_before=session.spent)
 
 
 def unheard(now: float) -> Vitals:
-    """Return the vitals of a launch of which nothing was read and which has said nothing yet."""
+    """Return the vitals of a launch of which no sensor has read anything yet."""
     reading = Reading(AxisValue.UNKNOWN, "none", False, now, now, "this agent has reported nothing yet")
     return Vitals(axes={Axis.ACTIVITY: reading})

@@ -1,8 +1,7 @@
-"""Hearing: what an agent said of itself is taken in: what it does, in which conversation, and what that cost.
+"""Speech: the core takes in what an agent says of its work, its conversation and its cost.
 
-Hooks know best what an agent does now, then its stream, then its transcript (DESIGN 4.1): a worse source is heard only on what
-a better one may have missed: how a turn ended, and that the next one began by itself. What is counted and how far it was read
-become durable together: nothing is counted twice.
+Hooks know best, then stream, then transcript (DESIGN 4.1): a worse source only adds what a better one may miss, the end of a
+turn and a next one that began by itself. Counts and read positions become durable together: nothing counts twice.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ from vigil.core.rules.activity import activity_facts, note_work, remember, take_
 
 SOURCES = ("hook", "stream", "transcript", "screen")  # the best first
 MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
-CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by its id, whenever it comes
+CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by id, however late
 UNHOOKED = frozenset({*WALLS, What.RETRIES, What.SPEAKS})
-WRITTEN = attrgetter("vitals.doing", "conversation", "spent", "wall")  # what is worth a write at once
+WRITTEN = attrgetter("vitals.doing", "conversation", "spent", "wall")  # changes of these are written at once
 HEARTBEAT = "heartbeat"
 SIGNS = frozenset({What.ALIVE, What.UNKNOWN})
-SAME_S = 0.05  # so far moments of hooks are compared
-LATER_S = 0.2  # a worse source that says so is believed if it is so much newer: two clocks are compared
+SAME_S = 0.05  # two hooks so close count as one moment
+LATER_S = 0.2  # a worse source must be so much newer, as two clocks differ
 KEPT_S = 30.0  # how old the stored time of the last activity may become
 
 
 def hooked(book: Book, event: Hooked, now: float) -> None:
-    """Take in what hooks said, in the order of their moments."""
+    """Take in hooks, in the order of their moments."""
     in_order = sorted(event.hooks, key=lambda hook: hook.at)
     said = (replace(one, at=hook.at) for hook in in_order for one in hook.said or (Said(What.ALIVE, name=hook.name),))
     heard(book, Heard(event.launch_id, tuple(said), "hook"), now)
 
 
 def heard(book: Book, event: Heard, now: float) -> None:
-    """Take in what was said; of an agent that has died meanwhile only what it leaves behind."""
+    """Take in an agent's words; from a dead one only those that change its record."""
     session = book.of_launch(event.launch_id)
     if session is None or session.launch is None:
         return
@@ -61,7 +60,7 @@ def heard(book: Book, event: Heard, now: float) -> None:
 
 
 def _leave_behind(book: Book, session: Session, event: Heard, now: float) -> None:
-    """Take in the last words of an agent that is gone: that its turn was over, what wall it met, and that it got past one."""
+    """Take in a dead agent's last words: turns that ended, walls it met or got past."""
     worked_at = None
     own = [said for said in event.said if not said.subagent]
     for said in own:
@@ -75,7 +74,7 @@ def _leave_behind(book: Book, session: Session, event: Heard, now: float) -> Non
 
 
 def _end_turns(session: Session, event: Heard, now: float) -> Session:
-    """Count the turns that ended in words which nobody had read when their agent died; nothing is opened by them."""
+    """Count the turns that a dead agent's unread words end; they open none."""
     doing = session.vitals.doing
     for said in event.said:
         at = _moment_of(said, now)
@@ -88,7 +87,7 @@ def _end_turns(session: Session, event: Heard, now: float) -> Session:
 
 
 def _follow(book: Book, before: Session, session: Session, event: Heard, now: float) -> None:
-    """Take in the words of a living agent, then what follows from all of them."""
+    """Take in the words of a living agent, then act on all of them."""
     intake = Intake(book, session, event.source, now)
     for said in event.said:
         intake.take(said)
@@ -108,13 +107,13 @@ def _follow(book: Book, before: Session, session: Session, event: Heard, now: fl
 
 
 class Intake:
-    """What the words of a living agent make of its session, one after the other."""
+    """Applies a living agent's words to its session, one by one."""
 
     def __init__(self, book: Book, session: Session, source: str, now: float) -> None:
         self._book, self._source, self._now = book, source, now
         self.session = session
-        self.doing = session.vitals.doing  # what is open of its work after the last word
-        self.changed_at: float | None = None  # when that became another one
+        self.doing = session.vitals.doing  # what its work has open after the last word
+        self.changed_at: float | None = None  # when `doing` last changed
         self.active_at = self.alive_at = session.last_activity_at or 0.0  # a tick only says that it lives
         self.worked_at: float | None = None  # when a word last proved that the model answers
 
@@ -157,19 +156,19 @@ class Intake:
 
 
 def _moment_of(said: Said, now: float) -> float:
-    """Return when something was said: now, where its source does not tell, and never later."""
+    """Return when a word was said: now if its source does not tell, and never later."""
     return now if said.at is None else min(said.at, now)
 
 
 def _take_prompt(session: Session, source: str, at: float) -> Session:
-    """Take in that a prompt was taken; what a worse source tells later is the same prompt, and not the next one."""
+    """Note that the agent took a prompt; a worse source tells of the same one later."""
     if session.vitals.prompted_by and SOURCES.index(source) > SOURCES.index(session.vitals.prompted_by):
         return session
     return with_vitals(replace(session, prompted_at=max(at, session.prompted_at or 0.0)), prompted_by=source)
 
 
 def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:
-    """Say whether a word proves that the model answers: a tool that starts, or a turn that began since and ended well."""
+    """Say whether a word proves that the model answers: a tool starts, or a new turn ends well."""
     if said.subagent or (session.wall is not None and at <= session.wall.at):
         return False
     if said.what in MISSED:
@@ -178,32 +177,32 @@ def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:
 
 
 def _counts(session: Session, source: str, said: Said, at: float) -> bool:
-    """Say whether a word says what its agent does: one that comes late only closes; a worse source only ends a turn."""
+    """Say whether a word changes what its agent does: late words only close, worse sources only end turns."""
     reading = session.vitals.axes.get(Axis.ACTIVITY)
     if reading is None or reading.source not in SOURCES or SOURCES.index(source) < SOURCES.index(reading.source):
         return True
     if said.what in UNHOOKED:
-        return at > reading.observed_at - LATER_S  # hooks may not tell of it, and of the end of its turn they do
+        return at > reading.observed_at - LATER_S  # hooks may miss it, but they tell of the turn's end
     if source == reading.source:
         return at >= reading.observed_at - SAME_S or said.what in CLOSING
     if source == "screen" and said.what is What.ANSWERED:
-        return True  # what stood there stands there no more: of that nobody else tells
+        return True  # only the screen shows that the dialog is gone
     return said.what in MISSED and at > reading.observed_at + LATER_S
 
 
 def _opens(session: Session, doing: Doing, source: str, said: Said, at: float) -> bool:
-    """Say whether a transcript tells of a turn that no hook told of: a prompt that was typed during one begins the next.
+    """Say whether a transcript tells of a turn without a hook: a prompt typed during the turn before.
 
-    Its hook came when it was typed. Of what an agent prints nobody knows when it was said, so a stream never tells of this.
+    Its hook came when it was typed. A stream carries no moments, so it never tells of this.
     """
     if source != "transcript" or said.what not in TRIES or said.subagent or said.at is None or doing.turn:
         return False
     reading = session.vitals.axes.get(Axis.ACTIVITY)
-    return reading is not None and at > reading.observed_at + SAME_S  # the turn before was over, whoever said so
+    return reading is not None and at > reading.observed_at + SAME_S  # the turn before was over
 
 
 def _count(session: Session, said: Said) -> Session:
-    """Take in the conversation and what was spent."""
+    """Take in the conversation and its cost."""
     if said.conversation and said.conversation != session.conversation and not said.subagent:
         session = replace(session, conversation=said.conversation, counted=Spent(), strikes=0)
     if said.usage is not None:
@@ -212,24 +211,24 @@ def _count(session: Session, said: Said) -> Session:
 
 
 def _remember(session: Session, said: Said, at: float, source: str) -> Session:
-    """Keep a word for whoever asks later, and count it; what two sources tell is one word."""
+    """Keep a word in the ring and count it; two sources that tell the same make one word."""
     ring = remember(session.vitals.recent, said, at, source)
     counted = summary.count_word(session.vitals.tally, said, is_new=ring is not session.vitals.recent)
     return with_vitals(session, recent=ring, tally=counted)
 
 
 def _end_silence(book: Book, session: Session, active_at: float, at: float) -> Session:
-    """Take in that an agent was silent until now; while nobody listened nobody knows."""
+    """Count a silence that ended; time in which Vigil did not listen is left out."""
     return with_vitals(session, tally=summary.count_silence(session.vitals.tally, max(active_at, book.void_before), at))
 
 
 def _end_turn(session: Session) -> Session:
-    """Count a turn that was open and is over, whoever says so, and however many do."""
+    """Count a turn that ended, once for all sources."""
     return with_vitals(replace(session, spent=replace(session.spent, turns=session.spent.turns + 1)), doing=IDLE)
 
 
 def _spend(session: Session, usage: Usage) -> Session:
-    """Add what something cost; of what is only told so far, what is new since the last time."""
+    """Add a cost; of a running total, only what is new since the last."""
     told = Spent(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost_usd or 0.0)
     if not usage.so_far:
         return replace(session, spent=_sum(session.spent, told))

@@ -1,4 +1,4 @@
-"""Summaries: the event log gets one line for each launch that ended, once what its agent wrote last was read."""
+"""Summaries: each launch that ended gets one line in the event log, after its last words were read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ KIND = "session.summary"
 
 
 def await_summary(book: Book, session: Session, now: float) -> None:
-    """A launch has died and left its pane open: nothing says when the rest of it was read, so that is given a while."""
+    """Give a dead launch whose pane stays open a while until its last words are read."""
     if session.launch is not None and session.launch.ended_at is not None and not session.launch.summarised:
         book.do(SetTimer(session.id, TimerKind.SUMMARY, now + LATEST_S))
 
 
 def summarise(book: Book, session: Session, now: float) -> Session:
-    """Write the summary of a launch that has died, unless it is there; return the session as it is then."""
+    """Write a dead launch's summary, once; return the changed session."""
     launch, death = session.launch, session.last_death
     if launch is None or launch.ended_at is None or launch.summarised or death is None or death.launch_id != launch.id:
         return session
@@ -38,12 +38,12 @@ def summarise(book: Book, session: Session, now: float) -> Session:
 
 
 def timer(book: Book, session: Session, now: float) -> None:
-    """The rest of a dead launch was waited for long enough."""
+    """Write the summary: the wait for a dead launch's last words is over."""
     summarise(book, session, now)
 
 
 def weighed(book: Book, event: Weighed, _now: float) -> None:
-    """Remember how much memory a launch had at most, also after its death; it is durable with what is written of it next."""
+    """Note a launch's peak memory, also after its death; its next write makes it durable."""
     session = book.of_launch(event.launch_id)
     if session is not None:
         book.keep(with_vitals(session, tally=summary.count_memory(session.vitals.tally, event.memory_bytes)), durable=False)

@@ -1,4 +1,4 @@
-"""Takeover: what a new daemon takes up again of what the last one left."""
+"""Takeover: a new daemon goes on with what the last one left."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from vigil.core.rules.wall import LONGEST_S, REASONS
 
 
 def resumed(book: Book, event: Resumed, now: float) -> None:
-    """Take up what was under way; live launches speak for themselves in events of their own."""
+    """Take up every stored session, wall, role and incident; live launches report by themselves."""
     book.booted = event.booted
-    book.void_before = now  # what was said while nobody listened is not older than that
+    book.void_before = now  # an agent that spoke while no daemon listened counts as heard now
     _date_back(book, now)
     stored = list(book.sessions.values())
     book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
@@ -43,7 +43,7 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
 
 
 def _date_back(book: Book, now: float) -> None:
-    """Let nothing that is stored be in the future: the clock may have been set back meanwhile."""
+    """Move stored moments out of the future: the clock may have been set back."""
     for session in list(book.sessions.values()):
         if max(session.last_activity_at or 0.0, session.asked_at or 0.0, *session.worked.values()) > now:
             book.keep(_as_of(session, now))
@@ -56,7 +56,7 @@ def _date_back(book: Book, now: float) -> None:
 
 
 def _take_up_session(book: Book, session: Session, booted: bool, now: float) -> None:
-    """End what was being ended, launch what may be launched; all else waits and is watched as before."""
+    """End what was being ended, relaunch what may come back, and go on watching the rest."""
     hold, failed = session.hold, session.state is State.FAILED
     waits = session.state in WAITING and (not failed or is_saturated(session))
     if session.state is State.ENDING:
@@ -77,7 +77,7 @@ def _take_up_session(book: Book, session: Session, booted: bool, now: float) -> 
 
 
 def _close_launch(book: Book, session: Session, now: float) -> None:
-    """Close what a dead launch left, or wait for its summary where it leaves its pane."""
+    """Close what a dead launch left; where it leaves its pane, wait for its summary."""
     launch = session.launch
     if leaves_its_pane(session):
         summary.await_summary(book, session, now)
@@ -99,20 +99,20 @@ def _take_up_role(book: Book, role: Role, now: float) -> None:
 
 
 def _as_of(session: Session, now: float) -> Session:
-    """Let nothing that befell a session be in the future: what does from now on would count for nothing until then."""
+    """Return a session without moments in the future: until those, new events would count for nothing."""
     active_at = None if session.last_activity_at is None else min(session.last_activity_at, now)
     worked = {kind: min(at, now) for kind, at in session.worked.items()}
     session = replace(session, last_activity_at=active_at, worked=worked)
     asked_at, wall = session.asked_at, session.wall
     if asked_at is None or asked_at <= now:
         return session
-    met_since = wall is not None and wall.at > asked_at  # and stays so
+    met_since = wall is not None and wall.at > asked_at  # keep that order
     wall = None if wall is None else replace(wall, at=min(wall.at, now))
     return replace(session, wall=wall, asked_at=nextafter(now, 0.0) if met_since else now)
 
 
 def _take_up_wall(book: Book, session: Session, now: float) -> None:
-    """Wait for a wall as before; a clock that was set back makes none older, nor let it stand for longer than any does."""
+    """Wait for a wall as before, but never longer than any wall may stand."""
     wall = session.wall
     assert wall is not None
     until = wall.until if wall.until is None else min(wall.until, now + LONGEST_S)
@@ -123,12 +123,12 @@ def _take_up_wall(book: Book, session: Session, now: float) -> None:
 
 
 def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
-    """Let a wait be no longer than any its policy knows: the clock may have been set back while the host was off."""
+    """Cut a wait to the longest its policy knows: the clock may have been set back."""
     policy, role = session.spec.restart, book.role_of(session)
     longest_s = max(policy.cap_s, policy.base_s) * (1 + policy.jitter)
     if role is not None and session.state is State.FAILED:
         longest_s = role.spec.retry_saturated_s or longest_s
-    if session.hold is not None and session.hold.reason in REASONS:  # a moment of somebody else's clock
+    if session.hold is not None and session.hold.reason in REASONS:  # by the provider's clock
         longest_s = LONGEST_S
     if until - now <= longest_s or session.hold is None:
         return session
@@ -136,7 +136,7 @@ def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
 
 
 def _take_up_incidents(book: Book, now: float) -> None:
-    """Tell of all again; what was being sent or tried when the last daemon ended may have arrived, or been done."""
+    """Tell of every incident again; mark what was under way when the last daemon ended."""
     for incident in (*book.incidents.values(), *book.resolved.values()):
         notices = tuple(interrupted(notice, now) for notice in incident.notices)
         words = "the daemon ended meanwhile"

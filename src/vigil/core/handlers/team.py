@@ -1,4 +1,4 @@
-"""Teams: a manifest is made so, step by step as planned; a slot that became free is filled again."""
+"""Teams: Vigil carries out the plan of a manifest step by step, and fills a slot that became free."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vigil.core.rules.plan import PlanStep, PlanVerb, is_leaving, make_plan, slo
 
 
 def applied(book: Book, event: Applied, now: float) -> None:
-    """Plan, and do what the plan says: all of it is one change, durable as a whole or not at all."""
+    """Plan and carry out a manifest as one change, durable as a whole or not at all."""
     plan = make_plan(event.manifest, book.roles, book.sessions.values(), event.at_once, event.only)
     wanted = {role.key: role for role in event.manifest.roles}
     accounts = dict(event.accounts)
@@ -30,7 +30,7 @@ def applied(book: Book, event: Applied, now: float) -> None:
 
 
 def _declare(book: Book, step: PlanStep, wanted: RoleSpec | None, actor: str, now: float) -> None:
-    """A role is new, or its policy changed: that holds at once, what runs is not touched, what was counted stays."""
+    """Declare a role or change its policy, at once; running replicas and counts stay."""
     assert wanted is not None
     before = book.roles.get(step.role)
     slots = slots_for(before, wanted.replicas, {session.index: session for session in book.replicas(step.role)})
@@ -72,7 +72,7 @@ def _drain(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now
 
 
 def _forget(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now: float) -> None:
-    """A role is no more, and what was counted against it; replicas that still end are nobody's any more."""
+    """Forget a role and its charges; replicas that still end belong to no role then."""
     role = book.roles[step.role]
     book.forget_role(step.role)
     _log(book, now, step.role, "role.forgotten", actor=actor)
@@ -104,11 +104,12 @@ def _log(book: Book, now: float, key: str, kind: str, **data: str | int) -> None
 
 
 def follow(book: Book, now: float) -> None:
-    """See to the roles of which something changed: a slot of theirs became free, or a shift can go on."""
+    """Fill free slots of the roles that changed, and advance their shifts."""
     while book.touched or book.vacated:
         vacated, book.vacated = book.vacated, []
         for key, index in vacated:
             role = book.roles.get(key)
+            # After `vigil rm` the role still says how many there are; `scale` is how to have fewer.
             if role is not None and index in role.wanted:
                 create(book, role, index, "vigil", now)
         touched, book.touched = book.touched, set()
@@ -118,7 +119,7 @@ def follow(book: Book, now: float) -> None:
 
 
 def _see_to(book: Book, role: Role, now: float) -> None:
-    """Let a shift go on; drain what has none of the role's slots any more, once nobody uses it."""
+    """Advance a shift; drain unused replicas that have no slot of the role any more."""
     if role.shift is not None:
         shift.advance(book, role, now)
     elif len(book.by_role.get(role.key, ())) > len(role.slots):

@@ -1,4 +1,4 @@
-"""Transition: how a session becomes what it is now, in one place."""
+"""Transition: the one place where a session changes its state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vigil.core.model.session import Session, State, with_changes
 
 
 def become(book: Book, session: Session, now: float, state: State, why: str, **changes: Any) -> Session:
-    """Move a session to a state, and say so in the log if it is another one."""
+    """Move a session to a state, and log it if the state is new."""
     moved = state is not session.state
     if state not in DOUBTED:
         changes["doubt"] = None

@@ -1,4 +1,4 @@
-"""Walls: an agent meets a limit or a failed login, its moment comes, and an agent gets past it (DESIGN 4.4)."""
+"""Walls: an agent meets a limit or a failed login, the wall's time ends, an agent gets past it (DESIGN 4.4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vigil.core.rules.wall import read_wall
 
 
 def meet(book: Book, session: Session, met: Wall, now: float) -> Session:
-    """Keep the wall that an agent met; that it met one is said once, however often it says so."""
+    """Keep the wall that an agent met, and log it once."""
     before = session.wall
     if before is None or (before.launch_id, before.tries, before.cause) != (met.launch_id, met.tries, met.cause):
         data = {"until": met.until, "tries": met.tries, "why": met.text}
@@ -32,7 +32,7 @@ TRIES = frozenset({What.PROMPT, What.TURN_STARTED})
 
 
 def at_wall(book: Book, session: Session, said: Said, at: float, now: float) -> Session:
-    """Take in that an agent met a wall, or that it tries to get past one."""
+    """Take in that an agent met a wall, or tries to get past one."""
     wall, launch = session.wall, session.launch
     if said.subagent or launch is None:
         return session
@@ -45,7 +45,7 @@ def at_wall(book: Book, session: Session, said: Said, at: float, now: float) -> 
 
 
 def wall_over(book: Book, session: Session, now: float) -> None:
-    """The moment that a wall was to end at has come; that it is gone is proved by whoever gets past it."""
+    """Mark a wall whose time has come; only an agent that gets past it proves it gone."""
     wall = session.wall
     if wall is not None and (wall.over or wall.until is None):
         return
@@ -61,7 +61,7 @@ def wall_over(book: Book, session: Session, now: float) -> None:
 
 
 def get_past(book: Book, session: Session, at: float, now: float) -> None:
-    """An agent works: whoever waited for the same wall comes back."""
+    """Relaunch the sessions that waited for a wall: an agent got past it."""
     for other in works(book, book.sessions[session.id], at, now):
         book.log(now, other, "session.hold-over", hold=other.hold.reason if other.hold else "", why=f"{session.name} works")
         relaunch(book, other, now, by_policy=True)

@@ -1,7 +1,6 @@
-"""Watching: who is silent with something open is looked at when its patience ends; what is found is told, and told again.
+"""The watchdog diagnoses a session whose silence has outlasted its patience, and warns of what it finds (P12, DESIGN 5).
 
-One incident per condition, resolved when it is over (P12). Whoever speaks is well again at once. What was not read in time, or
-before a gap, is void: nothing is concluded from our own lateness. What is done about it is in `recovering`.
+A word ends the finding at once. It discards what it read late or before a gap. `handlers/remedy` treats what it found.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from vigil.core.rules.stall.schedule import due_at, reminder_at
 from vigil.core.rules.stall.thresholds import thresholds_of
 from vigil.core.rules.stall.verdict import VOID, WELL, StallVerdict, classify
 
-MEASURE_S = 5.0  # rates are measured over at most so long where nothing older was read
-UNANSWERED_S = 30.0  # a diagnosis that has not come by then is asked for again
-SLEPT_S = 60.0  # after a gap of so much silence is counted anew: connections need a while to come back
-LEARNING = 0.2  # how much a new sample counts
-LEARNED = 3  # samples before what was learned is used
+MEASURE_S = 5.0  # longest window for rates where no older reading exists
+UNANSWERED_S = 30.0  # then the watchdog asks for the diagnosis again
+SLEPT_S = 60.0  # after a longer gap silence counts anew: connections need a while to come back
+LEARNING = 0.2  # the weight of a new sample
+LEARNED = 3  # samples before Vigil uses what it learned
 COMPARED = ("busy", "bytes come", "connected", "writes", "tool runs", "tool works", "child waits", "spins")
 UNWATCHED_WORDS = "nothing of it is open any more"
 
 
 def limits_for(book: Book, session: Session) -> Thresholds:
-    """Return what holds of a session now."""
+    """Return the thresholds that hold for a session now."""
     role = book.role_of(session)
     return thresholds_of(session.spec.agent, Watchdog() if role is None else role.spec.watchdog, book.watchdogs)
 
@@ -53,7 +52,7 @@ def begin(book: Book, session: Session, now: float) -> None:
 
 
 def rest(book: Book, session: Session, now: float) -> Session:
-    """Count silence anew: nobody listened for a while, and that is nobody's silence."""
+    """Count silence anew from now: before that, Vigil did not listen."""
     if not is_watched(session):
         return session
     trail, stall = session.vitals.trail, session.vitals.stall
@@ -65,7 +64,7 @@ def rest(book: Book, session: Session, now: float) -> Session:
 
 
 def missed(book: Book, session: Session, lasted_s: float, now: float) -> None:
-    """Nobody looked for a while: silence did not grow by that, and what was found before is void."""
+    """Take in that Vigil did not run: that time is no silence, and earlier findings are void."""
     if not is_watched(session):
         return
     floor = now if lasted_s >= SLEPT_S else min(now, silent_from(session) + lasted_s)
@@ -80,7 +79,7 @@ def missed(book: Book, session: Session, lasted_s: float, now: float) -> None:
 
 
 def heard(book: Book, before: Session, session: Session, now: float) -> Session:
-    """An agent spoke: what was found of its silence is over; what it has open now may have another patience."""
+    """End the finding of an agent that spoke, and look earlier if its patience is shorter now."""
     if session.vitals.stall is not None and session.vitals.stall.verdict != StallVerdict.LIVELOCK:
         session = _over(book, session, "it spoke", now)
     if session.vitals.doing != before.vitals.doing and is_watched(session):
@@ -91,11 +90,11 @@ def heard(book: Book, before: Session, session: Session, now: float) -> Session:
 
 
 def check(book: Book, session: Session, now: float) -> None:
-    """The patience with a session may be over: look at it if it is, else later."""
+    """Diagnose a session whose patience is over; look at any other again later."""
     book.checked_at.pop(session.id, None)
     if not is_watched(session):
         if session.vitals.stall is not None:
-            ended = session.launch is None or session.launch.ended_at is not None  # how is told by its death, and that once
+            ended = session.launch is None or session.launch.ended_at is not None  # its death says how
             book.keep(with_vitals(session, stall=None) if ended else _over(book, session, UNWATCHED_WORDS, now))
         return
     limits = limits_for(book, session)
@@ -115,7 +114,7 @@ def _diagnose(book: Book, session: Session, now: float) -> None:
 
 
 def see_people(book: Book, session: Session, now: float) -> None:
-    """A remedy waits for a person to leave: see whether they have."""
+    """See whether the people have left for whom a remedy waits."""
     if is_watched(session) and waits_for_people(session, limits_for(book, session)):
         assert session.launch is not None
         book.do(Look(session.launch))
@@ -123,7 +122,7 @@ def see_people(book: Book, session: Session, now: float) -> None:
 
 
 def left_alone(book: Book, before: Session, session: Session, now: float) -> None:
-    """The last person has left: a stall that was only told to them is looked at now, and treated if all that needs holds."""
+    """Diagnose a stall at once when the last person leaves, if its remedy waited for that."""
     if session.vitals.attached or not is_watched(session) or session.vitals.doing.asked:
         return
     if waits_for_people(before, limits_for(book, session)):
@@ -140,19 +139,19 @@ def _arm(book: Book, session: Session, at: float) -> None:
 
 
 def case_for(book: Book, session: Session, evidence: Evidence, now: float) -> Silence:
-    """Return what a session is judged by, with what was learned of its kind of agent."""
+    """Return what a session is judged by, with the idle CPU learned for its kind of agent."""
     idle = book.idle_cpu.get(kind_of(session))
     idle_cpu = idle.cpu if idle is not None and idle.samples >= LEARNED else None
     return case_of(session, evidence, limits_for(book, session), idle_cpu, now)
 
 
 def diagnosed(book: Book, event: Diagnosed, now: float) -> None:
-    """Judge what was read of a silent session, and tell or do what follows."""
+    """Judge what the sensors read of a silent session, and act on it."""
     session = book.living(event.launch_id)
     if session is None or not is_watched(session) or session.vitals.doing.asked:
         return
     if event.evidence.at < max(book.void_before, session.last_activity_at or 0.0):
-        _arm(book, session, max(now, _due_at(book, session, now)))  # it spoke meanwhile, or nobody looked: that is void
+        _arm(book, session, max(now, _due_at(book, session, now)))  # it spoke meanwhile, or a gap came: the reading is void
         return
     case = case_for(book, session, event.evidence, now)
     session = _conclude(book, session, case, now)
@@ -161,7 +160,7 @@ def diagnosed(book: Book, event: Diagnosed, now: float) -> None:
 
 
 def _conclude(book: Book, session: Session, case: Silence, now: float) -> Session:
-    """Keep what is found: who is well is told of no more, who is sick is told of and treated."""
+    """Keep the finding; end the warning of a well session, warn of a sick one and treat it."""
     before, found = session.vitals.stall, classify(case)
     warned = before is not None and before.warned_at is not None
     session = with_vitals(session, stall=continued(before, found, case))
@@ -176,7 +175,7 @@ def _conclude(book: Book, session: Session, case: Silence, now: float) -> Sessio
 
 
 def _tell(book: Book, session: Session, case: Silence, now: float) -> Session:
-    """Warn of a stalled session, again when it is time, and say what changed since."""
+    """Warn of a stalled session, again after `stall_repeat_s`, with what changed since."""
     stall = session.vitals.stall
     assert stall is not None
     if stall.warned_at is not None and now < stall.warned_at + case.limits.stall_repeat_s * 0.99:
@@ -186,7 +185,7 @@ def _tell(book: Book, session: Session, case: Silence, now: float) -> Session:
     counted = summary.count_stall(session.vitals.tally, stall.verdict) if stall.warnings == 0 else session.vitals.tally
     stall = replace(stall, warned_at=now, warnings=stall.warnings + 1, told=state)
     session = book.keep(with_vitals(session, stall=stall, tally=counted))
-    if stall.verdict == StallVerdict.RESUME_POISONED:  # its next launch begins a new conversation, and a human is told
+    if stall.verdict == StallVerdict.RESUME_POISONED:  # its next launch begins a new conversation
         session = quarantine(book, session, "; ".join(stall.reasons), now)
     _log_warning(book, session, stall, case.silent_s, changed, now)
     book.change.anew[incident.key_of(IncidentKind.STALLED, session.id)] = words_of(stall, changed)
@@ -208,7 +207,7 @@ def _log_warning(book: Book, session: Session, stall: Stall, silent_s: float, ch
 
 
 def _coarse(case: Silence, stall: Stall) -> list[tuple[str, str]]:
-    """Return how things stand in words that do not change by themselves."""
+    """Return the state in words that change only when something happens."""
     evidence = case.evidence
     shown = [("verdict", stall.verdict), ("open", what_is_open(case.doing, case.trail, case.limits)[0])]
     shown += [("state", evidence.state.value or "unknown"), ("wchan", evidence.wchan.value or "unknown")]
@@ -219,7 +218,7 @@ def _coarse(case: Silence, stall: Stall) -> list[tuple[str, str]]:
 
 
 def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None = None) -> Session:
-    """What was found is over: it is logged if it was told, and its incident resolves."""
+    """Drop the finding; log its end if people were warned of it."""
     stall = session.vitals.stall
     session = with_vitals(session, stall=keep)
     if stall is None or stall.warned_at is None:
@@ -233,7 +232,7 @@ def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None
 
 
 def configured(book: Book, event: WatchdogsSet, now: float) -> None:
-    """Let what the configuration says of silence hold at once."""
+    """Apply the configured thresholds of silence at once."""
     if event.watchdogs == book.watchdogs:
         return
     book.watchdogs = event.watchdogs
@@ -242,11 +241,11 @@ def configured(book: Book, event: WatchdogsSet, now: float) -> None:
 
 
 def measured(book: Book, event: Measured, _now: float) -> None:
-    """Learn what kinds of agents use while they wait for input."""
+    """Learn how much CPU each kind of agent uses while it waits for input."""
     for launch_id, cpu in event.rates:
         session = book.living(launch_id)
         if session is None or not _waits_for_input(session.vitals.doing) or session.vitals.attached:
-            continue  # who types makes it work
+            continue  # a person who types makes it work
         kind = kind_of(session)
         before = book.idle_cpu.get(kind)
         learned = cpu if before is None else before.cpu + LEARNING * (cpu - before.cpu)

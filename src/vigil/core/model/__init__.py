@@ -1,1 +1,1 @@
-"""What there is: frozen values, without a decision in them."""
+"""Frozen values without decisions: what there is."""

@@ -1,4 +1,4 @@
-"""Conversations: what is left of one, how a session wakes in it, what waits to be typed, what it cost (DESIGN 4.6)."""
+"""Conversations: what is left of one, how a session wakes in it, waiting prompts, cost (DESIGN 4.6)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from vigil.core.model.launch import Mode
 
 
 class Kept(StrEnum):
-    """What there is of a conversation to go on with."""
+    """What is left of a conversation."""
 
     THERE = "there"
     EMPTY = "empty"  # its transcript holds no word of it
     MISSING = "missing"
     UNABLE = "unable"  # this agent, or this command, cannot go on with one
-    UNKNOWN = "unknown"  # nobody could find out
+    UNKNOWN = "unknown"  # it could not be found out
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """What was decided on a session that is to be launched: how, and why so."""
+    """How a session is to be launched, and why."""
 
     mode: Mode
     cause: str
@@ -30,7 +30,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """One reading of what there is of a conversation."""
+    """One reading of what is left of a conversation."""
 
     conversation: str
     kept: Kept
@@ -40,7 +40,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A prompt that waits to be typed; its text lies in a file of its own, and goes with it."""
+    """A prompt that waits to be typed; its text lies in a file of its own."""
 
     id: str
     at: float

@@ -1,4 +1,4 @@
-"""Death: why and how a launch ended, who meant it to, and the record that it leaves (DESIGN 4.4)."""
+"""Death: why and how a launch ended, which intent meant it to, and its record (DESIGN 4.4)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Confidence(StrEnum):
 
 
 class IntentVerb(StrEnum):
-    """What an operator or a policy wants of a session; those that end its launch become intents."""
+    """What an operator or a policy wants of a session; verbs that end its launch become intents."""
 
     STOP = "stop"
     START = "start"
@@ -62,7 +62,7 @@ class IntentVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What we mean to do to a launch, durable before its first signal (P8)."""
+    """What Vigil means to do to a launch, durable before its first signal (P8)."""
 
     id: str
     session_id: str
@@ -77,7 +77,7 @@ class Intent:
     void_from: float | None = None  # it was given up: what ends later is not its doing
     kind: ReapClass | None = None  # of a reap: what its session was to the reaper
     why: str = ""  # of a reap: the evidence that decided; the reason says both
-    ticket: str = ""  # of a reap: who swept waits for what becomes of it
+    ticket: str = ""  # of a reap: the sweep that waits for its outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ class EvidenceLine:
 
 @dataclass(frozen=True, slots=True)
 class Oom:
-    """What the kernel says of processes it ended for want of memory, just before a death by SIGKILL."""
+    """What the kernel says of processes it killed for want of memory, just before a death by SIGKILL."""
 
-    named: bool | None = None  # its log names the process; None: nobody may read it
+    named: bool | None = None  # its log names the process; None: Vigil may not read it
     cgroup: str = ""
     cgroup_kills: int | None = None  # by how much the counter of its cgroup has grown
     host_kills: int | None = None  # and the host's
@@ -100,7 +100,7 @@ class Oom:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What an agent said last, where that is why it ended: a limit, or that nobody let it in."""
+    """An agent's last words, if they say why it ended: a limit or a failed login."""
 
     cause: Cause
     text: str
@@ -109,23 +109,23 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """What an agent met that no launch gets past: a limit of its account, or that nobody let it in."""
+    """What no launch gets past: a limit of its account, or a failed login."""
 
     cause: Cause
     text: str
     at: float  # it was said last
     launch_id: str
-    until: float | None  # None: until somebody gets past it
+    until: float | None  # None: until an agent gets past it
     tries: int = 1  # so often in a row it was met
     note: str = ""  # what is wrong with what was said of its end
-    over: bool = False  # its moment has come, and nobody has got past it yet
-    tried: bool = False  # somebody has given its agent something to do since
-    own: bool = False  # others of its account work on: it is a matter of this session alone
+    over: bool = False  # its time has come, but no agent got past it yet
+    tried: bool = False  # its agent got new work since
+    own: bool = False  # others of its account work on: only this session waits
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """All that is known of how one launch ended, gathered before anything is concluded from it."""
+    """All that sensors gathered of how one launch ended, before any conclusion."""
 
     launch_id: str
     at: float
@@ -143,13 +143,13 @@ class Exit:
     core: bool = False  # the kernel dumped its memory
     oom: Oom | None = None  # asked for only where a SIGKILL ended it
     words: Words | None = None
-    result: bool | None = None  # its stream ended with a result; None: its kind has none, or nobody can tell
+    result: bool | None = None  # its stream ended with a result; None: its kind has none, or it is unknown
     full_disk: str = ""  # a place where nothing can be written any more
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The record a launch leaves: exactly one, with its cause and evidence (P3)."""
+    """The one record that a launch leaves, with cause and evidence (P3)."""
 
     id: str
     session_id: str

@@ -1,8 +1,4 @@
-"""Evidence: what was read of a launch and of the processes below it, each entry a value or unknown, with its source and moment.
-
-Frozen values between the sensors and the classifier (DESIGN 5). A sensor fills in what it could read and leaves the rest
-unknown: nothing here says what any of it means, and unknown is never zero, idle or dead (P7).
-"""
+"""Evidence: what sensors read of a launch and its processes; unread is unknown, never zero, idle or dead (P7, DESIGN 5)."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from dataclasses import dataclass
 
 from vigil.core.model.launch import ProcessId
 
-CHILDREN_KEPT = 64  # the first ones; how many there are is counted beside
+CHILDREN_KEPT = 64  # the first ones; `descendants` has the number
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +39,12 @@ class Flag:
     why: str = ""
 
 
-NUMBER, TEXT, FLAG = Number(), Text(), Flag()  # nobody read these
+NUMBER, TEXT, FLAG = Number(), Text(), Flag()  # not read
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One process of a launch beside the agent itself: below it, or left behind by one that was. None is unknown."""
+    """One process of a launch beside the agent: below it, or left behind. None is unknown."""
 
     process: ProcessId
     name: str  # of its program
@@ -70,11 +66,11 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the sensors read of one launch in one moment. Rates are over `window_s`; ages are counted back from `at`."""
+    """What the sensors read of one launch in one moment; rates over `window_s`, ages back from `at`."""
 
     at: float
     pid: int | None = None  # of the agent that was read
-    late_s: Number = NUMBER  # by how much this reading came later than it was meant to
+    late_s: Number = NUMBER  # how late this reading came
     # The agent's own process.
     state: Text = TEXT  # R S D T t Z, of its first thread
     wchan: Text = TEXT
@@ -94,12 +90,12 @@ class Evidence:
     sockets: Number = NUMBER  # TCP connections that are established
     received_s: Number = NUMBER  # since the last byte came over any of them
     sent_s: Number = NUMBER
-    unacked: Number = NUMBER  # bytes that were sent and that nobody has acknowledged
+    unacked: Number = NUMBER  # bytes sent and not acknowledged
     # What it writes.
     printed_s: Number = NUMBER  # since it printed anything: a file grew, or its pane changed
     transcript_s: Number = NUMBER  # since its own transcript grew
     subagents_s: Number = NUMBER  # since the transcript of any of its sub-agents grew
     # Processes below it.
     descendants: Number = NUMBER
-    hidden: Number = NUMBER  # living processes of it whose files nobody may look at: what moves there is not known
+    hidden: Number = NUMBER  # its processes that Vigil may not look into: what moves there is unknown
     children: tuple[Child, ...] = ()

@@ -1,7 +1,4 @@
-"""Identity: which names exist, checked at the door (DESIGN 4).
-
-An identity is a plain name or `workspace/team/role/index`. Keys are exact: nothing is ever found by prefix or pattern.
-"""
+"""Identity: a plain name or `workspace/team/role/index`, checked at the door; keys are exact, never a prefix (DESIGN 4)."""
 
 from __future__ import annotations
 
@@ -30,13 +27,13 @@ def why_not_an_identity(identity: str) -> str | None:
 
 
 def team_of(identity: str) -> tuple[str, str] | None:
-    """Return the workspace and the team that an identity names; None for a plain name."""
+    """Return the workspace and team that an identity names; None for a plain name."""
     parts = identity.split("/")
     return (parts[0], parts[1]) if len(parts) == 4 else None
 
 
 def stem_of(command: str) -> str:
-    """Return a plain name made from a command, to which the caller adds what makes it unique."""
+    """Return a plain name made from a command; the caller makes it unique."""
     base = command.rstrip("/").rpartition("/")[2].lower()
     cleaned = re.sub(r"[^a-z0-9_-]+", "-", base).strip("-_")
     return cleaned[:40] or "session"

@@ -1,4 +1,4 @@
-"""An incident, as a frozen value: what a human should know, whom it was told, and what was done about it (P12)."""
+"""Incidents: what a human should know, which notices went out, and what Vigil did about it (P12)."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ class Rung:
     urgent: bool = False  # of the ladder that began anew when its incident became urgent
 
     def is_same_step(self, other: Rung | None) -> bool:
-        """Say whether another one is of the same step of the same ladder."""
+        """Say whether another rung belongs to the same step of the same ladder."""
         return other is not None and (self.step, self.urgent) == (other.step, other.urgent)
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One notice of an incident to one route, and what became of it; its id is the same when it is sent again."""
+    """One notice of an incident to one route, and its fate; a retry keeps the id."""
 
     id: str
     route: str
@@ -92,16 +92,16 @@ class Notice:
     why: str = ""
     event: NoticeEvent = NoticeEvent.OPENED  # what it says
     attempts: int = 1
-    unsure: int = 0  # attempts that may have arrived all the same
+    unsure: int = 0  # attempts that may have arrived
     retry_at: float | None = None
-    took: tuple[str, ...] = ()  # where its route reaches several at once, those that took it: they are not told again
-    revived: bool = False  # it was given up, and is tried once more because its route delivers again
-    rung: Rung | None = None  # None: it was decided beside the ladder
+    took: tuple[str, ...] = ()  # of several receivers, those that took it: they get no retry
+    revived: bool = False  # given up before; one last try, as its route delivers again
+    rung: Rung | None = None  # None: beside the ladder
 
 
 @dataclass(frozen=True, slots=True)
 class Reacted:
-    """One reaction to an incident, and what became of it."""
+    """One reaction to an incident, and its outcome."""
 
     at: float
     do: str
@@ -114,7 +114,7 @@ class Incident:
     """What a human should know: opens once, resolves once (P12)."""
 
     id: str
-    key: str  # a session and a kind, or the host and a kind: one is open of each at most
+    key: str  # subject and kind; at most one is open per key
     kind: IncidentKind
     severity: Severity
     session_id: str | None
@@ -129,25 +129,25 @@ class Incident:
     deaths: tuple[str, ...] = ()  # the last ones that led to it, the newest last
     evidence: tuple[EvidenceLine, ...] = ()  # what was known of its session when it opened
     acked_by: str = ""
-    about: tuple[str, ...] = ()  # the routes that cannot be reached, where it is that
-    over_at: float | None = None  # from when on it is over for good: what comes back before is the same one
+    about: tuple[str, ...] = ()  # unreachable routes, if that is the incident
+    over_at: float | None = None  # over for good from here; before, it reopens
     reopened: int = 0  # how often it came back so
     reopened_at: float | None = None
-    again_at: float | None = None  # it came back, and is said again if it lasts until then
-    flaps: int = 0  # how many of the same there were before it, each soon after the last
-    escalated_at: float | None = None  # what was to be done about it was done in vain: it is urgent since
+    again_at: float | None = None  # it came back; people hear so if it lasts until then
+    flaps: int = 0  # how many went before it, each soon after the last
+    escalated_at: float | None = None  # every reaction was in vain: urgent since then
     reactions: tuple[Reacted, ...] = ()
-    spent: int = 0  # reactions to those of the same before it
-    reminders: int = 0  # so often it was decided to tell of it again, beside its ladder
-    hushed: bool = False  # its session was removed: nobody is told of it any more, not even that it is over
+    spent: int = 0  # reactions already spent on those before it
+    reminders: int = 0  # reminders beside its ladder
+    hushed: bool = False  # its session was removed: no more notices, not even an all-clear
 
 
-ALWAYS = frozenset({Severity.URGENT})  # these pass, whatever a rule says
+ALWAYS = frozenset({Severity.URGENT})  # these always pass
 
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """From one time of the day to another, for all or for one team; what passes is told all the same."""
+    """Quiet hours, from one time of day to another, for all or for one team, and what passes."""
 
     from_s: float  # after midnight
     to_s: float  # the same as `from_s`: never
@@ -158,7 +158,7 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """One rung of a ladder: a route, how long an incident must be open and unacknowledged, and how often it is said again."""
+    """One step of a ladder: a route, how long after the opening, and how often again."""
 
     route: str
     after_s: float = 0.0
@@ -167,7 +167,7 @@ class LadderStep:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The steps for incidents of a severity, a kind, a team, or some of these; None matches all."""
+    """The steps for incidents of a severity, a kind or a team; None matches all."""
 
     steps: tuple[LadderStep, ...]
     severity: Severity | None = None
@@ -177,7 +177,7 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """How people are told: by which steps, when not, and what routes there are."""
+    """How people are told: ladders, quiet hours and routes."""
 
     ladders: tuple[Ladder, ...] = ()
     quiet: tuple[Quiet, ...] = ()
@@ -189,7 +189,7 @@ PROMPT, RESTART, HIBERNATE, RUN = "prompt", "restart", "hibernate", "run"
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What is done about incidents of a kind: after how long, how often in all, and with which pauses."""
+    """What Vigil does about incidents of a kind: when first, how often, and with which pauses."""
 
     kind: IncidentKind
     do: str

@@ -1,4 +1,4 @@
-"""A launch: one incarnation of a session, and the processes it consists of (DESIGN 4)."""
+"""A launch: one incarnation of a session, and its processes (DESIGN 4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """One process for ever: a recycled pid has another start time, another boot has another `boot`."""
+    """One process for ever: a recycled pid has another start time, another boot another `boot`."""
 
     pid: int
     start_ticks: int
@@ -33,7 +33,7 @@ class ProcessId:
 
 @dataclass(frozen=True, slots=True)
 class ForeignSession:
-    """A tmux session that somebody else started, on a server of theirs; it was taken over, and may be given back."""
+    """An adopted tmux session on a server that Vigil did not start; it may be given back."""
 
     socket: str
     target: str  # by its id on that server
@@ -53,17 +53,17 @@ class Launch:
     root: ProcessId | None = None  # the pane's root; for a headless launch the agent leads its own group
     server: ProcessId | None = None
     pane: str | None = None
-    names: tuple[str, ...] = ()  # the agent is a process of one of these names, which `process` only runs
+    names: tuple[str, ...] = ()  # names of the agent's process, if `process` only runs it
     found: ProcessId | None = None  # that agent, once it was seen
     ended_at: float | None = None
     closed: bool = False  # nothing of its runtime is left
     server_told: bool = False  # that its server died is in the event log
     mode: Mode = Mode.FRESH
     woken_for: str = ""  # the cause of that mode
-    conversation: str = ""  # that it goes on with
-    summarised: bool = False  # so is what it did all in all
+    conversation: str = ""  # that it resumes
+    summarised: bool = False  # and so is its summary
     host: ForeignSession | None = None  # it was adopted: its server is not ours
-    speaks: bool = False  # its kind of agent says what it does, and is set up for that
+    speaks: bool = False  # its kind of agent reports, and is set up for that
     reads_input: bool = False  # headless, it reads a pipe that is held open for it
 
     @property

@@ -1,4 +1,4 @@
-"""Progress: what an agent has open, its last words, and what was counted of its launch."""
+"""Progress: what an agent has open, its last words, and the tally of its launch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vigil.core.model.speech import What
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """One word as it is remembered: never a prompt, a tool's input or an answer."""
+    """One remembered word: never a prompt, a tool's input or an answer."""
 
     at: float
     what: What
@@ -19,7 +19,7 @@ class Recent:
     source: str = ""  # hook, stream, transcript or screen
     failed: bool = False
     subagent: str = ""
-    times: int = 1  # so often in a row, this being the first
+    times: int = 1  # in a row, from `at` on
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Open:
     id: str
     name: str
     since: float
-    until: float | None = None  # it is to wait, and no longer than this
-    request: str = ""  # another id of a question, under which it is taken back
+    until: float | None = None  # it waits until then at most
+    request: str = ""  # a question's second id, by which it is taken back
 
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What is open of an agent's work."""
+    """What an agent's work has open."""
 
     turn: bool = False
     thinks: bool = False
@@ -58,18 +58,18 @@ class Trail:
 
     last: str = ""  # the last word that took it further
     further_at: float = 0.0  # and when that was
-    understood_at: float = 0.0  # when it last said anything that we know the meaning of, a mere sign of life included
+    understood_at: float = 0.0  # its last word that Vigil understood, signs of life included
     spoke: bool = False  # it has said anything at all
-    spoke_before: bool = False  # an earlier launch of its session has: this kind of agent speaks
+    spoke_before: bool = False  # an earlier launch of its session spoke
     result_at: float | None = None  # it said that it is done, and nothing since
     failed: bool = False  # with an error
     empty: bool = False  # and that came to nothing: no turn, nothing spent
     subagents: tuple[Open, ...] = ()  # that run
     again: str = ""  # the tool it used last, or a compaction
     times: int = 0  # so often in a row
-    floor: float = 0.0  # silence is counted from here at the earliest: before, nobody listened
-    reminded_at: float = 0.0  # a person was reminded of its questions last: whatever it says meanwhile
-    reminders: int = 0  # so often of the oldest that is open
+    floor: float = 0.0  # silence counts from here at the earliest: before, Vigil did not listen
+    reminded_at: float = 0.0  # the last reminder of its questions, whatever it said since
+    reminders: int = 0  # reminders of the oldest open question
 
 
 SAID_NOTHING = Trail()
@@ -91,7 +91,7 @@ class Tally:
     tools: int = 0
     failed_tools: int = 0
     longest_silence_s: float = 0.0  # in which a turn was open
-    peak_bytes: int | None = None  # of all its processes together; None: nobody measured
+    peak_bytes: int | None = None  # of all its processes together; None: not measured
     stalls: tuple[Stalls, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Readings: what the axes show, and what a suspect remembers of its doubt (DESIGN 4.1, 4.2)."""
+"""Readings: what the axes show, and the doubt that a suspect remembers (DESIGN 4.1, 4.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vigil.core.model.speech import Activity
 
 
 class Axis(StrEnum):
-    """What is observed apart and never folded (DESIGN 4.1)."""
+    """What sensors read apart and Vigil never folds (DESIGN 4.1)."""
 
     SERVER = "server"
     RUNTIME = "runtime"
@@ -18,7 +18,7 @@ class Axis(StrEnum):
 
 
 class AxisValue(StrEnum):
-    """What a sensor found on the server, runtime or process axis; the activity axis shows an Activity."""
+    """What a sensor found on the server, runtime or process axis; activity shows an Activity."""
 
     ALIVE = "alive"
     DEAD = "dead"
@@ -72,5 +72,5 @@ class Doubt:
     axis: Axis  # a healthy fact of this axis ends it
     since: float
     attempts: int
-    evidence: str  # what was read, without times: when it changes the attempts begin anew, the clock does not
+    evidence: str  # readings without times: a change restarts the attempts, not the clock
     sampled_at: float

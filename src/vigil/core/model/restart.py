@@ -1,4 +1,4 @@
-"""Restarts: when and how fast a session comes back, what it waits for, and what follows its end (DESIGN 4.4)."""
+"""Restarts: when a session comes back, what it waits for, and what follows its end (DESIGN 4.4)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEVER_RESTARTS = RestartPolicy()
 
 
 class HoldReason(StrEnum):
-    """What a session that is wanted waits for."""
+    """What a pending session waits for."""
 
     BACKOFF = "backoff"
     SATURATED = "saturated"  # it was given up after its last allowed restart
@@ -45,14 +45,14 @@ class HoldReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why a session that is wanted is not launched, and until when; None waits for a person."""
+    """Why a wanted session is not launched, and until when; None waits for a person."""
 
     reason: HoldReason
     until: float | None
 
 
 class After(StrEnum):
-    """What follows once a session that is ending is verified gone."""
+    """What follows once the end of a session is verified."""
 
     STOP = "stop"
     PARK = "park"

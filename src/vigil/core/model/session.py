@@ -1,4 +1,4 @@
-"""A session, as frozen values: what was declared, its launch, what was read of it, how it ended last (DESIGN 4)."""
+"""A session as frozen values: its declaration, launch, readings and last death (DESIGN 4)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ALIVE = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK, St
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What was declared of a session. Its environment is kept apart, 0600, and never shown."""
+    """A declared session. Its environment lies apart, 0600, and is never shown."""
 
     command: tuple[str, ...]
     cwd: str
@@ -85,11 +85,11 @@ class Session:
 
 
 def with_vitals(session: Session, **changes: Unpack[VitalsChanges]) -> Session:
-    """Return a session of whose launch something else is known."""
+    """Return a session with changed vitals."""
     return replace(session, vitals=replace(session.vitals, **changes))
 
 
 def with_changes(session: Session, **changes: Any) -> Session:
-    """Return a session with other fields, its own and those of its vitals."""
+    """Return a session with changed fields, its own and those of its vitals."""
     vitals = {name: changes.pop(name) for name in VITALS & changes.keys()}
     return replace(session, **changes, vitals=replace(session.vitals, **vitals)) if vitals else replace(session, **changes)

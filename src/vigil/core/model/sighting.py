@@ -1,4 +1,4 @@
-"""Sightings: what the reaper read of a session or a stray, and what it is to the reaper (DESIGN 4.5)."""
+"""Sightings: what the reaper reads of a session or a stray, and its verdict (DESIGN 4.5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReapClass(StrEnum):
 
 
 class ReapAction(StrEnum):
-    """What is done about it."""
+    """What the reaper does about it."""
 
     KEEP = "keep"
     PARK = "park"
@@ -30,20 +30,20 @@ class ReapAction(StrEnum):
 
 
 class ReapOutcome(StrEnum):
-    """What became of what was to go."""
+    """What became of what the reaper wanted gone."""
 
     PARKED = "parked"
     STOPPED = "stopped"
     ENDED = "ended"  # of a stray, or what a launch left behind
     REMOVED = "removed"
-    SPARED = "spared"  # something was no longer as it was when that was decided
+    SPARED = "spared"  # something changed since the verdict
     FAILED = "failed"  # some of it lives on
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class ReapVerdict:
-    """What a session is, what is done about it, and the evidence; the first line decided."""
+    """A session's class, the action, and the evidence; its first line decided."""
 
     name: str
     launch_id: str
@@ -58,29 +58,29 @@ class ReapPolicy:
 
     idle_ttl_s: float = 48 * 3600.0  # 0 is never
     grace_s: float = 60.0
-    pressure: str = ""  # memory is short, in words: the longest idle is put to sleep
+    pressure: str = ""  # memory is short, in words: the longest idle session is parked
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What must still be so in the moment of the kill; the tmux server itself compares it (P2)."""
+    """What must still hold in the moment of the kill; the tmux server compares it (P2)."""
 
     target: str  # the session in its server, by id
-    cutoff: int  # the second before the reading, by the wall: nothing was printed since
-    clients: str = ""  # who was attached, as its server lists it: nobody
-    history: int | None = None  # instead of the cutoff: the pane draws a spinner, and no line was added
+    cutoff: int  # wall-clock second before the reading: its pane printed nothing since
+    clients: str = ""  # attached clients as its server lists them: none
+    history: int | None = None  # instead of the cutoff, for a spinner: lines of history
     printed: int | None = None  # without a server: so many bytes were printed by then
 
 
 @dataclass(frozen=True, slots=True)
 class Glimpse:
-    """What was read of one launch; None is what could not be."""
+    """What the reaper read of one launch; None could not be read."""
 
     launch_id: str
     at: float
     clients: int | None = 0  # people
     printed_at: float | None = None  # its pane printed last
-    spins: bool = False  # it prints all the time, and shows the same
+    spins: bool = False  # a spinner: it prints all the time and shows the same
     cpu: float | None = None  # cores, of all its processes
     folder_gone_s: float | None = None  # its working folder is gone, for at least so long
     unreadable: str = ""  # what could not be found out
@@ -90,9 +90,9 @@ class Glimpse:
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """What carries this instance's mark and belongs to no launch that is known."""
+    """Processes with this instance's mark that belong to no known launch."""
 
-    launch_id: str  # that it says it is of
+    launch_id: str  # by its own mark
     name: str
     processes: tuple[ProcessId, ...]
     server: ProcessId | None = None
@@ -120,4 +120,4 @@ class Sighting:
     last_work: str = ""
     idle_ttl_s: float = 0.0
     grace_s: float = 60.0
-    kept: str = ""  # why it is none of the reaper's business
+    kept: str = ""  # why the reaper leaves it alone

@@ -1,7 +1,4 @@
-"""Speech: what agents say of themselves, in words that are no agent's own.
-
-An adapter makes these of hooks, streams and transcripts. The core looks at nothing else of an agent.
-"""
+"""Speech: what agents say of themselves; adapters make these words, and the core sees nothing else of an agent."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class What(StrEnum):
     """What was said."""
 
     STARTED = "started"  # it is up; its conversation is known
-    PROMPT = "prompt"  # somebody gave it something to do
+    PROMPT = "prompt"  # a person gave it work
     TURN_STARTED = "turn-started"
     THINKS = "thinks"  # the model was asked, and its answer is waited for
     TURN_ENDED = "turn-ended"
@@ -38,18 +35,18 @@ class What(StrEnum):
     ANSWERED = "answered"
     RETRIES = "retries"  # the model did not answer, and it tries again: until
     LIMIT = "limit"  # an account's limit ends it: until, if it says when
-    AUTH = "auth"  # nobody lets it in
+    AUTH = "auth"  # its login failed
     ERROR = "error"
     RESULT = "result"  # the end of a run of turns, with what it cost
     COMPACTED = "compacted"
     SUBAGENT_STARTED = "subagent-started"
     SUBAGENT_ENDED = "subagent-ended"
-    DOES = "does"  # it says plainly what it does, and that is all of it: the name is an activity
-    ENDED = "ended"  # it says that it goes; that the process ends is for the process axis to say
+    DOES = "does"  # a plain statement of all it does: the name is an activity
+    ENDED = "ended"  # it says that it leaves; the process axis tells of the end
     ALIVE = "alive"  # a sign of life that says nothing more
-    SPEAKS = "speaks"  # words of the model come: if it was to be tried again, that is over
-    TICKS = "ticks"  # its clock says that something of it is still open, whether that works or hangs: no sign of progress
-    UNKNOWN = "unknown"  # a kind of event that nobody listed: its name is told, and it is a sign of life
+    SPEAKS = "speaks"  # the model answers: a retry is over
+    TICKS = "ticks"  # its clock runs: something is open, working or hung; no progress
+    UNKNOWN = "unknown"  # an event that is not listed: a sign of life, with its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class Usage:
     output_tokens: int = 0
     cached_tokens: int = 0  # of the input
     cost_usd: float | None = None
-    so_far: bool = False  # these are of the whole conversation up to here, and not of this piece alone
+    so_far: bool = False  # a running total of the conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +66,15 @@ class Said:
 
     what: What
     at: float | None = None  # as the agent has it; None: when it was read
-    name: str = ""  # of a tool, a model, a kind of sub-agent, an event nobody knows
+    name: str = ""  # of a tool, a model, a kind of sub-agent, an unknown event
     id: str = ""  # of a tool call, a question, a sub-agent: what ends it has the same
     text: str = ""  # a few words for people; never a prompt, a tool's input or an answer
     until: float | None = None
     conversation: str = ""
     usage: Usage | None = None
     failed: bool = False  # of a tool, a turn, a result
-    subagent: str = ""  # whose words these are: they do not say what the agent itself is doing
-    request: str = ""  # of a question: another id, under which it may be taken back
+    subagent: str = ""  # whose words these are; not what the agent itself does
+    request: str = ""  # a question's second id, by which it may be taken back
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Stalls: how much silence a session may have, and what the watchdog found of it last (DESIGN 5)."""
+"""Stalls: how much silence a session may have, and the watchdog's last finding (DESIGN 5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vigil.core.model.death import Confidence
 
 @dataclass(frozen=True, slots=True)
 class Watchdog:
-    """When silence of a role is worth a word; None is as the configuration says."""
+    """A role's own thresholds; None leaves one to the configuration."""
 
     stall_after_s: float | None = None
     tool_timeout_s: float | None = None
@@ -27,7 +27,7 @@ UNSAID = Watchdog()
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What holds of one session; the defaults are INTERFACE's."""
+    """The thresholds of one session; the defaults are INTERFACE's."""
 
     stall_after_s: float = 300.0
     tool_timeout_s: float = 600.0
@@ -41,7 +41,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Watchdogs:
-    """What the configuration says: of all sessions, and of those of an agent."""
+    """The configured thresholds: for all sessions, and for those of an agent."""
 
     general: Watchdog = UNSAID
     agents: Mapping[str, Watchdog] = field(default_factory=dict)
@@ -52,7 +52,7 @@ DEFAULTS = Thresholds()
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One entry of the evidence a verdict rests on, as it is shown."""
+    """One entry of a verdict's evidence, as it is shown."""
 
     fact: str
     value: str
@@ -62,21 +62,21 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """What the watchdog found of a launch last, and what it has done about it."""
+    """What the watchdog found of a launch last, and what it did about it."""
 
     verdict: str
     confidence: Confidence
     reasons: tuple[str, ...]
     at: float
-    since: float  # it is found so, without a break
+    since: float  # the finding holds since then without a break
     signs: tuple[Sign, ...] = ()
     ruled_out: tuple[str, ...] = ()
     samples: int = 1  # equal ones in a row, a window apart
     sampled_at: float = 0.0  # the last of them
     independent: int = 0  # sensors that speak for it
-    warned_at: float | None = None  # a human was told; None: it is not worth that, or not yet
+    warned_at: float | None = None  # the last warning; None: not worth one, or not yet
     warnings: int = 0
-    told: tuple[tuple[str, str], ...] = ()  # how things stood at the last warning: what changed is said with the next
+    told: tuple[tuple[str, str], ...] = ()  # the state at the last warning: the next one names what changed
     step: str = ""  # the last remedy that was tried
     stepped_at: float | None = None
     kept: str = ""  # why no remedy is tried

@@ -1,7 +1,4 @@
-"""Roles: what a manifest declares, and what is counted against it; frozen values (DESIGN 4).
-
-A role has replicas; each is a session with a slot of its own. What their deaths cost is counted once, for the role.
-"""
+"""Roles: what a manifest declares, a slot for each replica, and the charges of all their deaths (DESIGN 4)."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from vigil.core.model.stall import UNSAID, Watchdog
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A sign of life that a role promises: how often, how many may be missed, and how long the first may take."""
+    """The signs of life a role promises: how often, how many may be missed, and the first one's grace."""
 
     heartbeat_s: float
     failures: int = 3
@@ -25,7 +22,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class RoleSpec:
-    """What was declared of a role. Its environment is kept apart, 0600, and never shown."""
+    """A declared role. Its environment lies apart, 0600, and is never shown."""
 
     workspace: str
     team: str
@@ -38,11 +35,11 @@ class RoleSpec:
     idle_ttl_s: float | None = None  # 0 is never, None as the configuration says
     health: Health | None = None
     watchdog: Watchdog = UNSAID
-    speaks: bool = False  # this kind of agent says what it does: one that has said nothing is not ready
+    speaks: bool = False  # this kind of agent reports: a silent one is not ready
 
     @property
     def key(self) -> str:
-        """The exact name of the role: what its count is kept under."""
+        """The exact name of the role, under which its charges are kept."""
         return f"{self.workspace}/{self.team}/{self.name}"
 
     def slot(self, index: int) -> str:
@@ -52,7 +49,7 @@ class RoleSpec:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One workspace: what is to be, whole."""
+    """One workspace, declared as a whole."""
 
     workspace: str
     roles: tuple[RoleSpec, ...]
@@ -91,18 +88,18 @@ class Shifted:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A declared role, and what the deaths of its replicas have cost it so far."""
+    """A declared role, with the charges for its replicas' deaths."""
 
     spec: RoleSpec
     declared_at: float
     charges: int = 0
     event_at: float | None = None  # the first death of the newest event that was charged
     hold: Hold | None = None  # what that event's replacements wait for
-    slots: tuple[int, ...] = ()  # the indexes that are its own: a shift replaces them by others
+    slots: tuple[int, ...] = ()  # its indexes; a shift replaces them by others
     born: int = 0  # how many sessions it has made
     deaths: tuple[str, ...] = ()  # the last ones that were charged, the newest last
     account: str = ""  # whose limits its agents meet
-    trial: str | None = None  # the session that is tried since the role was given up
+    trial: str | None = None  # the session on trial since the role was given up
     shift: Shift | None = None
     shifted: Shifted | None = None
 
@@ -113,10 +110,11 @@ class Role:
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """The slots in which there is to be a session: its own, and those of a shift that is under way."""
+        """The slots that need a session: its own, and those of a running shift."""
         return self.slots if self.shift is None else tuple(dict.fromkeys(self.slots + self.shift.new))
 
     def session_id(self) -> str:
-        """Return the id of the next session it makes: one that no session has had, nor one of a namesake."""
+        """Return the id of its next session, which no session or namesake ever had."""
+        # From key, moment and count: the core has no randomness.
         digest = hashlib.sha256(f"{self.key} {self.declared_at!r}".encode()).hexdigest()[:10]
         return f"r{digest}x{self.born}"

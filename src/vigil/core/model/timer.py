@@ -1,4 +1,4 @@
-"""Timers: what the machine asks to be told of later; a later timer of the same kind replaces the one before."""
+"""Timers: moments the machine asks for; a later timer of the same kind replaces the earlier."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Upgrades: what a value of an earlier version says today, worked out once where it is loaded.
+"""Upgrades: loading brings values of earlier versions up to today, once.
 
-Earlier versions kept the class of a reap in its reason, the step of a notice in its id, and what is known of a launch in the
-fields of its session. No other place takes these apart.
+They kept a reap's class in its reason, a notice's step in its id, and a launch's vitals in the fields of its session.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ONCE_FLAT = {
 
 
 def nested(session: Any) -> Any:
-    """Return the JSON of a session of any version with what is known of its launch in one place."""
+    """Return the JSON of a session of any version with its vitals in one place."""
     if not isinstance(session, dict) or "vitals" in session:
         return session
     own = {name: value for name, value in session.items() if name not in ONCE_FLAT}
@@ -43,7 +42,7 @@ def with_nested_sessions(body: Any) -> Any:
 
 
 def upgraded_session(session: Session) -> Session:
-    """Return a session whose intents say as what they reap."""
+    """Return a session whose intents name the class they reap."""
     death = session.last_death
     if death is not None:
         session = replace(session, last_death=replace(death, intent=_upgraded_intent(death.intent)))
@@ -51,12 +50,12 @@ def upgraded_session(session: Session) -> Session:
 
 
 def upgraded_incident(incident: Incident) -> Incident:
-    """Return an incident whose notices say what they are."""
+    """Return an incident whose notices have their event and rung."""
     return replace(incident, notices=tuple(map(upgraded_notice, incident.notices)))
 
 
 def upgraded_notice(notice: Notice) -> Notice:
-    """Return a notice that says which step of its ladder it is, and that it is an all-clear."""
+    """Return a notice with its rung, or marked as an all-clear."""
     if ALL_CLEAR in notice.id:
         return replace(notice, event=NoticeEvent.RESOLVED)
     found = RUNG.fullmatch(notice.id)

@@ -1,7 +1,4 @@
-"""Activity: what an agent is doing, from all it said so far; and the trail and the last words that it leaves (DESIGN 4.1).
-
-Tables: each kind of word has one row. A sub-agent's words are signs of life; its questions are its parent's too.
-"""
+"""Activity: what an agent does, by a row for each kind of word, and the trail and last words it leaves (DESIGN 4.1)."""
 
 from __future__ import annotations
 
@@ -13,9 +10,9 @@ from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
 from vigil.core.model.speech import Activity, Said, What
 
-OPEN_KEPT = 50  # tools or questions that are open at once; more are counted as one
+OPEN_KEPT = 50  # open tools or questions; the oldest go beyond that
 ARMED = frozenset({"Monitor", "ScheduleWakeup"})  # their result says that the wait begins
-PLAINLY = "plainly"  # the id of what is open because it was said in so many words
+PLAINLY = "plainly"  # the id of what a plain statement opened
 PLAIN: dict[str, Doing] = {
     Activity.WORKING: Doing(started=True, turn=True),
     Activity.THINKING: Doing(started=True, turn=True, thinks=True),
@@ -36,7 +33,7 @@ def _begins(doing: Doing, _said: Said, _at: float) -> Doing:
 
 
 def _prompted(doing: Doing, _said: Said, _at: float) -> Doing:
-    """Nobody can type a prompt while a question stands there: whatever was asked was answered."""
+    """A question that stood there was answered: a person can type no prompt before."""
     return replace(_goes_on(doing), turn=True, asked=())
 
 
@@ -45,7 +42,7 @@ def _thinks(doing: Doing, _said: Said, _at: float) -> Doing:
 
 
 def _ends(_doing: Doing, _said: Said, _at: float) -> Doing:
-    """A turn that is over leaves nothing open: what it asked was answered, or nobody waits for the answer any more."""
+    """A turn that ended leaves nothing open, not even its questions."""
     return IDLE
 
 
@@ -80,7 +77,7 @@ def _is_held(doing: Doing, said: Said, at: float) -> Doing:
 
 
 def _does(doing: Doing, said: Said, at: float) -> Doing:
-    """What is said plainly is all there is: nothing else is open, but for a request, which no limit answers."""
+    """A plain statement is all there is; only a request stays open, which no limit answers."""
     said_so = tuple(one for one in (*doing.tools, *doing.asked) if (one.id, one.name) == (PLAINLY, said.name))
     opened = said_so or (Open(PLAINLY, said.name, at),)
     tools, asked = (opened if said.name == one else () for one in (Activity.TOOL, Activity.WAITING_HUMAN))
@@ -90,17 +87,17 @@ def _does(doing: Doing, said: Said, at: float) -> Doing:
 
 
 def _signs(doing: Doing, _said: Said, _at: float) -> Doing:
-    """That it lives says nothing of what it does."""
+    """A sign of life does not say what the agent does."""
     return doing
 
 
 def _speaks(doing: Doing, _said: Said, _at: float) -> Doing:
-    """The model answers: nothing is tried again; a limit that ends an account is not over by that."""
+    """The model answers again; a limit of the account stays."""
     return replace(doing, retries=False, until=None) if doing.retries and not doing.held else doing
 
 
 def _goes_on(doing: Doing) -> Doing:
-    """Whoever works again neither waits nor tries again."""
+    """An agent that works again neither waits nor retries."""
     return replace(doing, started=True, thinks=False, waits=False, retries=False, held="", until=None)
 
 
@@ -130,11 +127,11 @@ RULES: dict[What, Callable[[Doing, Said, float], Doing]] = {
     What.TICKS: _signs,
     What.UNKNOWN: _signs,
 }
-OF_SUBAGENTS = frozenset({What.ASKED, What.ANSWERED, What.TOOL_ENDED})  # these of a sub-agent's words count for its parent
+OF_SUBAGENTS = frozenset({What.ASKED, What.ANSWERED, What.TOOL_ENDED})  # these words of a sub-agent count for its parent
 
 
 def take_in(doing: Doing, said: Said, at: float) -> Doing:
-    """Return what an agent is doing after it said this."""
+    """Return what an agent does after this word."""
     if said.subagent and said.what not in OF_SUBAGENTS:
         return _signs(doing, said, at)
     return RULES[said.what](doing, said, at)
@@ -144,7 +141,7 @@ HELD = {What.LIMIT.value: "its account is at its limit", What.AUTH.value: "nobod
 
 
 def activity_of(doing: Doing) -> tuple[Activity, str]:
-    """Return what to show: a question outranks what waits, which outranks what runs; and that in words."""
+    """Return the activity to show, with words: questions first, then waits, then tools."""
     if doing.asked:
         return Activity.WAITING_HUMAN, f"asked: {_names(doing.asked)}"
     if doing.held:
@@ -173,14 +170,14 @@ def _with(found: tuple[Open, ...], said: Said, at: float) -> tuple[Open, ...]:
 
 
 def _without(found: tuple[Open, ...], ended: str) -> tuple[Open, ...]:
-    """Close what has this id; an end without one closes the newest."""
+    """Close the entry with this id; an end without an id closes the newest."""
     if not ended:
         return found[:-1]
     return tuple(one for one in found if ended not in (one.id, one.request))
 
 
-ALIVE_ONLY = frozenset({What.ALIVE, What.SPEAKS, What.TICKS, What.UNKNOWN, What.ERROR})  # these show life and no more
-NEW_WORK = frozenset({What.PROMPT, What.STARTED, What.ANSWERED})  # whatever went in circles before is over
+ALIVE_ONLY = frozenset({What.ALIVE, What.SPEAKS, What.TICKS, What.UNKNOWN, What.ERROR})  # signs of life and no more
+NEW_WORK = frozenset({What.PROMPT, What.STARTED, What.ANSWERED})  # these end a run in circles
 COMPACTION = "compaction"
 
 
@@ -194,18 +191,18 @@ def extend_trail(trail: Trail, said: Said, at: float) -> Trail:
         trail = replace(trail, subagents=(*others, Open(said.id, said.name, at))[-OPEN_KEPT:])
     elif said.what is What.SUBAGENT_ENDED:
         trail = replace(trail, subagents=tuple(one for one in trail.subagents if one.id != said.id))
-    if said.subagent or said.what in ALIVE_ONLY:  # words of a sub-agent do not tell what its parent does
+    if said.subagent or said.what in ALIVE_ONLY:  # a sub-agent does not say what its parent does
         return trail
     if said.what is What.RESULT:
         trail = replace(_count_repeats(trail, said), last=said.what, further_at=at)
         return replace(trail, result_at=at, failed=said.failed, empty=_is_empty(said))
-    late = said.what in (What.TURN_ENDED, What.ENDED, What.SUBAGENT_ENDED)  # told once more by another source
+    late = said.what in (What.TURN_ENDED, What.ENDED, What.SUBAGENT_ENDED)  # another source tells the end again
     result_at = trail.result_at if late else None
     return replace(_count_repeats(trail, said), last=said.what, further_at=at, result_at=result_at)
 
 
 def _is_empty(said: Said) -> bool:
-    """Say whether a run came to nothing: without words of what it cost, nothing is known."""
+    """Say whether a run came to nothing; without its cost that is unknown, so no."""
     usage = said.usage
     if usage is None or said.failed or said.conversation:
         return False
@@ -213,7 +210,7 @@ def _is_empty(said: Said) -> bool:
 
 
 def _count_repeats(trail: Trail, said: Said) -> Trail:
-    """Count how often the same tool was used, or the conversation made smaller, with nothing else in between."""
+    """Count the same tool, or compaction, in a row with nothing else in between."""
     if said.what in NEW_WORK:
         return replace(trail, again="", times=0)
     name = COMPACTION if said.what is What.COMPACTED else said.name if said.what is What.TOOL_STARTED else ""
@@ -227,11 +224,11 @@ KEPT_OF_DEATH = 10
 TEXT_CHARS = 120
 NAME_CHARS = 60
 SAME_S = 2.0  # two sources tell the same word within this
-UNSAID = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})  # there is one for every few letters or seconds, and it says nothing
+UNSAID = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})  # they come every few letters or seconds and say nothing
 
 
 def remember(ring: tuple[Recent, ...], said: Said, at: float, source: str) -> tuple[Recent, ...]:
-    """Return the ring with a word more; the oldest goes."""
+    """Return the ring with one more word; the oldest goes."""
     if said.what in UNSAID:
         return ring
     name, text = (said.name or _name_of(ring, said))[:NAME_CHARS], said.text[:TEXT_CHARS]
@@ -245,12 +242,12 @@ def remember(ring: tuple[Recent, ...], said: Said, at: float, source: str) -> tu
 
 
 def _name_of(ring: tuple[Recent, ...], said: Said) -> str:
-    """Return what was named when it began; what ends it has only its id."""
+    """Return the name under which a tool or question began; its end has only the id."""
     return next((known.name for known in reversed(ring) if said.id and known.id == said.id), "")
 
 
 def _is_same(new: Recent, known: Recent) -> bool:
-    """Say whether another source told this already; with an id it is the same whenever it comes."""
+    """Say whether another source told this word already; with an id, however late."""
     if (new.what, new.subagent) != (known.what, known.subagent) or new.source == known.source:
         return bool(new.id) and (new.what, new.id, new.source) == (known.what, known.id, known.source)
     if new.id and known.id:
@@ -259,14 +256,14 @@ def _is_same(new: Recent, known: Recent) -> bool:
 
 
 def note_work(session: Session, evidence: str, at: float) -> Session:
-    """Take note that something showed work; what comes late changes nothing."""
+    """Note when a kind of evidence showed work; older evidence changes nothing."""
     if at <= session.worked.get(evidence, 0.0):
         return session
     return replace(session, worked={**session.worked, evidence: at})
 
 
 def activity_facts(session: Session, doing: Doing, source: str, at: float | None) -> tuple[Fact, ...]:
-    """Return the reading of the activity axis, where it is another one than before."""
+    """Return the new reading of the activity axis, if it changed."""
     if at is None:
         return ()
     reading = session.vitals.axes.get(Axis.ACTIVITY)

@@ -1,7 +1,7 @@
-"""Death: from the facts of an exit to its cause, how sure that is, and the evidence that speaks for it (DESIGN 4.4).
+"""Death: the cause of an exit, how sure it is, and the evidence for it (DESIGN 4.4).
 
-Pure, and tables: the first row that holds decides. An intent stands first, so our own kills are never mistaken for crashes
-(P8); the server stands before the agent's own status, because a hangup kills the agent by a signal that explains nothing.
+Pure, and tables: the first row that holds decides. Intents stand first, so our own kills are never crashes (P8); the server
+stands before the agent's status, because a hangup kills the agent by a signal that explains nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ CRASH_SIGNALS = frozenset(
 EARLY_S = 10.0
 # A shell, and an agent that handles the signal, answer these with 128+n: without an intent they count as that signal.
 SIGNAL_EXITS = {128 + n: n for n in (signals.SIGHUP, signals.SIGINT, signals.SIGTERM)}
-FOR_A_REASON = frozenset({Cause.UNHEALTHY, Cause.STALLED})  # why we ended it says more than how
-NAMED = 5  # others that ended in the same second are named up to here, then counted
+FOR_A_REASON = frozenset({Cause.UNHEALTHY, Cause.STALLED})  # our reason says more than the signal
+NAMED = 5  # so many others of the same second are named, the rest counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +33,23 @@ class ExitFacts:
     uptime_s: float | None
     when: RestartWhen
     beside: tuple[str, ...] = ()  # sessions that ended within the second before
-    server_told: bool = False  # its server was known to have ended before anybody wanted anything of it
+    server_told: bool = False  # its server's end was known before any intent
 
     @property
     def signal(self) -> int | None:
-        """The signal that ended it, as far as it is known or must be assumed."""
+        """The signal that ended it, known or assumed."""
         if self.exit.signal is not None:
             return self.exit.signal
         return SIGNAL_EXITS.get(self.exit.exit_code) if self.exit.exit_code is not None else None
 
     @property
     def intended(self) -> Intent | None:
-        """The intent that ended it; one recorded after the end explains nothing, nor does one that was given up before."""
+        """The intent that ended it; not one recorded after the end, nor one given up before."""
         if self.intent is None or self.exit.rebooted:
             return None
         if self.intent.void_from is not None and self.exit.at > self.intent.void_from:
             return None
-        # A shim's time is its file's: of the wall's clock and coarse, so it cannot say what came first.
+        # A shim's time is its file's, by the coarse wall clock: it cannot say which came first.
         return self.intent if self.exit.at >= self.intent.at or self.exit.observed_by == "shim" else None
 
     @property
@@ -59,12 +59,12 @@ class ExitFacts:
 
     @property
     def unfinished(self) -> bool:
-        """It did not say that its work is done; of a kind that never says so, this is assumed where it is to run always."""
+        """It did not say that its work is done; kinds that never do count so under `always`."""
         return self.exit.result is False or (self.exit.result is None and self.when is RestartWhen.ALWAYS)
 
     @property
     def out_of_memory(self) -> bool:
-        """The kernel ended it for want of memory: its log decides; unread, the counter nearest to the agent does."""
+        """The kernel ended it for want of memory: by its log, or else by the nearest counter."""
         oom = self.exit.oom
         if oom is None or self.exit.signal != signals.SIGKILL:
             return False
@@ -73,7 +73,7 @@ class ExitFacts:
 
     @property
     def server_to_blame(self) -> bool:
-        """Its server ended by itself, or by somebody else: what an intent ended is ours."""
+        """Its server ended without an intent of ours."""
         return self.exit.server_ended and (self.intended is None or self.server_told)
 
     def said(self, cause: Cause) -> bool:
@@ -107,13 +107,13 @@ RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """One row: how sure a cause is, and of which deaths that is said."""
+    """One row: how sure a cause is, and for which deaths."""
 
     confidence: Confidence
     holds: Callable[[ExitFacts, Cause], bool]
 
 
-RESERVES = (  # The first row that holds decides; what none holds of is certain.
+RESERVES = (  # The first row that holds decides; without one it is certain.
     Reserve(Confidence.CERTAIN, lambda case, _: case.intended is not None),
     Reserve(Confidence.UNKNOWN, lambda _, cause: cause is Cause.UNOBSERVED),
     Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.OOM and not (case.exit.oom and case.exit.oom.named)),
@@ -125,7 +125,7 @@ RESERVES = (  # The first row that holds decides; what none holds of is certain.
 
 
 def _may_be_memory(case: ExitFacts) -> bool:
-    """Say whether it may have been the kernel after all: nobody could ask, or what it says does not agree."""
+    """Say whether it may have been the kernel: nothing could be read, or the counters disagree."""
     oom = case.exit.oom
     if case.exit.signal != signals.SIGKILL:
         return False
@@ -135,7 +135,7 @@ def _may_be_memory(case: ExitFacts) -> bool:
 
 
 def classify(case: ExitFacts) -> Cause:
-    """Return the cause of a death: its intent's where one was recorded, else the first rule that holds."""
+    """Return the cause of a death: its intent's, else that of the first rule that holds."""
     if case.intended is not None:
         return case.intended.cause
     return next(rule.cause for rule in RULES if rule.holds(case))
@@ -147,7 +147,7 @@ def confidence_of(case: ExitFacts, cause: Cause) -> Confidence:
 
 
 def evidence_of(case: ExitFacts) -> tuple[EvidenceLine, ...]:
-    """Return what the cause rests on, each line with the one who said it; the first says it in one sentence."""
+    """Return what the cause rests on, each line with its source; the first says it in one sentence."""
     found = case.exit
     status = describe_status(found) + (" and left a core" if found.core else "")
     own = EvidenceLine(found.status_source or found.observed_by, status)
@@ -156,7 +156,7 @@ def evidence_of(case: ExitFacts) -> tuple[EvidenceLine, ...]:
         first = (EvidenceLine("kernel", "the agent was ended for want of memory (SIGKILL by the kernel)"), own)
     elif case.intended is not None and case.intended.cause in FOR_A_REASON:
         first = (EvidenceLine("policy", f"it was ended: {case.intended.reason}"), own)
-    elif case.server_to_blame:  # before the agent's own status, which only says that it was hung up
+    elif case.server_to_blame:  # before the agent's own status, which only tells of the hangup
         status = _status(found.server_exit_code, found.server_signal)
         first = (EvidenceLine("keeper", f"its tmux server {status}{_claim(case)}"), own)
     return (*first, *_circumstances(case))
@@ -182,14 +182,14 @@ def _circumstances(case: ExitFacts) -> Iterator[EvidenceLine]:
     elif case.signal is not None:
         yield EvidenceLine("intent", "nobody recorded an intent to end it")
     if case.uptime_s is not None:
-        most = "at most " if found.exit_code is None and found.signal is None else ""  # nobody saw when
+        most = "at most " if found.exit_code is None and found.signal is None else ""  # no sensor saw when
         yield EvidenceLine("launch", f"it had been up {most}{case.uptime_s:.1f} s")
     if case.beside:
         yield EvidenceLine("others", f"ended within the same second: {few(case.beside, NAMED)}")
 
 
 def _memory(case: ExitFacts) -> Iterator[EvidenceLine]:
-    """Say what the kernel's counters and its log say, for and against."""
+    """Return what the kernel's counters and log say, for and against."""
     oom = case.exit.oom
     if oom is None:
         return

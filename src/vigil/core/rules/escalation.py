@@ -1,7 +1,6 @@
-"""Escalation: which notices of an incident are due, when, and to whom (the ladder).
+"""Escalation: which notices of an incident are due, when, and on which route (the ladder).
 
-Pure: times come in from outside. A notice's id names its incident, its step and its repeat, so whoever computes it again gets
-the same one, and what was recorded under it is never due again but by its own retries (P12).
+Pure. A notice's id names its incident, step and repeat: once recorded, only its own retries make it due again (P12).
 """
 
 from __future__ import annotations
@@ -42,23 +41,23 @@ SEVERITY: dict[IncidentKind, Severity] = {
     IncidentKind.LATE_DAEMON: Severity.WARNING,
     IncidentKind.LOW_MEMORY: Severity.WARNING,
 }
-USUAL_S = (0.0, 1800.0, 7200.0)  # where there are routes and no ladder: at once, after half an hour, after two hours
+USUAL_S = (0.0, 1800.0, 7200.0)  # routes without a ladder: at once, after half an hour, after two hours
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A notice whose moment has come; its id is the same whenever it is computed again."""
+    """A notice that is due; its id is the same each time it is computed."""
 
     notice_id: str
     route: str
     event: NoticeEvent
     incident: Incident
-    before: Notice | None = None  # what became of it so far, where it was tried already
-    rung: Rung | None = None  # None: it was decided beside the ladder
+    before: Notice | None = None  # its record, if it was tried already
+    rung: Rung | None = None  # None: beside the ladder
 
 
 def usual_ladders(routes: Iterable[str]) -> tuple[Ladder, ...]:
-    """Return the ladders of a configuration that has routes and says nothing of when: warnings are said once."""
+    """Return the ladders for routes without one; people hear of warnings once."""
     routes = tuple(routes)
     if not routes:
         return ()
@@ -68,10 +67,7 @@ def usual_ladders(routes: Iterable[str]) -> tuple[Ladder, ...]:
 
 
 def steps_of(incident: Incident, telling: Telling) -> tuple[LadderStep, ...]:
-    """Return the steps of the first ladder that matches: a team's own go first, then those that name a kind.
-
-    That a route cannot be reached is said by the others; by all of them where no ladder says by which.
-    """
+    """Return the steps of the first matching ladder, a team's own first, without unreachable routes."""
     matching = [
         ladder
         for ladder in telling.ladders
@@ -84,7 +80,7 @@ def steps_of(incident: Incident, telling: Telling) -> tuple[LadderStep, ...]:
     if not incident.about or (found is not None and not found.steps):
         return steps
     left = tuple(step for step in steps if step.route not in incident.about)
-    first_s = min((step.after_s for step in left), default=0.0)  # whoever should have known at once hears it at once
+    first_s = min((step.after_s for step in left), default=0.0)  # the first step left moves to the start
     left = tuple(replace(step, after_s=step.after_s - first_s) for step in left)
     return left or tuple(LadderStep(route) for route in telling.routes if route not in incident.about)
 
@@ -96,11 +92,9 @@ def _breadth(ladder: Ladder) -> tuple[bool, int]:
 
 
 def due_notices(incident: Incident, telling: Telling, now: float) -> list[Due]:
-    """Return the notices that are due now: those not yet recorded, and those to be tried again.
+    """Return the notices that are due now: new ones and retries; of late repeats only the newest.
 
-    Of the repeats that nobody sent in time only the newest is due, and what is tried again gives way to it. A route hears
-    `opened` until one notice reached it, also when that one comes late; who was told hears when it is over, who was not needs
-    no all-clear.
+    A route hears `opened` until one notice reached it, however late. Only routes that were told get the all-clear.
     """
     if quiet_until(incident, telling.quiet, now) is not None:
         return []
@@ -120,7 +114,7 @@ def _due(incident: Incident, telling: Telling, now: float) -> list[Due]:
 
 def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
     told, first = _told(incident), NoticeEvent.OPENED
-    if incident.escalated_at is not None:  # everybody hears of that once
+    if incident.escalated_at is not None:  # every route hears of that once
         told, first = (
             {notice.route for notice in incident.notices if notice.event is NoticeEvent.ESCALATED},
             NoticeEvent.ESCALATED,
@@ -137,7 +131,7 @@ def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
 
 
 def _reminders(incident: Incident, told_now: set[str]) -> list[Due]:
-    """Return the newest reminder that was decided beside the ladder, for all who were told and are not told now anyway."""
+    """Return the newest reminder beside the ladder, for routes that know and hear nothing else now."""
     if not incident.reminders:
         return []
     recorded = {notice.id for notice in incident.notices}
@@ -149,7 +143,7 @@ def _reminders(incident: Incident, told_now: set[str]) -> list[Due]:
 
 
 def _base(incident: Incident) -> float:
-    """Return from when on a ladder's times count: what has become urgent begins anew."""
+    """Return the moment from which a ladder counts; it begins anew when its incident turns urgent."""
     return incident.opened_at if incident.escalated_at is None else incident.escalated_at
 
 
@@ -166,7 +160,7 @@ def _all_clears(incident: Incident, now: float) -> list[Due]:
 
 
 def _told_again(incident: Incident, now: float) -> list[Due]:
-    """What came back, and stays this time, is said again to those who know of it and have heard nothing since."""
+    """Return the notices that an incident came back to stay, for routes that heard nothing since."""
     if incident.again_at is None or now < incident.again_at:
         return []
     recorded = {notice.id for notice in incident.notices}
@@ -176,13 +170,13 @@ def _told_again(incident: Incident, now: float) -> list[Due]:
 
 
 def _retries(incident: Incident, now: float) -> list[Due]:
-    """Return what is to be tried again, if its moment has come."""
+    """Return the notices whose retry is due."""
     due = [notice for notice in _waiting(incident) if (notice.retry_at or 0.0) <= now]
     return [Due(notice.id, notice.route, notice.event, incident, notice, notice.rung) for notice in due]
 
 
 def _waiting(incident: Incident) -> list[Notice]:
-    """Return what is to be tried again at some moment; of what is over only that it is."""
+    """Return the notices that wait for a retry; of a resolved incident only all-clears."""
     return [
         notice
         for notice in incident.notices
@@ -194,7 +188,7 @@ def _waiting(incident: Incident) -> list[Notice]:
 
 
 def _is_overtaken(notice: Notice, incident: Incident) -> bool:
-    """Say whether a later repeat of the same step is on its way, or has come."""
+    """Say whether a later repeat of the same step is on its way, or has arrived."""
     rung = notice.rung
     if rung is None:
         return False
@@ -207,14 +201,14 @@ def _told(incident: Incident) -> set[str]:
 
 
 def _repeat_at(step: LadderStep, base: float, now: float) -> int:
-    """Return the number of the newest repeat whose moment has come: 0 is the first notice, -1 says that none is due yet."""
+    """Return the number of the newest repeat that is due: 0 is the first notice, -1 none yet."""
     first = _moment(step, base, 0)
     if now < first:
         return -1
     if not step.repeat_s:
         return 0
     number = int((now - first) // step.repeat_s)
-    # The division may round past a moment, either way. `_moment` decides, so that what is due and what comes next agree.
+    # The division may round past a moment, either way. `_moment` decides, so that `_steps_due` and `_coming` agree.
     while _moment(step, base, number) > now:
         number -= 1
     while _moment(step, base, number + 1) <= now:
@@ -227,14 +221,14 @@ def _moment(step: LadderStep, base: float, number: int) -> float:
 
 
 def _newest(incident: Incident, index: int) -> int:
-    """Return the newest repeat recorded of a step; a clock that was set back must not bring older ones after it."""
+    """Return the newest recorded repeat of a step; after a clock was set back no older one follows."""
     step = Rung(index, 0, incident.escalated_at is not None)
     numbers = (notice.rung.number for notice in incident.notices if notice.rung is not None and step.is_same_step(notice.rung))
     return max(numbers, default=-1)
 
 
 def next_at(incident: Incident, telling: Telling, now: float) -> float | None:
-    """Return when the next notice is due: `now` if one is, None if there will be none as things are."""
+    """Return when the next notice is due: `now` if one is, None if none will be."""
     moment = now if _due(incident, telling, now) else min(_coming(incident, telling, now), default=None)
     return None if moment is None else quiet_until(incident, telling.quiet, moment) or moment
 
@@ -256,7 +250,7 @@ def _coming(incident: Incident, telling: Telling, now: float) -> list[float]:
 
 
 def is_settled(incident: Incident) -> bool:
-    """Say whether nothing more is to be told of an incident that is over: whoever was told of it heard that it is."""
+    """Say whether every route that was told of a resolved incident heard that it is over."""
     if incident.hushed:
         return True
     cleared = {notice.route for notice in incident.notices if notice.event is NoticeEvent.RESOLVED}
@@ -264,7 +258,7 @@ def is_settled(incident: Incident) -> bool:
 
 
 def is_wanted(due: Due, incident: Incident) -> bool:
-    """Say whether a notice still says how things are, by the newest version of its incident."""
+    """Say whether a notice still holds, by the newest version of its incident."""
     if due.event is NoticeEvent.RESOLVED:
         return incident.resolved_at is not None and not incident.hushed
     return incident.resolved_at is None and incident.acked_at is None

@@ -1,4 +1,4 @@
-"""Explaining: why a session is as it is, in words, from what is recorded of it; nothing is concluded anew."""
+"""Explaining: why a session is as it is, in sentences, from its record; this concludes nothing anew."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from vigil.core.rules.sighting import WORKS
 from vigil.words import some, times
 
 DOUBTFUL = (State.SUSPECT, State.STUCK)
-HOLDS = {  # what ends a wait that is not for a moment, nor for a person
+HOLDS = {  # what ends a wait for neither a moment nor a person
     HoldReason.SURVIVOR: "is launched when the last launch is verified gone",
     HoldReason.PACE: "is launched when its turn comes",
     HoldReason.MEMORY: "is launched when the host has memory for it",
     HoldReason.COLD_START: "is launched by vigil up, or vigil start",
 }
-SURE = (DoubtKind.WEDGED, DoubtKind.ORPHANED)  # what is the matter is known, only not what becomes of it
+SURE = (DoubtKind.WEDGED, DoubtKind.ORPHANED)  # the trouble is known, only its outcome is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What happens next, and when; None means when somebody acts."""
+    """What happens next, and when; None waits for a person."""
 
     what: str
     at: float | None
@@ -57,11 +57,11 @@ class Explanation:
 
 
 def explain(session: Session, checked_at: float | None = None) -> Explanation:
-    """Return why a session is in its state; `checked_at` is when its silence is looked at next."""
+    """Return why a session is in its state; `checked_at` is the watchdog's next look."""
     death = session.last_death
     over = session.state not in (*ALIVE, State.STOPPED, State.PARKED) and death is not None
     found = _found(session)
-    told = found is not None and found.warned_at is not None  # then the reasons say all of it, one by one
+    told = found is not None and found.warned_at is not None  # then the reasons say it one by one
     reasons = [session.why if told else why_of(session), *(() if found is None else found.reasons)]
     if over and death is not None:
         reasons += [f"{line.text} ({line.source})" for line in death.evidence]
@@ -76,7 +76,7 @@ def explain(session: Session, checked_at: float | None = None) -> Explanation:
 
 
 def why_of(session: Session) -> str:
-    """Return the reason in one sentence; what is well but for one thing names that thing."""
+    """Return the reason in one sentence; a session well but for one thing names that thing."""
     if session.state is not State.RUNNING:
         return session.why
     process, server, activity = (session.vitals.axes.get(axis) for axis in (Axis.PROCESS, Axis.SERVER, Axis.ACTIVITY))
@@ -206,7 +206,7 @@ def _next(session: Session, checked_at: float | None) -> list[Next]:
 
 
 def _waiting(session: Session) -> list[Next]:
-    """Return what becomes of messages that wait."""
+    """Return what becomes of waiting messages."""
     number = len(session.queue)
     return (
         [Next(f"{some(number, 'message is', 'messages are')} typed, in order, when it can take them", None)] if number else []
@@ -214,7 +214,7 @@ def _waiting(session: Session) -> list[Next]:
 
 
 def _after_stall(session: Session, found: Stall, checked_at: float | None) -> list[Next]:
-    """Return what follows from what the watchdog found."""
+    """Return what follows from the watchdog's finding."""
     steps = [Next("its silence is looked at again", checked_at)] if checked_at is not None else []
     if found.warned_at is None:
         return steps

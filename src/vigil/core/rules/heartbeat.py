@@ -1,4 +1,4 @@
-"""Heartbeats: why a session without signs of life is not ended all the same (P2)."""
+"""Heartbeats: why Vigil keeps a session without signs of life all the same (P2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vigil.core.model.team import Health
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatKeep:
-    """One row: why an unhealthy session is not ended, and when that holds."""
+    """One row: why an unhealthy session is kept, and when that holds."""
 
     why: str
     holds: Callable[[Session, Health, float], bool]

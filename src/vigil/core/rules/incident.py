@@ -1,8 +1,4 @@
-"""Incidents: which conditions of a session a human should know of, and when one that comes back is the same (P12).
-
-One that several have in common (a role, an account) is theirs together; one that the host's own incident speaks for is not told
-again.
-"""
+"""Incidents: which conditions of a session, role or account a human should know, and when one returns as the same (P12)."""
 
 from __future__ import annotations
 
@@ -23,22 +19,22 @@ from vigil.core.rules.notice import uncancelled
 from vigil.core.rules.restart import WALLS
 from vigil.words import some
 
-# What comes back so soon after it ended is the same incident, and whoever was told of it has not been told yet that it is over.
-# The time doubles with every one that opens within an hour of the last: what flaps slowly is told a few times and not for ever.
+# What comes back so soon is the same incident: its all-clear has not been sent yet.
+# It doubles with each that opens within an hour of the last: people hear of a slow flap a few times, not for ever.
 SAME_S = 10.0
 LONGEST_SAME_S = 600.0
 REMEMBERED_S = 3600.0
-MARGIN_S = 1.0  # an all-clear is not sent while the word that it came back may still be on its way
-EVENTS = frozenset({IncidentKind.MASS_DEATH})  # something that happened at a moment: the next one is another one
+MARGIN_S = 1.0  # the all-clear waits for a reopening that may be on its way
+EVENTS = frozenset({IncidentKind.MASS_DEATH})  # a moment, not a condition: the next one is another one
 
 
 def key_of(kind: IncidentKind, session_id: str = "host") -> str:
-    """Return what an incident is one of."""
+    """Return the key of an incident; at most one is open per key."""
     return f"{session_id}/{kind}"
 
 
 def incident_of(kind: IncidentKind, session: Session | None, why: str, at: float, subject: str | None = None) -> Incident:
-    """Return an incident as it opens."""
+    """Return a new incident."""
     whose = session.id if session else subject or "host"
     return Incident(
         id=f"i-{whose}-{kind}-{int(at * 1_000_000):x}",
@@ -53,7 +49,7 @@ def incident_of(kind: IncidentKind, session: Session | None, why: str, at: float
 
 
 def opened(fresh: Incident, before: Incident | None) -> Incident:
-    """Return what is open: the one before if it was over only just now; else a new one, which knows what was before it."""
+    """Return the last incident reopened if it ended only just now, else the new one with its history."""
     if before is None or before.resolved_at is None or fresh.opened_at - before.resolved_at > REMEMBERED_S:
         return fresh
     now = fresh.opened_at
@@ -71,7 +67,7 @@ def opened(fresh: Incident, before: Incident | None) -> Incident:
             notices=tuple(uncancelled(notice, now) for notice in before.notices if notice.event != NoticeEvent.RESOLVED),
         )
     fresh = replace(fresh, flaps=before.flaps + 1, spent=before.spent + len(before.reactions))
-    # It resolved and opens again within one moment: another one all the same, with an id of its own.
+    # It resolved and opens in the same moment: it still needs an id of its own.
     return replace(fresh, id=f"{fresh.id}-{fresh.flaps}") if fresh.id == before.id else fresh
 
 
@@ -81,7 +77,7 @@ def same_s(incident: Incident) -> float:
 
 
 def host_incident(kind: IncidentKind, why: str, at: float) -> Incident:
-    """Return an incident of the host as it will be opened: whoever tells it before it is recorded tells the same one."""
+    """Return an incident of the host with the id it gets later: the escalator may tell of it first."""
     return incident_of(kind, None, why, at)
 
 
@@ -121,18 +117,18 @@ GIVEN_UP = frozenset({State.FAILED, State.STOPPED, State.SUCCEEDED})  # nothing 
 
 @dataclass(frozen=True, slots=True)
 class IncidentRule:
-    """One row: a kind of incident, when it holds of a session, and the host's incident that stands for it."""
+    """One row: a kind of incident, when it holds of a session, and the host's incident that covers it."""
 
     kind: IncidentKind
     holds: Callable[[Session], bool]
     why: Callable[[Session], str] = lambda session: session.why
     folded_into: IncidentKind | None = None
-    of: Callable[[Session], str | None] = lambda _: None  # one for all that have this in common; None: each its own
+    of: Callable[[Session], str | None] = lambda _: None  # sessions with an equal value share one; None: each its own
 
 
 def _is_down_by_its_server(session: Session) -> bool:
     death, hold = session.last_death, session.hold
-    if hold is not None and hold.reason in WALLS.values():  # that is why it is down by now
+    if hold is not None and hold.reason in WALLS.values():  # the wall keeps it down by now
         return False
     return session.state in DOWN and death is not None and death.cause is Cause.SERVER_DIED and is_last(session)
 
@@ -199,19 +195,19 @@ _FIELDS = attrgetter(
 
 
 def conditions_of(session: Session) -> tuple[Any, Any]:
-    """Return all of a session that decides about its incidents: while this is the same, so are they."""
+    """Return the fields that decide a session's incidents: while they are equal, nothing changes."""
     return session.vitals.axes.get(Axis.ACTIVITY), _FIELDS(session)
 
 
 def is_past(rule: IncidentRule, session: Session) -> bool:
-    """Say whether something begins to hold only because an agent is ended, or was dead before: its last words stay."""
+    """Say whether a condition only shows what an agent left as it was ended."""
     if session.state is not State.ENDING or rule.kind not in OF_AGENTS:
         return False
     stall = session.vitals.stall
     warned_at = stall.warned_at if rule.kind is IncidentKind.STALLED and stall is not None else None
-    return warned_at is None or warned_at > session.state_since  # who was warned of first and ended then is not past
+    return warned_at is None or warned_at > session.state_since  # a warning from before the end is no past
 
 
 def subject_of(rule: IncidentRule, session: Session) -> str:
-    """Return whose incident it is: the session's, or its role's."""
+    """Return the id under which an incident is kept: the session's, its role's or its account's."""
     return rule.of(session) or session.id

@@ -1,7 +1,6 @@
 """Liveness: what the axes of a session, read apart, say together (DESIGN 4.2).
 
-Pure, and a table: every pair of readings has one cell. What the kernel saw end is dead at once; what only looks dead is asked
-again; what cannot be read is never dead, only doubtful, and after a while a human's business (P7).
+What the kernel saw end is dead at once; what only looks dead is asked again; what cannot be read is doubtful, never dead (P7).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ class AxisSign(StrEnum):
     """One axis in one word, with how sure it is."""
 
     ALIVE = "alive"
-    DEAD = "dead"  # conclusive: the kernel or our own record says so, of this very launch
+    DEAD = "dead"  # conclusive: by the kernel or our own record, of this very launch
     GONE = "gone"  # inferred: it looks dead
     STOPPED = "stopped"
     UNCLEAR = "unclear"  # the probe ran and could not tell
@@ -27,7 +26,7 @@ class AxisSign(StrEnum):
 
 
 class Cell(StrEnum):
-    """What a pair of readings means."""
+    """The meaning of a pair of readings."""
 
     LIVE = "live"
     BLIND = "live, one axis cannot be read"
@@ -39,7 +38,7 @@ class Cell(StrEnum):
     UNREADABLE = "unreadable"
 
 
-# A row for each reading of the runtime, a column for each of the process.
+# Rows are readings of the runtime, columns those of the process.
 COLUMNS = (AxisSign.ALIVE, AxisSign.DEAD, AxisSign.GONE, AxisSign.STOPPED, AxisSign.UNCLEAR, AxisSign.FAILED)
 ROWS = {
     AxisSign.ALIVE: (Cell.LIVE, Cell.DEAD, Cell.CONFIRM, Cell.LIVE, Cell.BLIND, Cell.BLIND),
@@ -53,7 +52,7 @@ TABLE = {(runtime, process): cell for runtime, cells in ROWS.items() for process
 
 @dataclass(frozen=True, slots=True)
 class DoubtPatience:
-    """How long a kind of doubt may last: until it is shown, and until a human is needed."""
+    """How long a kind of doubt lasts before it is shown, and before it needs a human."""
 
     suspect_after_s: float
     stuck_attempts: int
@@ -75,7 +74,7 @@ PATIENCE = {
 }
 DOUBT_OF = {
     Cell.BLIND: DoubtKind.BLIND,
-    Cell.DEAD: DoubtKind.CONFIRM,  # by inference: at once, and still the kernel may say otherwise
+    Cell.DEAD: DoubtKind.CONFIRM,  # inferred: the kernel may still say otherwise
     Cell.CONFIRM: DoubtKind.CONFIRM,
     Cell.PANE: DoubtKind.PANE,
     Cell.ORPHANED: DoubtKind.ORPHANED,
@@ -83,12 +82,12 @@ DOUBT_OF = {
     Cell.UNREADABLE: DoubtKind.UNREADABLE,
 }
 SAMPLE_S = 5.0  # two readings closer together than this are one sample
-QUIET_S = 60.0  # what was active within it is not called dead by inference
-HANGUP_S = 1.0  # an agent whose pane has just closed may be on its way out
+QUIET_S = 60.0  # no inferred death of a session that was active within this
+HANGUP_S = 1.0  # an agent may end so long after its pane
 
 
 class LifeVerdict(StrEnum):
-    """What a session is, by its axes."""
+    """What the axes say of a session."""
 
     LIVE = "live"
     SUSPECT = "suspect"
@@ -99,7 +98,7 @@ class LifeVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict, what is remembered of the doubt behind it, and when to look again (None: at the next sweep)."""
+    """A verdict, the doubt behind it, and when to look again (None: at the next sweep)."""
 
     verdict: LifeVerdict
     doubt: Doubt | None = None
@@ -127,7 +126,7 @@ def sign_of(reading: Reading | None) -> AxisSign:
 
 
 def runtime_sign(axes: Mapping[Axis, Reading]) -> AxisSign:
-    """Return what is known of the pane; a server that the kernel saw end took its panes with it, a stopped root is there."""
+    """Return the sign of the pane: a dead server took it along, a stopped root is there."""
     server = axes.get(Axis.SERVER)
     if server is not None and server.value == AxisValue.DEAD and server.conclusive:
         return AxisSign.DEAD
@@ -143,11 +142,7 @@ def judge(
     breaker_until: float = 0.0,
     stuck: bool = False,
 ) -> Judgement:
-    """Return what the axes say together, given what was doubted before.
-
-    While the breaker holds nothing is concluded from samples: only a conclusive reading settles it. What is `stuck` stays so
-    until the axis that caused it is well.
-    """
+    """Return what the axes say together, given the doubt before; while the breaker holds, samples settle nothing."""
     runtime, process = runtime_sign(axes), sign_of(axes.get(Axis.PROCESS))
     cell = TABLE[runtime, process]
     if cell is Cell.DEAD and process is AxisSign.DEAD:
@@ -158,7 +153,7 @@ def judge(
     if stuck and cell is Cell.ORPHANED and _hung_and_died(doubt, axes):
         return Judgement(LifeVerdict.ORPHANED, _sample(None, *found, _evidence(axes), now, stuck=False), now + SAMPLE_S)
     if stuck and doubt is not None and doubt.axis is not found[1] and _axis_is_well(doubt.axis, axes):
-        doubt, stuck = None, False  # what caused it is over; this is another doubt
+        doubt, stuck = None, False  # its cause is over; this is another doubt
     doubt = _sample(doubt, *found, _evidence(axes), now, stuck)
     if cell is Cell.DEAD and not stuck and now - doubt.since < EPISODE_S:
         return Judgement(LifeVerdict.DEAD, doubt, doubt.sampled_at + SAMPLE_S)
@@ -166,7 +161,7 @@ def judge(
 
 
 def _doubt_of(cell: Cell, axes: Mapping[Axis, Reading]) -> tuple[DoubtKind, Axis] | None:
-    """Return what is doubtful, and which axis has to be well again."""
+    """Return the kind of doubt, and the axis that must be well to end it."""
     server = axes.get(Axis.SERVER)
     if cell is Cell.LIVE:
         if server is None or server.value == AxisValue.ALIVE:
@@ -179,7 +174,7 @@ def _doubt_of(cell: Cell, axes: Mapping[Axis, Reading]) -> tuple[DoubtKind, Axis
 
 
 def _hung_and_died(doubt: Doubt | None, axes: Mapping[Axis, Reading]) -> bool:
-    """Say whether a server that was waited for will never answer."""
+    """Say whether the hung server has died, so that it will never answer."""
     return doubt is not None and doubt.axis is Axis.SERVER and sign_of(axes.get(Axis.SERVER)) is AxisSign.DEAD
 
 
@@ -188,10 +183,10 @@ def _axis_is_well(axis: Axis, axes: Mapping[Axis, Reading]) -> bool:
 
 
 def _sample(before: Doubt | None, kind: DoubtKind, axis: Axis, evidence: str, now: float, stuck: bool) -> Doubt:
-    """Count one more sample of the same evidence; other evidence begins the count anew, and keeps the clock."""
+    """Count one more sample; other evidence begins the count anew but keeps the clock."""
     if before is None:
         return Doubt(kind, axis, now, 1, evidence, now)
-    if stuck:  # what caused it stays what caused it, whatever else is read meanwhile
+    if stuck:  # it keeps its cause, whatever else is read
         return before if now - before.sampled_at < SAMPLE_S else replace(before, sampled_at=now)
     if (before.kind, before.evidence) != (kind, evidence):
         return Doubt(kind, axis, before.since, 1, evidence, now)
@@ -209,7 +204,7 @@ def _weigh(
     quiet = active_at is None or now - active_at >= QUIET_S
     settled = 0 < patience.samples <= doubt.attempts and quiet and now >= breaker_until
     tried = doubt.attempts >= patience.stuck_attempts and lasted_s >= patience.stuck_after_s
-    if stuck or tried or lasted_s >= EPISODE_S:  # also what samples call dead all the while, and the kernel does not
+    if stuck or tried or lasted_s >= EPISODE_S:  # also where samples say dead and the kernel does not
         return Judgement(LifeVerdict.STUCK, doubt)
     if settled and doubt.kind is DoubtKind.CONFIRM:
         return Judgement(LifeVerdict.DEAD, doubt, look_at)
@@ -223,18 +218,18 @@ def _weigh(
 
 
 def rested(doubt: Doubt, now: float) -> Doubt:
-    """Return a doubt as a new daemon takes it up: while nobody looked it grew no older, whatever the clock says."""
+    """Return a doubt for a new daemon: it did not grow older while none looked."""
     sampled_at = min(now, max(doubt.sampled_at, now - SAMPLE_S))
     return replace(doubt, sampled_at=sampled_at, since=doubt.since + sampled_at - doubt.sampled_at)
 
 
 def _closed_at(axes: Mapping[Axis, Reading]) -> float:
-    """Return since when the pane or its server is seen to be gone."""
+    """Return since when the pane or its server is gone."""
     return min(axes[axis].since for axis in (Axis.SERVER, Axis.RUNTIME) if axis in axes and axes[axis].value == AxisValue.DEAD)
 
 
 def _evidence(axes: Mapping[Axis, Reading]) -> str:
-    """Return what was read, without times, so that equal readings are equal."""
+    """Return the readings without times, so that equal ones compare equal."""
     read = [(axis, axes[axis]) for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if axis in axes]
     return ", ".join(
         f"{axis} {sign_of(reading)}" if axis is not Axis.SERVER else f"server {reading.value}" for axis, reading in read
@@ -242,7 +237,7 @@ def _evidence(axes: Mapping[Axis, Reading]) -> str:
 
 
 def leaves_its_pane(session: Session) -> bool:
-    """Say whether the command around a dead agent lives on: a person may be looking at it, and it closes by itself."""
+    """Say whether the command around a dead agent lives on: a person may look at it, and it closes by itself."""
     launch, runtime = session.launch, session.vitals.axes.get(Axis.RUNTIME)
     if launch is None or launch.ended_at is None or launch.closed or launch.found in (None, launch.process):
         return False

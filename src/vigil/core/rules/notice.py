@@ -1,8 +1,6 @@
-"""The outbox: what becomes of a notice once it was tried; the notices of an incident are its queue, and durable with it.
+"""Notices: what becomes of a notice after an attempt; delivered counts, tried does not (P12).
 
-Pure: jitter and times come in from outside. Who tries a notice records that first (`sending`), so that a life that ends in
-between is known of. Delivered counts, tried does not (P12). An attempt whose fate nobody can know (we were killed, or the other
-side took it and never answered) is made once more and not again: so nobody is told the same more than twice.
+Pure. The sender records `sending` first, and repeats an attempt of unknown fate once: people hear a thing at most twice.
 """
 
 from __future__ import annotations
@@ -13,14 +11,14 @@ from dataclasses import dataclass
 from vigil.core.model.incident import Notice, NoticeState
 from vigil.core.model.replace import replace
 
-OPEN = frozenset({NoticeState.SENDING, NoticeState.RETRYING})  # something is still to come of these
-TOLD = frozenset({NoticeState.SENT, NoticeState.UNKNOWN})  # whoever was told, or may have been
+OPEN = frozenset({NoticeState.SENDING, NoticeState.RETRYING})  # these are not final
+TOLD = frozenset({NoticeState.SENT, NoticeState.UNKNOWN})  # these arrived, or may have
 GIVEN_UP = frozenset({NoticeState.FAILED, NoticeState.UNKNOWN})
 MOST_UNSURE = 2
 FACTOR = 2.0
 CAP_S = 600.0
 JITTER = 0.2
-REVIVED_S = 86400.0  # what was given up longer ago is not told any more
+REVIVED_S = 86400.0  # older ones are not sent any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Attempt:
     why: str = ""
     permanent: bool = False  # it would fail in the same way again
     unsure: bool = False  # it may have arrived all the same
-    took: tuple[str, ...] = ()  # where a route reaches several at once, those that took it
+    took: tuple[str, ...] = ()  # of several receivers, those that took it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class FateRow:
-    """One row: what a notice becomes when this holds of it."""
+    """One row: the new state of a notice, and when it holds."""
 
     state: NoticeState
     holds: Callable[[Tried], bool]
@@ -69,12 +67,12 @@ FATES = (  # The first row that holds decides.
 
 
 def begun(notice: Notice, now: float) -> Notice:
-    """Return a notice that is being tried, once more than before."""
+    """Return a notice whose next attempt begins."""
     return replace(notice, state=NoticeState.SENDING, at=now, attempts=notice.attempts + 1, retry_at=None, why="")
 
 
 def fate_of(notice: Notice, attempt: Attempt, patience: RoutePatience, now: float, jitter: float) -> Notice:
-    """Return what a notice that was tried has become; jitter runs from -1 to 1."""
+    """Return a notice after an attempt; jitter runs from -1 to 1."""
     took = tuple(dict.fromkeys((*notice.took, *attempt.took)))
     notice = replace(notice, at=now, why=attempt.why, unsure=notice.unsure + (1 if attempt.unsure else 0), took=took)
     state = next(row.state for row in FATES if row.holds(Tried(notice, attempt, patience)))
@@ -89,7 +87,7 @@ def pause_s(attempts: int, patience: RoutePatience, jitter: float) -> float:
 
 
 def interrupted(notice: Notice, now: float) -> Notice:
-    """Return a notice that was being tried when its life ended: it may have arrived, and is tried once more at most."""
+    """Return a notice that was being sent when the daemon ended: it may have arrived; one try is left."""
     if notice.state is not NoticeState.SENDING:
         return notice
     unsure = notice.unsure + 1
@@ -100,24 +98,24 @@ def interrupted(notice: Notice, now: float) -> Notice:
 
 
 def revived(notice: Notice, now: float) -> Notice:
-    """Return a notice that was given up, to be tried once more and never again: its route delivers."""
+    """Return a given-up notice for one last try: its route delivers again."""
     return replace(notice, state=NoticeState.RETRYING, retry_at=now, revived=True, why="its route delivers again")
 
 
 def is_revivable(notice: Notice, now: float) -> bool:
-    """Say whether a notice did not arrive, for certain, and lately enough to be of use."""
+    """Say whether a notice certainly did not arrive, and is recent enough to be of use."""
     return notice.state is NoticeState.FAILED and not notice.revived and now - notice.at <= REVIVED_S
 
 
 def cancelled(notice: Notice, why: str) -> Notice:
-    """Return a notice that nobody needs any more; one that is on its way, or has its fate, stays what it is."""
+    """Return a notice that is not needed any more; only one that waits for a retry changes."""
     return (
         replace(notice, state=NoticeState.CANCELLED, retry_at=None, why=why) if notice.state is NoticeState.RETRYING else notice
     )
 
 
 def uncancelled(notice: Notice, now: float) -> Notice:
-    """Return a notice that somebody needs after all: what it speaks of came back before anybody was told."""
+    """Return a cancelled notice that is needed again: its condition came back."""
     return (
         replace(notice, state=NoticeState.RETRYING, retry_at=now, why="") if notice.state is NoticeState.CANCELLED else notice
     )

@@ -1,7 +1,4 @@
-"""Plan: what is to be done so that a workspace is as declared; declared and actual in, steps and holds out.
-
-Pure. Whoever shows a plan and whoever acts on it has the same value; applying the same manifest twice leaves nothing to do.
-"""
+"""Plan: the steps that make a workspace as declared, and the slots that stay held; applied twice, it has no steps."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from vigil.core.model.session import ALIVE, Session, Spec, State
 from vigil.core.model.team import Manifest, Role, RoleSpec
 from vigil.words import some
 
-RESTING = {  # states a replica stays in until somebody acts: its slot is its own, nothing is spawned in its place
+RESTING = {  # a replica rests in these until a person acts, and keeps its slot
     State.STOPPED: "an operator stopped it",
     State.SUCCEEDED: "it finished",
     State.PARKED: "it was put to sleep",
@@ -31,7 +28,7 @@ class PlanVerb(StrEnum):
 
     DECLARE = "declare"  # a role that is new, or whose policy changed
     CREATE = "create"
-    UPDATE = "update"  # what does not run: its next launch is as declared
+    UPDATE = "update"  # not running: its next launch is as declared
     START = "start"  # what a new boot of the host left waiting
     REPLACE = "replace"
     DRAIN = "drain"
@@ -51,7 +48,7 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A slot that is not as declared and is left alone, why, and until when."""
+    """A slot that differs from its declaration and is left alone, why, and until when."""
 
     slot: str
     reason: str
@@ -61,7 +58,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that is to be done, in order, and what is not."""
+    """The steps in order, and the slots that are held."""
 
     steps: tuple[PlanStep, ...] = ()
     held: tuple[Held, ...] = ()
@@ -74,7 +71,7 @@ def make_plan(
     at_once: bool = False,
     only: Collection[str] | None = None,
 ) -> Plan:
-    """Compare what is declared with what there is; `at_once` replaces what runs an old command, `only` looks at some roles."""
+    """Compare declared with actual; `at_once` restarts old commands, `only` names the roles to look at."""
     slots: dict[str, dict[int, Session]] = defaultdict(dict)
     for session in sessions:
         if session.role is not None:
@@ -88,7 +85,7 @@ def make_plan(
     declared = {wanted.key for wanted in manifest.roles}
     for key, role in roles.items():
         if role.spec.workspace == manifest.workspace and key not in declared and (only is None or key in only):
-            why = "not in the manifest any more" if manifest.roles else "taken down"  # no file declares nothing
+            why = "not in the manifest any more" if manifest.roles else "taken down"  # a manifest file never declares nothing
             steps += _drain(key, slots.get(key, {}).values(), f"its role is {why}")
             steps.append(PlanStep(PlanVerb.FORGET, key, None, f"it is {why}"))
     return Plan(tuple(steps), tuple(held))
@@ -104,11 +101,12 @@ def _compare(wanted: RoleSpec, known: Role | None, slots: Mapping[int, Session],
 
 
 def slots_for(role: Role | None, replicas: int, there: Mapping[int, Session]) -> tuple[int, ...]:
-    """Return the slots of a role with so many replicas: of those it has, the newest go; new ones are the lowest free ones."""
+    """Return a role's slots for so many replicas: the newest go, new ones take the lowest free."""
     slots = () if role is None else role.slots
     oldest = sorted(slots, key=lambda i: (i not in there, there[i].created_at if i in there else 0.0, i))
     kept = oldest[:replicas]
     leaving = {index for index, session in there.items() if is_leaving(session)}
+    # A shift needs free indexes: a name never has two live agents (P1).
     free = (index for index in count() if index not in slots and index not in leaving)
     return tuple(sorted([*kept, *islice(free, replicas - len(kept))]))
 
@@ -157,7 +155,7 @@ def _start(wanted: RoleSpec, session: Session) -> Iterator[PlanStep]:
 
 
 def _differs(wanted: RoleSpec, session: Session, at_once: bool) -> PlanStep | Held:
-    """Return what becomes of a replica that is not as declared: who runs is asked for, who does not is just told."""
+    """Return the step for a replica that differs: a running one needs `at_once`, another is just updated."""
     if session.state not in ALIVE:
         return PlanStep(PlanVerb.UPDATE, wanted.key, session.name, "its next launch runs what is declared now")
     if at_once:
@@ -167,17 +165,17 @@ def _differs(wanted: RoleSpec, session: Session, at_once: bool) -> PlanStep | He
 
 
 def _drain(key: str, sessions: Iterable[Session], why: str) -> Iterator[PlanStep]:
-    """End the newest first."""
+    """Yield the drains, the newest first."""
     staying = [session for session in sessions if not is_leaving(session)]
     for session in sorted(staying, key=lambda session: (session.created_at, session.index), reverse=True):
         yield PlanStep(PlanVerb.DRAIN, key, session.name, why)
 
 
 def is_leaving(session: Session) -> bool:
-    """Say whether a session is being removed: its slot is free as soon as it is gone."""
+    """Say whether a session is being removed; then its slot becomes free."""
     return session.after is After.REMOVE
 
 
 def is_same(one: Spec, other: Spec) -> bool:
-    """Say whether a replica of one would be the same as one of the other: how it comes back is not asked for."""
+    """Say whether two specs make the same replica; their restart policies may differ."""
     return replace(one, restart=other.restart) == other

@@ -1,7 +1,6 @@
-"""Sending: whether a prompt may be typed into a session now, and if not, why; a table, and the first row that holds decides.
+"""Prompts: whether Vigil may type a prompt into a session now; the first row that holds decides.
 
-What is typed cannot be taken back: into a dialog it answers a question, into a shell it is executed. So whatever is not known
-to be a composer that can take it refuses (P2, P7).
+Typing cannot be taken back: it answers a dialog, and a shell executes it. So only a known, free composer allows it (P2, P7).
 """
 
 from __future__ import annotations
@@ -14,26 +13,26 @@ from vigil.core.model.session import State
 
 @dataclass(frozen=True, slots=True)
 class ComposerSight:
-    """What is known of a session and its terminal, read just before something would be typed."""
+    """What is known of a session and its terminal just before typing."""
 
     state: State
     headless: bool = False
     process: str = "alive"  # of its agent
     server: str = "alive"
-    asked: str = ""  # what its agent waits for a person to answer
+    asked: str = ""  # its agent's open question
     pane_read: bool = True
     pane_dead: bool = False
-    in_mode: bool = False  # somebody scrolls, or chooses
-    foreground: str = "agent"  # who has the terminal: agent, other, unknown
+    in_mode: bool = False  # a person scrolls, or chooses
+    foreground: str = "agent"  # the process that has the terminal: agent, other, unknown
     screen_read: bool = True
     dialog: str = ""
-    composer: bool | None = None  # whether it can take a prompt; None: this kind of agent does not show that
-    draft: bool = False  # somebody has begun to type there
+    composer: bool | None = None  # None: this kind of agent does not show its composer
+    draft: bool = False  # a person has begun to type there
 
 
 @dataclass(frozen=True, slots=True)
 class PromptRefusal:
-    """One row: why nothing is typed, and whether waiting may help."""
+    """One row: why Vigil types nothing, and whether waiting may help."""
 
     why: Callable[[ComposerSight], str]
     holds: Callable[[ComposerSight], bool]
@@ -61,5 +60,5 @@ REFUSALS = (
 
 
 def why_not(sight: ComposerSight) -> PromptRefusal | None:
-    """Return why nothing may be typed now; None if it may."""
+    """Return why Vigil may type nothing now; None if it may."""
     return next((row for row in REFUSALS if row.holds(sight)), None)

@@ -1,4 +1,4 @@
-"""Quiet hours: when people are not told, of what, and until when. Pure: how far the wall's clock is from UTC comes in."""
+"""Quiet hours: when and of what people are not told. Pure: the caller gives the wall clock's distance from UTC."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from vigil.core.model.identity import team_of
 from vigil.core.model.incident import ALWAYS, Incident, Quiet
 
 DAY_S = 86400.0
-CHAINED = 8  # so many quiet hours may follow each other before somebody is told all the same
+CHAINED = 8  # so many quiet hours in a row, then people are told all the same
 
 
 def quiet_until(incident: Incident, rules: tuple[Quiet, ...], now: float) -> float | None:
-    """Return until when nobody is told of an incident; None if they are told now."""
+    """Return when people may be told of an incident; None for now."""
     own = [rule for rule in rules if rule.team is not None and is_of_team(incident, rule.team)]
     holding = [rule for rule in own or [rule for rule in rules if rule.team is None] if not _passes(incident, rule)]
     until = now
@@ -23,7 +23,7 @@ def quiet_until(incident: Incident, rules: tuple[Quiet, ...], now: float) -> flo
 
 
 def is_of_team(incident: Incident, team: str) -> bool:
-    """Say whether an incident is that of a team's session: by the team's name, or by workspace and name."""
+    """Say whether a session of this team has the incident: by team, or by workspace and team."""
     found = team_of(incident.session or "")
     return found is not None and team in (found[1], "/".join(found))
 
@@ -33,7 +33,7 @@ def _passes(incident: Incident, rule: Quiet) -> bool:
 
 
 def _end(rule: Quiet, at: float) -> float:
-    """Return when the quiet that holds at a moment ends; that moment itself if there is none."""
+    """Return when the quiet at a moment ends; that moment itself if it is not quiet."""
     wall = at + rule.offset_s(at)
     clock_s = wall % DAY_S
     over_midnight = rule.to_s < rule.from_s
@@ -42,6 +42,6 @@ def _end(rule: Quiet, at: float) -> float:
     if not over_midnight and not rule.from_s <= clock_s < rule.to_s:
         return at
     ends = wall - clock_s + rule.to_s + (DAY_S if over_midnight and clock_s >= rule.from_s else 0.0)
-    # By the wall's clock of that moment: the night in which clocks are set is shorter or longer than others.
+    # By the wall clock of that moment: the night of a clock change is shorter or longer.
     ends_at = ends - rule.offset_s(ends - rule.offset_s(at))
     return ends_at if ends_at > at else at

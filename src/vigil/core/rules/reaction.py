@@ -1,8 +1,4 @@
-"""Reactions: what may be done about an incident before somebody is called, to whom, and how often. Pure values and tables.
-
-Opt-in for each kind. Nothing is typed or ended where a person, progress or doubt is in the way (P2), and nothing follows from
-idleness alone: there is no incident of that kind.
-"""
+"""Reactions: what Vigil may do about an incident before it calls a person; never past a person, progress or doubt (P2)."""
 
 from __future__ import annotations
 
@@ -20,11 +16,11 @@ from vigil.core.rules.stall.remedy import SENSORS, WINDOWS
 
 ENDS = frozenset({RESTART, HIBERNATE})  # what lives
 BUSY = frozenset({Activity.STARTING, Activity.WORKING, Activity.THINKING, Activity.TOOL})
-EARLY_S = 600.0  # so long a finding has to be made a second time before nobody waits for that any more
+EARLY_S = 600.0  # so long a reaction waits for a second finding
 LOOK_AGAIN_S = 1.0
 LEFT_ALONE = frozenset({State.STOPPED, State.SUCCEEDED, State.PARKED})
 WALLS = frozenset({HoldReason.LIMIT, HoldReason.AUTH})
-# About which kinds each may be done. Nothing is typed into a question, and what is stuck is not known well enough to be ended.
+# The kinds each may answer. Never a prompt into a question, nor an end of what is stuck: too little is known of it.
 FOR: dict[str, frozenset[IncidentKind]] = {
     PROMPT: frozenset({IncidentKind.STALLED, IncidentKind.TAINTED}),
     RESTART: frozenset({IncidentKind.STALLED, IncidentKind.TAINTED, IncidentKind.SATURATED, IncidentKind.SERVER_DIED}),
@@ -42,25 +38,25 @@ class ReactionQuestion:
 
     @property
     def alive(self) -> bool:
-        """Say whether there is somebody to be disturbed."""
+        """Say whether a reaction would disturb a living session."""
         return self.session.state in ALIVE
 
     @property
     def ends(self) -> bool:
-        """Say whether somebody would be ended."""
+        """Say whether a reaction would end a living session."""
         return self.do in ENDS and self.alive
 
 
 @dataclass(frozen=True, slots=True)
 class ReactionRefusal:
-    """One row: what keeps a reaction from being carried out."""
+    """One row: why a reaction is refused."""
 
     why: str
     holds: Callable[[ReactionQuestion], bool]
 
 
 def _is_busy(session: Session) -> bool:
-    """Who is at work is busy, however long it takes, unless the watchdog found that it does not get on."""
+    """Say whether an agent works, and the watchdog has not found that it stalls."""
     activity = session.vitals.axes.get(Axis.ACTIVITY)
     return activity is not None and activity.value in BUSY and not _is_stalled(session)
 
@@ -70,7 +66,7 @@ def _is_stalled(session: Session) -> bool:
 
 
 def _is_unsure(session: Session) -> bool:
-    """Say whether too little speaks for a stall to end anybody for it (P2)."""
+    """Say whether too little speaks for a stall to end a session for it (P2)."""
     stall = session.vitals.stall
     sure = stall is None or (stall.confidence is not Confidence.UNKNOWN and stall.independent >= SENSORS)
     return _is_stalled(session) and not sure
@@ -111,13 +107,13 @@ def _hold(session: Session) -> HoldReason | None:
 
 
 def reaction_to(incident: Incident, reactions: tuple[Reaction, ...]) -> Reaction | None:
-    """Return what is to be done about an incident: a team's own goes first, then the first that names its kind."""
+    """Return the configured reaction to an incident; a team's own goes first."""
     matching = [one for one in reactions if one.kind is incident.kind and (one.team is None or is_of_team(incident, one.team))]
     return min(matching, key=lambda one: one.team is None, default=None)
 
 
 def why_not(session: Session | None, do: str) -> str | None:
-    """Return what keeps a reaction from being carried out on a session; None if nothing does."""
+    """Return why a reaction is refused; None if it may run."""
     if do == RUN:
         return None
     if session is None:
@@ -126,18 +122,18 @@ def why_not(session: Session | None, do: str) -> str | None:
 
 
 def is_early(incident: Incident, session: Session | None, do: str, now: float) -> bool:
-    """Say whether a reaction waits, unspent: nobody is ended for what was found once, and it may be found again (P2)."""
+    """Say whether a reaction waits: a stall found only once ends no session yet (P2)."""
     if session is None or not ReactionQuestion(session, do).ends or not _is_found_once(session):
         return False
     return not _is_unsure(session) and now - incident.opened_at < EARLY_S
 
 
 def react_at(incident: Incident, reaction: Reaction) -> float:
-    """Return when the next reaction may follow."""
+    """Return when the next reaction may run."""
     last = incident.reactions[-1].at + reaction.every_s if incident.reactions else 0.0
     return max(incident.opened_at + reaction.after_s, last)
 
 
 def is_used_up(incident: Incident, reaction: Reaction) -> bool:
-    """Say whether nothing more is tried: the budget is that of the condition, also where it ended and came back."""
+    """Say whether the budget is used up; it also covers what the condition cost before it came back."""
     return incident.spent + len(incident.reactions) >= reaction.budget

@@ -1,6 +1,6 @@
-"""Reap: what becomes of what runs: kept, put to sleep or ended; the first row that holds decides (DESIGN 4.5).
+"""Reap: the reaper keeps, parks or ends what runs; the first row that holds decides (DESIGN 4.5).
 
-Pure, and a table. Rows that keep stand first, so no later row outranks a human, progress, or what could not be found out (P2).
+Pure, and a table. Rows that keep stand first, so no later row outranks a human, progress, or what is unknown (P2).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vigil.core.rules.sighting import last_work, sight, unreadable_stray
 from vigil.words import some, span
 
 BUSY_CPU = 0.1  # cores: an idle terminal program takes less, also one that draws a spinner
-BUSY = {  # what an agent says it does, and that in words; one that waits for a person is not put away before it was answered
+BUSY = {  # activities that keep a session, in words; a question stays until a person answered
     Activity.STARTING: "it starts",
     Activity.WORKING: "a turn is open",
     Activity.THINKING: "the model was asked",
@@ -31,7 +31,7 @@ BUSY = {  # what an agent says it does, and that in words; one that waits for a 
 
 @dataclass(frozen=True, slots=True)
 class ReapRule:
-    """One row: a class, what is done, when it holds, and the evidence that decided."""
+    """One row: a class, its action, when it holds, and the evidence that decided."""
 
     kind: ReapClass
     action: ReapAction
@@ -40,12 +40,12 @@ class ReapRule:
 
 
 def recent_s(s: Sighting) -> float:
-    """Return how long after work something counts as busy."""
+    """Return how long after its last work a session still counts as busy."""
     return min(s.grace_s, s.idle_ttl_s) if s.idle_ttl_s > 0 else s.grace_s
 
 
 def _busy(s: Sighting) -> str:
-    """Return what shows that it works; nothing if nothing does."""
+    """Return what shows that a session works; empty if nothing does."""
     if not s.runs:
         return ""
     if s.activity in BUSY:
@@ -86,19 +86,19 @@ RULES = (  # The first row that holds decides.
 
 
 def is_idle(s: Sighting) -> bool:
-    """Say whether a session may be put to sleep at all."""
+    """Say whether a session may ever be put to sleep."""
     return s.runs and s.idle_ttl_s > 0 and not s.kept
 
 
 def classify(name: str, launch_id: str, s: Sighting) -> ReapVerdict:
-    """Return what a session is, by the first row that holds."""
+    """Return the verdict of the first row that holds."""
     rule = next(rule for rule in RULES if rule.holds(s))
     why = rule.why(s)
     return ReapVerdict(name, launch_id, rule.kind, rule.action, (why, *(fact for fact in _facts(s) if fact not in why)))
 
 
 def _facts(s: Sighting) -> list[str]:
-    """Return what else was known."""
+    """Return the facts beside the one that decided."""
     if not s.runs:
         return []
     facts = [] if s.unreadable else [_people(s.human_clients)]
@@ -127,7 +127,7 @@ def _until_idle(s: Sighting) -> str:
     return f"{s.last_work}; put to sleep after {span(s.idle_ttl_s)}"
 
 
-MASS = 2  # so many, and over half of all, are more likely our own mistake than orphans (DESIGN 4.5)
+MASS = 2  # so many, and over half, are rather our mistake (DESIGN 4.5); from two on: a lone orphan is always over half
 
 
 def judge(
@@ -138,7 +138,7 @@ def judge(
     policy: ReapPolicy,
     now: float,
 ) -> tuple[list[ReapVerdict], list[tuple[ReapVerdict, Stray]], str]:
-    """Return what becomes of every session and every stray, and why orphans are kept if there are too many of them."""
+    """Return the verdict on every session and stray, and why orphans are kept if there are too many."""
     by_launch, strays = {glimpse.launch_id: glimpse for glimpse in glimpses}, tuple(strays)
     seen = [(session, _glimpse_of(session, by_launch)) for session in sorted(sessions, key=lambda session: session.name)]
     sightings = [(session, sight(session, glimpse, policy, roles, now)) for session, glimpse in seen]
@@ -154,7 +154,7 @@ def _glimpse_of(session: Session, glimpses: Mapping[str, Glimpse]) -> Glimpse | 
 
 
 def _why_kept(sightings: list[tuple[Session, Sighting]], strays: Iterable[Stray]) -> str:
-    """Return why no orphan is ended: one is older than the store, or over half of all would be."""
+    """Return why no orphan is ended: one is older than the store, or they are over half of all."""
     strays = list(strays)
     older = [stray for stray in strays if stray.older_than_store]
     homeless = sum(1 for _, sighting in sightings if sighting.runs and sighting.orphan)
@@ -196,12 +196,12 @@ def _classify_stray(stray: Stray, policy: ReapPolicy, why_kept: str) -> ReapVerd
 
 
 def processes_of(stray: Stray) -> list[ProcessId]:
-    """Return all there is of a stray, its server first."""
+    """Return all processes of a stray, its server first."""
     return [*([stray.server] if stray.server is not None else []), *stray.processes]
 
 
 def _relieve(verdicts: list[ReapVerdict], sightings: list[tuple[Session, Sighting]], policy: ReapPolicy) -> list[ReapVerdict]:
-    """Memory is short: of those that are idle and would be kept, the longest idle is put to sleep; one at a time."""
+    """Park the longest idle session, one at a time, while memory is short."""
     if any(verdict.action is ReapAction.PARK for verdict in verdicts):
         return verdicts
     able = [

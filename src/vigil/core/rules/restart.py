@@ -1,7 +1,4 @@
-"""Restart: what a death costs its session, in waiting (DESIGN 4.4).
-
-Pure: jitter and times come in from outside. Every death passes through `charge`, also a launch that failed.
-"""
+"""Restart: what a death costs in waiting; every death passes through `charge`, also a failed launch (DESIGN 4.4)."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ COUNTED = frozenset(
 )
 HELD = frozenset({Cause.LIMIT, Cause.AUTH})  # a launch now would only meet the same wall
 WALLS = {Cause.LIMIT: HoldReason.LIMIT, Cause.AUTH: HoldReason.AUTH}
-LIMIT_S = 3600.0  # a limit that does not say when it ends is tried again after so long
+LIMIT_S = 3600.0  # the first retry of a limit without an end
 COMES_BACK: dict[RestartWhen, frozenset[Cause]] = {
     RestartWhen.ALWAYS: frozenset(Cause),
     RestartWhen.ON_FAILURE: frozenset(Cause) - {Cause.FINISHED},
@@ -39,10 +36,7 @@ COMES_BACK: dict[RestartWhen, frozenset[Cause]] = {
 def charge(
     cause: Cause, at: float, count: int, stable_s: float, policy: RestartPolicy, jitter: float, resets_at: float | None = None
 ) -> tuple[int, Hold]:
-    """Return the new count, and what the next launch waits for.
-
-    `stable_s` is how long the launch that died had been up; `count` starts anew after `reset_after_s` of it.
-    """
+    """Return the new count and the next launch's hold; after `reset_after_s` of `stable_s` the count starts anew."""
     if stable_s >= policy.reset_after_s:
         count = 0
     if cause in HELD:
@@ -57,7 +51,7 @@ def charge(
 
 
 def _lifted_at(cause: Cause, at: float, resets_at: float | None, policy: RestartPolicy) -> float | None:
-    """Return when a wall is gone; None if a person must act. A moment that has passed still makes no tight loop."""
+    """Return when to try a wall again; None if a person must act. Even a passed moment makes no tight loop."""
     if resets_at is None:
         return None if cause is Cause.AUTH else at + LIMIT_S
     return max(resets_at, at + policy.base_s)
@@ -71,12 +65,12 @@ def delay_s(count: int, policy: RestartPolicy, jitter: float) -> float:
 
 
 def jitter_of(launch_id: str) -> float:
-    """Return a launch's own jitter, from -1 to 1: the same in a replay, different for sessions that die together."""
+    """Return a launch's own jitter, from -1 to 1: equal in a replay, different for sessions that die together."""
     return zlib.crc32(launch_id.encode()) / 0xFFFFFFFF * 2 - 1
 
 
 def comes_back_by_itself(role: Role | None) -> bool:
-    """Say whether a new boot may bring a session back: a fleet comes only where its manifest says so."""
+    """Say whether a new boot may bring a session back; a replica only if its manifest says so."""
     return role is None or role.spec.autostart
 
 

@@ -1,4 +1,4 @@
-"""Sightings: what is known of a session and what was read of it, put together for the reaper's table (DESIGN 4.5)."""
+"""Sightings: what Vigil knows of a session and what it read of it, for the reaper's table (DESIGN 4.5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vigil.core.model.team import Role
 from vigil.core.rules.liveness import leaves_its_pane
 from vigil.words import some, span
 
-WORKS = {  # what counts as work, in words; never `session_activity`, an mtime or a spinner
+WORKS = {  # evidence of work, in words; never `session_activity`, an mtime or a spinner
     "hook": "hook event",
     "stream": "event of its stream",
     "transcript": "transcript entry",
@@ -29,7 +29,7 @@ WORKS = {  # what counts as work, in words; never `session_activity`, an mtime o
 
 
 def last_work(worked: Mapping[str, float], now: float) -> tuple[float, str]:
-    """Return how long ago anything counted as work, and that in words: which evidence it was."""
+    """Return how long ago a session worked, and in words by which evidence."""
     if not worked:
         return 0.0, "nothing is known of its work"
     kind = max(worked, key=lambda name: worked[name])
@@ -38,7 +38,7 @@ def last_work(worked: Mapping[str, float], now: float) -> tuple[float, str]:
 
 
 def sight(session: Session, glimpse: Glimpse | None, policy: ReapPolicy, roles: Mapping[str, Role], now: float) -> Sighting:
-    """Put together what is known of a session and what was read of it."""
+    """Return what the reaper's table sees of a session."""
     role = roles.get(session.role or "")
     ttl_s = policy.idle_ttl_s if role is None or role.spec.idle_ttl_s is None else role.spec.idle_ttl_s
     base = Sighting(archived=session.archived_at is not None, idle_ttl_s=ttl_s, grace_s=policy.grace_s)
@@ -66,7 +66,7 @@ def sight(session: Session, glimpse: Glimpse | None, policy: ReapPolicy, roles: 
 
 
 def _sight_dead(session: Session, glimpse: Glimpse | None, base: Sighting) -> Sighting:
-    """Of a launch that is over only what it left behind matters; what a finished one left is no leak (DESIGN 4.5)."""
+    """Return what a dead launch left; leftovers of a finished one are no leak (DESIGN 4.5)."""
     base = replace(base, runs=False, kept=f"nothing of it runs: {session.state}")
     if leaves_its_pane(session):
         return replace(base, kept="its agent is dead, and its pane is open for a person to look at")
@@ -82,7 +82,7 @@ def _sight_dead(session: Session, glimpse: Glimpse | None, base: Sighting) -> Si
 
 
 def worked_of(session: Session, glimpse: Glimpse | None) -> dict[str, float]:
-    """Return when each kind of evidence last showed work; what a pane printed counts, unless it is only a spinner."""
+    """Return when each kind of evidence last showed work; a spinner in an idle pane does not count."""
     worked = dict(session.worked)
     launch = session.launch
     if launch is not None and launch.started_at is not None:
@@ -96,7 +96,7 @@ def worked_of(session: Session, glimpse: Glimpse | None) -> dict[str, float]:
 
 
 def says_idle(session: Session) -> bool:
-    """Say whether an agent's own words are that no turn is open; only then what its screen draws may be a spinner."""
+    """Say whether the agent says that no turn is open; only then its screen may draw a spinner."""
     activity = session.vitals.axes.get(Axis.ACTIVITY)
     return activity is not None and activity.value == Activity.IDLE
 

@@ -1,4 +1,4 @@
-"""Summary: what is counted of a launch, and what that says at its end: what it did, what it cost, who ended it."""
+"""Summary: what Vigil counts of a launch, and what it says at its end: work, cost, who ended it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from vigil.core.model.session import Session
 from vigil.core.model.speech import Said, What
 from vigil.core.rules.activity import UNSAID
 
-VERDICTS = 20  # kinds of stalls that are told apart
+VERDICTS = 20  # kinds of stalls that are counted apart
 
 
 def count_word(tally: Tally, said: Said, is_new: bool) -> Tally:
-    """Count a word; one that another source told before is not new."""
+    """Count a word, unless another source told it before."""
     if said.what in UNSAID or not is_new:
         return tally
     ended = said.what is What.TOOL_ENDED
@@ -28,7 +28,7 @@ def count_word(tally: Tally, said: Said, is_new: bool) -> Tally:
 
 
 def count_silence(tally: Tally, from_at: float | None, until: float) -> Tally:
-    """Take in a silence that is over; `from_at` is None where nobody knows when it began."""
+    """Keep the longest silence; `from_at` is None if its begin is unknown."""
     lasted_s = 0.0 if from_at is None else until - from_at
     return replace(tally, longest_silence_s=lasted_s) if lasted_s > tally.longest_silence_s else tally
 
@@ -43,7 +43,7 @@ def count_stall(tally: Tally, verdict: str) -> Tally:
 
 
 def count_memory(tally: Tally, memory_bytes: int) -> Tally:
-    """Take in how much memory its processes have."""
+    """Keep the peak memory of its processes."""
     return replace(tally, peak_bytes=max(memory_bytes, tally.peak_bytes or 0))
 
 
@@ -69,7 +69,7 @@ ENDED_BY: dict[Cause, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What one launch did so far, or all in all; None is unknown, because its agent does not say or nobody measured."""
+    """What one launch did so far, or in all; None is unknown: not said, or not measured."""
 
     duration_s: float | None
     turns: int | None
@@ -130,7 +130,7 @@ def ended_by(death: Death) -> str:
 
 
 def told(summary: Summary) -> dict[str, str | int | float | dict[str, int] | None]:
-    """Return a summary as the event log and the interface have it."""
+    """Return a summary as the event log and the interface show it."""
     return {
         "cause": summary.cause,
         "exit_code": summary.exit_code,

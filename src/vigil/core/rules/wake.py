@@ -1,7 +1,4 @@
-"""Wake: how a session is launched, with its conversation or with a new one, and when that is refused (DESIGN 4.6).
-
-Pure, and a table: the first row that holds decides. What ended a session says whether its conversation is to blame.
-"""
+"""Wake: whether a session resumes its conversation, begins a new one, or is refused, by how it ended (DESIGN 4.6)."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from vigil.core.model.launch import Mode
 from vigil.core.model.restart import HoldReason
 
 CRASHED, FIRST, ASKED, AWAKE = "crashed", "first", "asked", "already awake"
-NEVER, PARKED, INTERRUPTED = "never ran", "parked", "interrupted"  # how a launch ended that left no death, or slept well
+NEVER, PARKED, INTERRUPTED = "never ran", "parked", "interrupted"  # ends that are no cause of death
 # The conversation was not to blame.
 BLAMELESS = frozenset(
     {
@@ -30,11 +27,11 @@ BLAMELESS = frozenset(
         Cause.OOM,
         Cause.KILLED_BY_UNKNOWN,
         Cause.UNHEALTHY,
-        Cause.STALLED,  # once: who stalls again is quarantined
+        Cause.STALLED,  # once: a second stall quarantines it
     }
 )
-BROKEN = frozenset({Cause.CRASH, Cause.EARLY_EXIT, Cause.UNOBSERVED})  # what it was told may be what broke it
-UNBORN = frozenset({Cause.LAUNCH_FAILED, INTERRUPTED})  # it said nothing: what was decided for it holds still
+BROKEN = frozenset({Cause.CRASH, Cause.EARLY_EXIT, Cause.UNOBSERVED})  # the conversation may have broken it
+UNBORN = frozenset({Cause.LAUNCH_FAILED, INTERRUPTED})  # it said nothing: the last decision still holds
 ENDINGS = frozenset({NEVER}) | BLAMELESS | BROKEN | UNBORN
 CRASH_LOOP = frozenset({HoldReason.BACKOFF, HoldReason.SATURATED})
 WALLS = frozenset({HoldReason.LIMIT, HoldReason.AUTH})
@@ -49,7 +46,7 @@ class Life(StrEnum):
 
 
 class Resumability(StrEnum):
-    """Whether there is a conversation to go on with; if not, the word is the cause."""
+    """Whether a conversation can be resumed; if not, the word is the cause."""
 
     RESUMABLE = "resumable"
     NOTHING = "nothing-to-resume"
@@ -61,7 +58,7 @@ class Resumability(StrEnum):
 class WakeQuestion:
     """All that decides how a session is launched."""
 
-    asked: Mode | None  # fresh, resume, or nothing was said
+    asked: Mode | None  # None: the caller did not say
     by_wake: bool  # `vigil wake` and a message ask; `start` and policy just launch
     life: Life
     hold: HoldReason | None  # why it waits, if that is not over
@@ -118,6 +115,6 @@ ROWS = (
 
 
 def decide(case: WakeQuestion) -> Wake:
-    """Return how a session is launched, and why so."""
+    """Return how a session is launched, and why."""
     row = next(row for row in ROWS if row.holds(case))
     return Wake(row.mode, str(row.cause(case)))

@@ -7,15 +7,15 @@ from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
 from vigil.core.rules.restart import LIMIT_S, WALLS
 
-LONGEST_S = 7 * 86400.0  # the longest limits are weekly: what lies beyond was misread
-LIMIT_CAP_S = 6 * 3600.0  # a limit that does not say when it ends is tried again ever more rarely, up to this
-PASSED_S = 60.0  # one that says a moment that has passed is tried again so soon at first
+LONGEST_S = 7 * 86400.0  # the longest limits are weekly: a later end was misread
+LIMIT_CAP_S = 6 * 3600.0  # a limit without an end is tried ever more rarely, up to this
+PASSED_S = 60.0  # first retry of a limit whose end has passed
 SLACK_S = 3600.0  # clocks differ, also by a change to summer time
 REASONS = frozenset(WALLS.values())
 
 
 def read_wall(before: Wall | None, launch_id: str, cause: Cause, text: str, until: float | None, at: float) -> Wall:
-    """Return the wall that a word tells of; one word of many about the same adds nothing but what it knows better."""
+    """Return the wall that a word tells of; a repeated word only makes it more precise."""
     if before is not None and before.cause is cause and before.launch_id == launch_id and stands(before, at):
         return replace(before, text=text or before.text, at=max(at, before.at), until=_nearer(before, until, at))
     tries = 1 if before is None or before.cause is not cause else before.tries + 1
@@ -24,7 +24,7 @@ def read_wall(before: Wall | None, launch_id: str, cause: Cause, text: str, unti
 
 
 def _nearer(before: Wall, until: float | None, at: float) -> float | None:
-    """Return until when a wall stands, that another word was said about: one that names a moment knows better."""
+    """Return until when a wall stands after another word; one that names a moment knows better."""
     if until is None or before.until is None:
         return before.until
     found, note = bounded(before.cause, until, at, before.tries)
@@ -32,7 +32,7 @@ def _nearer(before: Wall, until: float | None, at: float) -> float | None:
 
 
 def bounded(cause: Cause, until: float | None, at: float, tries: int) -> tuple[float | None, str]:
-    """Return when a wall that was met so often in a row is tried again, and what is wrong with what was said of it."""
+    """Return when to try a wall again after so many meetings, and what is wrong with its own end."""
     if cause is Cause.AUTH:
         return None, ""
     steps = min(tries - 1, 16)
@@ -46,10 +46,10 @@ def bounded(cause: Cause, until: float | None, at: float, tries: int) -> tuple[f
 
 
 def stands(wall: Wall, now: float) -> bool:
-    """Say whether a wall is still there, as far as it says itself."""
+    """Say whether a wall still stands, by its own end."""
     return not wall.over and (wall.until is None or now < wall.until)
 
 
 def is_held(session: Session) -> bool:
-    """Say whether the next launch of a session waits for a wall to be gone."""
+    """Say whether a session's next launch waits for a wall."""
     return session.hold is not None and session.hold.reason in REASONS

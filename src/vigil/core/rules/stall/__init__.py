@@ -1,1 +1,1 @@
-"""Silence: what an agent that says nothing is judged by, what is found, and what may be done about it (DESIGN 5)."""
+"""Stalls: what a silent agent is judged by, what the watchdog finds, and what it may do about it (DESIGN 5)."""

@@ -1,4 +1,4 @@
-"""Case: what a silent agent is judged by: its words, what the sensors read, and how much silence it may have (DESIGN 5)."""
+"""Case: a silent agent is judged by its words, the sensors' readings and its patience (DESIGN 5)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from vigil.core.model.progress import SAID_NOTHING, UNHEARD, Doing, Open, Trail
 from vigil.core.model.session import Session, State
 from vigil.core.model.stall import DEFAULTS, Thresholds
 
-WINDOW_S = 60.0  # rates over less say little where the threshold is long
+WINDOW_S = 60.0  # shorter rates say little where the threshold is long
 FRESH_S = 120.0  # bytes and lines younger than this are progress: silent thinking of 60 to 120 s is usual
-WAIT_GRACE_S = 60.0  # a wait that was declared may end so late
-WAIT_MOST_S = 1800.0  # and one without an end is believed for so long
+WAIT_GRACE_S = 60.0  # a declared wait may end so late
+WAIT_MOST_S = 1800.0  # and without an end it is believed so long
 LIMBO_S = 60.0  # a healthy agent is gone 10 to 35 s after its last answer
-TOOL_SLACK_S = 2.0  # a tool's process begins at most so long before the tool is told
+TOOL_SLACK_S = 2.0  # a tool's process may begin so long before the agent tells of the tool
 GONE = ("Z", "X")
 MCP = ("mcp__", "mcp_tool_call", "mcp:")
 SUBAGENT_TOOLS = frozenset({"Task", "Agent", "task", "agent", "collab_tool_call"})
@@ -24,7 +24,7 @@ SUBAGENT_TOOLS = frozenset({"Task", "Agent", "task", "agent", "collab_tool_call"
 
 @dataclass(frozen=True)
 class Silence:
-    """What the facts are asked of: what an agent said, and what the sensors read of it."""
+    """What the facts look at: an agent's words, and what the sensors read of it."""
 
     now: float
     evidence: Evidence
@@ -33,35 +33,35 @@ class Silence:
     limits: Thresholds = DEFAULTS
     silent_from: float = 0.0
     started_at: float = 0.0
-    idle_cpu: float | None = None  # of this kind of agent while it waits for input, as it was learned
-    runs_to_its_end: bool = False  # headless, and nobody talks with it: its result is the last it has to say
+    idle_cpu: float | None = None  # learned of this kind of agent while it waits for input
+    runs_to_its_end: bool = False  # headless without input: it ends after its result
     speaks: bool = False  # this kind of agent says what it does, or has not been found yet
     resumed: bool = False  # it took up a conversation
     stalled_before: bool = False  # which had stalled already
 
     @property
     def silent_s(self) -> float:
-        """For how long it has said nothing."""
+        """How long the agent has said nothing."""
         return max(0.0, self.now - self.silent_from)
 
     @cached_property
     def patience_s(self) -> float:
-        """How much silence what is going on now may have."""
+        """How long the agent may be silent with what it has open."""
         return patience_of(self.doing, self.trail, self.limits)
 
     @property
     def fresh_s(self) -> float:
-        """How young a byte must be to be progress."""
+        """How young a byte must be to count as progress."""
         return min(FRESH_S, self.limits.stall_after_s / 2)
 
     @property
     def tool_age_s(self) -> float | None:
-        """How long the oldest open tool runs."""
+        """How long the oldest open tool has run."""
         return self.now - min(one.since for one in self.doing.tools) if self.doing.tools else None
 
     @cached_property
     def own(self) -> tuple[Child, ...] | None:
-        """The living processes that began with an open tool or after it; None if that cannot be told."""
+        """The living processes that began with or after an open tool; None if unknown."""
         age_s = self.tool_age_s
         if age_s is None:
             return ()
@@ -73,16 +73,16 @@ class Silence:
         return tuple(child for child in alive if child.age_s is not None and child.age_s <= age_s + TOOL_SLACK_S)
 
     def window_is_long_enough(self) -> bool:
-        """Say whether rates say anything."""
+        """Say whether the window is long enough for rates."""
         window_s = self.evidence.window_s.value
         return window_s is not None and window_s >= min(WINDOW_S, self.limits.stall_after_s / 5) / 4
 
     def rate(self, number: Number) -> float | None:
-        """Return a rate; unknown if it was measured over too short a time."""
+        """Return a rate; None if the window was too short."""
         return number.value if self.window_is_long_enough() else None
 
     def is_fresh(self, number: Number) -> bool | None:
-        """Say whether something came lately, within what is looked back over."""
+        """Say whether something came within `fresh_s`."""
         return None if number.value is None else number.value <= self.fresh_s
 
 
@@ -107,17 +107,17 @@ def what_is_open(doing: Doing, trail: Trail, limits: Thresholds) -> tuple[str, f
 
 
 def is_mcp(tool: Open) -> bool:
-    """Say whether a tool is one of an MCP server."""
+    """Say whether a tool belongs to an MCP server."""
     return tool.name.startswith(MCP)
 
 
 def waits_until(doing: Doing, since: float) -> float:
-    """Return until when a wait that was declared is believed."""
+    """Return until when Vigil believes a declared wait."""
     return since + WAIT_MOST_S if doing.until is None else doing.until + WAIT_GRACE_S
 
 
 def tools_wait_until(doing: Doing) -> float | None:
-    """Return until when tools are to wait, and are believed to; None if one of them is not, or none is open."""
+    """Return until when all open tools may wait; None if one has no such moment, or none is open."""
     moments = [one.until for one in doing.tools]
     named = [until for until in moments if until is not None]
     return min(named) + WAIT_GRACE_S if named and len(named) == len(moments) else None
@@ -127,7 +127,7 @@ WATCHED = frozenset({State.STARTING, State.RUNNING})
 
 
 def is_watched(session: Session) -> bool:
-    """Say whether silence of a session would mean anything: something is open, or it has not begun to speak."""
+    """Say whether silence means anything: something is open, or the agent has not begun to speak."""
     launch, doing, trail = session.launch, session.vitals.doing, session.vitals.trail
     if session.state not in WATCHED or launch is None or launch.process is None or launch.ended_at is not None:
         return False
@@ -139,19 +139,19 @@ def is_watched(session: Session) -> bool:
 
 
 def runs_to_its_end(session: Session) -> bool:
-    """Say whether a session is over with its result: one with a terminal, or that reads prompts, waits for the next."""
+    """Say whether a session ends with its result; with a terminal or prompts it waits for the next."""
     launch = session.launch
     return session.spec.runtime is RuntimeKind.HEADLESS and launch is not None and not launch.reads_input
 
 
 def ought_to_speak(session: Session) -> bool:
-    """Say whether a session that says nothing at all is late: its kind speaks, or it did before, or its agent is not there."""
+    """Say whether complete silence is late: its kind speaks, it spoke before, or it is still starting."""
     launch = session.launch
     return session.vitals.trail.spoke_before or session.state is State.STARTING or (launch is not None and launch.speaks)
 
 
 def silent_from(session: Session) -> float:
-    """Return since when a session says nothing; what nobody could hear does not count."""
+    """Return since when a session is silent; time in which Vigil did not listen does not count."""
     started_at = session.launch.started_at if session.launch is not None else None
     return max(session.last_activity_at or 0.0, started_at or 0.0, session.vitals.trail.floor)
 
@@ -177,5 +177,5 @@ def case_of(session: Session, evidence: Evidence, limits: Thresholds, idle_cpu: 
 
 
 def kind_of(session: Session) -> str:
-    """Return what idle CPU is learned of: a kind of agent; of a plain command, its program."""
+    """Return the key for learned idle CPU: the kind of agent; for a plain command, its program."""
     return session.spec.agent if session.spec.agent != "generic" else f"generic {session.spec.command[0]}"

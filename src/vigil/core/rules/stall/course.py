@@ -1,4 +1,4 @@
-"""Course: what is found of a silent session now, as a continuation of what was found before."""
+"""Course: a new finding of a silent session continues the one before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vigil.core.rules.stall.verdict import SAMPLES, SICK, VOID, StallFinding, St
 
 
 def with_finding(before: Stall | None, found: StallFinding, at: float) -> Stall:
-    """Return what is found now for whoever asks, with what was said and done so far; it counts for nothing."""
+    """Return the new finding with the history of the last, to show only: it counts for nothing."""
     stall = Stall(found.verdict, found.confidence, found.reasons, at, at, found.signs, found.ruled_out, samples=0)
     if before is None or before.verdict not in SICK or found.verdict not in SICK:
         return stall
@@ -28,9 +28,9 @@ def with_finding(before: Stall | None, found: StallFinding, at: float) -> Stall:
 
 
 def continued(before: Stall | None, found: StallFinding, case: Silence) -> Stall:
-    """Return what is found now, as a continuation of what was found before."""
+    """Return the new finding as a continuation of the last."""
     if found.verdict in VOID and before is not None and before.warned_at is not None:
-        return replace(before, samples=0)  # nothing is concluded: what a human was told stands
+        return replace(before, samples=0)  # a void finding: the last warning stands
     same = before is not None and before.verdict == found.verdict
     goes_on = before is not None and before.verdict in SICK and found.verdict in SICK
     samples, since, at = 1, case.now, case.evidence.at
@@ -64,7 +64,7 @@ def continued(before: Stall | None, found: StallFinding, case: Silence) -> Stall
 
 
 def is_told(case: Silence, stall: Stall | None) -> bool:
-    """Say whether a finding is worth telling: it was seen often enough, and the silence is long enough for it."""
+    """Say whether a finding is worth a warning: seen often enough, after enough silence."""
     assert stall is not None
     verdict = StallVerdict(stall.verdict)
     if stall.samples < SAMPLES.get(verdict, 1):

@@ -1,7 +1,4 @@
-"""Facts: what can be true of a silent agent; each is true, false or unknown, and rests on one sensor (DESIGN 5).
-
-Pure, and a table: FACTS. Unknown is never false: whoever needs a fact does not have it then (P7).
-"""
+"""Facts: true, false or unknown of a silent agent, each from one sensor; unknown is never false (P7, DESIGN 5)."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from vigil.words import few, minutes, some
 
 
 class Origin(StrEnum):
-    """Which sensor a fact rests on; two facts are independent if these differ."""
+    """The sensor a fact rests on; facts of two sensors are independent."""
 
     WORDS = "words"
     OURS = "ours"
@@ -31,12 +28,12 @@ class Origin(StrEnum):
     PIPES = "pipes"
 
 
-KERNEL = frozenset(Origin) - {Origin.WORDS, Origin.OURS}  # what counts towards two independent facts
+KERNEL = frozenset(Origin) - {Origin.WORDS, Origin.OURS}  # these count towards two independent facts
 
 
 @dataclass(frozen=True, slots=True)
 class StallFact:
-    """One fact: the sensor it rests on, when it holds, and that in words."""
+    """One fact: its sensor, when it holds, and its words."""
 
     origin: Origin
     holds: Callable[[Silence], bool | None]
@@ -65,7 +62,7 @@ def told(children: Iterable[Child]) -> str:
 
 
 def _halted(child: Child) -> str:
-    """Say of a process what keeps it from working, if the kernel does."""
+    """Return in words what the kernel says keeps a process from working."""
     if child.state == "D":
         return f", waits in the kernel: {child.wchan or 'unknown where'}"
     return ", stopped" if child.state in ("T", "t") else ""

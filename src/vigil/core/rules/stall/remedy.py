@@ -1,7 +1,4 @@
-"""Remedies: what may be done about a stalled agent, from the cheapest up, and what keeps it from being done.
-
-Pure, and tables. A verdict that is not listed has no remedy: it is told to a human, and that is all.
-"""
+"""Remedies: what Vigil may do about a stalled agent, cheapest first, and what forbids it; without a row it only warns."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ from vigil.core.rules.stall.case import Silence
 from vigil.core.rules.stall.tool import adapters, blocked, holders
 from vigil.core.rules.stall.verdict import StallVerdict
 
-WINDOWS = 2  # equal findings in a row before anything is done (P2)
-SENSORS = 2  # independent ones that speak for it (P2)
+WINDOWS = 2  # equal findings in a row before a remedy (P2)
+SENSORS = 2  # independent sensors before a remedy (P2)
 
 
 class Remedy(StrEnum):
-    """One rung; each is verified before the next."""
+    """One rung; Vigil verifies each before the next."""
 
     CHILD = "end-child"  # the process that hangs, and not the agent
     INTERRUPT = "interrupt"  # the turn
@@ -32,6 +29,7 @@ class Remedy(StrEnum):
 
 V = StallVerdict
 LADDER = (Remedy.INTERRUPT, Remedy.STDIN, Remedy.END)
+# UNINTERRUPTIBLE has none: the host is at fault, and no signal reaches the process.
 REMEDIES: dict[StallVerdict, tuple[Remedy, ...]] = {
     V.BLOCKED_CHILD: (Remedy.CHILD, *LADDER),
     V.LEAKED_PIPE: (Remedy.CHILD, *LADDER),
@@ -43,12 +41,12 @@ REMEDIES: dict[StallVerdict, tuple[Remedy, ...]] = {
     V.RESUME_POISONED: LADDER,
     V.SPINNING: LADDER,
     V.START_BLOCKED: (Remedy.STDIN, Remedy.END),
-    V.LIMBO: (Remedy.END,),  # its answer is safe: it has said it, and that is stored
+    V.LIMBO: (Remedy.END,),  # its answer is said and stored
 }
 
 
 def hung(case: Silence, verdict: StallVerdict) -> Child | None:
-    """Return the one process to end instead of the agent, where it is known; never one of which that is only likely."""
+    """Return the one process to end instead of the agent, if it is known for certain."""
     if verdict is V.BLOCKED_CHILD:
         found = blocked(case)
     elif verdict is V.LEAKED_PIPE:
@@ -61,7 +59,7 @@ def hung(case: Silence, verdict: StallVerdict) -> Child | None:
 
 
 def _topmost(case: Silence) -> tuple[Child, ...]:
-    """Return the process of an open tool that its others are below; a tool of an MCP server has none of its own."""
+    """Return the topmost process of an open tool; an MCP tool has none of its own."""
     own = case.own or ()
     top = [child for child in own if child.parent == case.evidence.pid]
     return tuple(top) if len(top) == 1 and not any(one.name.startswith("mcp") for one in case.doing.tools) else ()
@@ -82,7 +80,7 @@ class RemedySight:
 
 @dataclass(frozen=True, slots=True)
 class RemedyKeep:
-    """One row: why nothing is done, and when that holds."""
+    """One row: why no remedy is tried, and when that holds."""
 
     why: Callable[[RemedySight], str]
     holds: Callable[[RemedySight], bool]
@@ -108,12 +106,12 @@ KEEPS = (  # The first row that holds keeps. People stand first (P2).
 
 
 def kept_by(sight: RemedySight) -> str:
-    """Return why nothing is done about a stalled agent; nothing if something may be."""
+    """Return why no remedy is tried; empty if one may be."""
     return next((row.why(sight) for row in KEEPS if row.holds(sight)), "")
 
 
 def next_step(verdict: StallVerdict, before: str, headless_input: bool, child: Child | None) -> Remedy | None:
-    """Return the rung after the last one that was tried; those that there is nothing for are left out."""
+    """Return the rung after the last one tried, without those that do not apply."""
     steps = [step for step in REMEDIES.get(verdict, ()) if step is not Remedy.CHILD or child is not None]
     steps = [step for step in steps if step is not Remedy.STDIN or headless_input]
     order = list(Remedy)

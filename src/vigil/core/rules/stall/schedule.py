@@ -1,4 +1,4 @@
-"""Schedule: when a silent session is looked at next, and when a question is told again."""
+"""Schedule: when the watchdog looks at a silent session next, and when people are reminded of a question."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from vigil.core.rules.stall.case import patience_of, silent_from, tools_wait_unt
 from vigil.core.rules.stall.speech import CIRCLES, COMPACTIONS, NOT_FURTHER
 from vigil.core.rules.stall.verdict import SAMPLES, SICK, StallVerdict
 
-WINDOW_S = 60.0  # two findings that are nearer are one
+WINDOW_S = 60.0  # findings closer than this count as one
 REMINDERS = 3.0  # times the first reminder, between the later ones
 
 
 def due_at(session: Session, limits: Thresholds, now: float) -> float:
-    """Return when a session is looked at next; one that was found to be silent is looked at again on a schedule."""
+    """Return when the watchdog looks at a session next."""
     doing, since = session.vitals.doing, silent_from(session)
     if doing.asked:
         return reminder_at(session, limits)
@@ -33,7 +33,7 @@ def due_at(session: Session, limits: Thresholds, now: float) -> float:
 
 
 def _next_at(session: Session, limits: Thresholds, stall: Stall) -> float:
-    """Return when a silent session is looked at again: at a threshold, or when a warning is repeated."""
+    """Return when it looks at a silent session again: at a threshold, or for the next warning."""
     since = silent_from(session)
     moments = [since + patience_of(session.vitals.doing, session.vitals.trail, limits), since + limits.liveness_timeout_s]
     moments += [stall.at + limits.stall_repeat_s, (stall.warned_at or stall.at) + limits.stall_repeat_s]
@@ -45,17 +45,17 @@ def _next_at(session: Session, limits: Thresholds, stall: Stall) -> float:
 
 
 def window_s(limits: Thresholds) -> float:
-    """Return how far apart two findings must be to be two."""
+    """Return how far apart two findings must be to count as two."""
     return min(WINDOW_S, limits.stall_after_s / 2)
 
 
 def verify_s(limits: Thresholds) -> float:
-    """Return how long a remedy has to show."""
+    """Return how long a remedy has to show its effect."""
     return max(window_s(limits), min(10.0, limits.stall_after_s))
 
 
 def _circles(session: Session, limits: Thresholds, now: float) -> bool:
-    """Say whether a session that speaks may go in circles; it is looked at again when a warning would be repeated."""
+    """Say whether a session that speaks may go in circles."""
     trail, stall = session.vitals.trail, session.vitals.stall
     if stall is not None and now - stall.at < limits.stall_repeat_s:
         return False
@@ -66,10 +66,7 @@ def _circles(session: Session, limits: Thresholds, now: float) -> bool:
 
 
 def reminder_at(session: Session, limits: Thresholds) -> float:
-    """Return when a person is reminded of a question next: a while after it, then three times as rarely.
-
-    From the last reminder on: an agent that speaks while it waits is not told of anew, and what was missed comes once.
-    """
+    """Return when people are reminded of a question next: after a while, then, from the last one, three times as rarely."""
     every_s, trail = limits.approval_reminder_s, session.vitals.trail
     asked_at = session.vitals.doing.asked[0].since
     next_at = trail.reminded_at + REMINDERS * every_s if reminders_of(session) else asked_at + every_s
@@ -77,6 +74,6 @@ def reminder_at(session: Session, limits: Thresholds) -> float:
 
 
 def reminders_of(session: Session) -> int:
-    """Return how often a person was reminded of the oldest question that is open."""
+    """Return how often people were reminded of the oldest open question."""
     trail = session.vitals.trail
     return trail.reminders if trail.reminded_at >= session.vitals.doing.asked[0].since else 0

@@ -1,11 +1,11 @@
-"""What an agent's own words say of its silence. Pure: each is true, false or unknown."""
+"""Facts from an agent's own words. Pure: each is true, false or unknown."""
 
 from __future__ import annotations
 
 from vigil.core.rules.activity import COMPACTION
 from vigil.core.rules.stall.case import LIMBO_S, SUBAGENT_TOOLS, Silence, is_mcp, tools_wait_until, waits_until
 
-CIRCLES = 200  # the same tool so often in a row
+CIRCLES = 200  # uses of the same tool in a row
 COMPACTIONS = 10
 NOT_FURTHER = 2.0  # times the patience with a sub-agent: words come, and none takes it further
 FAR_S = 3600.0  # no thought takes an hour, whatever comes over its connection
@@ -57,7 +57,7 @@ def circles(case: Silence) -> bool:
 
 
 def _speaks_on(case: Silence) -> bool:
-    """It says something all the time, and we know what: lines that nobody understands may lead anywhere."""
+    """It keeps saying things that Vigil understands; unknown lines may lead anywhere."""
     return case.now - case.trail.understood_at < case.limits.stall_after_s
 
 

@@ -1,4 +1,4 @@
-"""Thresholds: how much silence a session may have; its role goes before its agent, that before the configuration."""
+"""Thresholds: how much silence a session may have, by its role, else its agent, else the configuration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vigil.core.model.stall import UNSAID, Thresholds, Watchdog, Watchdogs
 
 
 def thresholds_of(agent: str, own: Watchdog, configured: Watchdogs) -> Thresholds:
-    """Return what holds of a session: what its role says, else its agent, else the configuration, else the default."""
+    """Return a session's thresholds: from its role, its agent, the configuration or the defaults."""
     said = (own, configured.agents.get(agent, UNSAID), configured.general)
     given = {}
     for name in (entry.name for entry in fields(Thresholds)):

@@ -1,4 +1,4 @@
-"""What the processes of an open tool say, and which of them are meant. Pure: each is true, false or unknown (P7)."""
+"""Facts from the processes of an open tool. Pure: each is true, false or unknown (P7)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from vigil.core.model.evidence import Child
 from vigil.core.rules.stall.case import GONE, TOOL_SLACK_S, Silence, is_mcp
 from vigil.core.rules.stall.work import ABOVE_IDLE, MOVES_BYTES, any_of, starved
 
-STARTUP_S = 30.0  # what an agent starts within this serves it as long as it lives
+STARTUP_S = 30.0  # processes started within this are the agent's adapters
 WAITS_FOR_CHILD = frozenset({"do_wait", "wait4", "do_sigtimedwait", "sigsuspend", "__do_sys_rt_sigsuspend"})
 
 
@@ -15,7 +15,7 @@ def runs(case: Silence) -> bool | None:
 
 
 def ended_unseen(case: Silence) -> bool | None:
-    """A process of the tool has ended, nobody waits for it, and no other one of it lives."""
+    """A process of the tool has ended unreaped, and no other one of it lives."""
     age_s, is_there = case.tool_age_s, runs(case)
     if age_s is None or is_there is None:
         return None
@@ -39,7 +39,7 @@ def works(case: Silence) -> bool | None:
 
 
 def other_works(case: Silence) -> bool | None:
-    """A tool that is no MCP server's is open beside one that is, and something works that is not that server."""
+    """A tool beside the MCP one is open, and a process that is not the MCP server works."""
     if all(is_mcp(one) for one in case.doing.tools):
         return False
     servers = {child.process for child in adapters(case)}
@@ -63,7 +63,7 @@ def is_calm(case: Silence) -> bool | None:
 
 
 def blocked(case: Silence) -> tuple[Child, ...]:
-    """Return the processes of a tool that wait for input, if all others of it only wait for them."""
+    """Return the processes of a tool that wait for input, if its others only wait for them."""
     own = case.own or ()
     asking = tuple(child for child in own if child.waits_for_input)
     others = [child for child in own if not child.waits_for_input]
@@ -77,7 +77,7 @@ def child_waits(case: Silence) -> bool | None:
 
 
 def holders(case: Silence) -> tuple[Child, ...]:
-    """Return the processes that keep a tool's pipe open although the tool's own are gone."""
+    """Return the processes that hold a tool's pipe open although the tool's own are gone."""
     alive = [child for child in case.evidence.children if child.state not in GONE]
     return tuple(child for child in alive if child.holds_pipe and not child.below)
 
@@ -89,7 +89,7 @@ def pipe_held(case: Silence) -> bool | None:
 
 
 def adapters(case: Silence) -> tuple[Child, ...]:
-    """Return the process that serves an open MCP tool, if exactly one bears its server's name."""
+    """Return the process that serves an open MCP tool, if exactly one has its server's name."""
     servers = {part[1] for one in case.doing.tools if is_mcp(one) and len(part := one.name.split("__")) > 2}
     named = [
         child
@@ -111,7 +111,7 @@ def adapter_deaf(case: Silence) -> bool | None:
 
 
 def left_running(case: Silence) -> tuple[Child, ...]:
-    """Return what an agent started after it was up: a server of its own, and not one of its adapters."""
+    """Return what an agent started after its start-up: its own servers, not its adapters."""
     born_s = case.now - case.started_at - STARTUP_S
     return tuple(
         one for one in case.evidence.children if one.state not in GONE and one.age_s is not None and one.age_s < born_s

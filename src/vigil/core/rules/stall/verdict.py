@@ -1,7 +1,7 @@
-"""Stall: why an agent that lives says nothing: from evidence to one verdict, how sure it is, and its reasons (DESIGN 5).
+"""Stall: why a living agent says nothing: one verdict from the evidence, with confidence and reasons (DESIGN 5).
 
-Pure, and a table: a row says for a verdict which facts it needs, which exclude it and which leave it in doubt. The first that
-holds decides. Rows of what goes on stand before rows of what does not, so no later one outranks progress (P2).
+A row names the facts it needs, those that exclude it and those that leave it in doubt. The first that holds decides: rows of
+progress stand first, so no later one outranks it (P2).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vigil.core.rules.stall.facts import FACTS, KERNEL, age, rate, told, tools
 
 
 class StallVerdict(StrEnum):
-    """What a silent agent is found to be doing, or suffering."""
+    """What a silent agent does or suffers."""
 
     WORKING = "working"
     THINKING = "thinking"
@@ -46,17 +46,17 @@ class StallVerdict(StrEnum):
 
 V = StallVerdict
 WELL = frozenset({V.WORKING, V.THINKING, V.TOOL_RUNNING, V.WAITING_HUMAN, V.WAITING_TIMER, V.THROTTLED})
-VOID = frozenset({V.SUPERVISOR_LATE})  # nothing is concluded
+VOID = frozenset({V.SUPERVISOR_LATE})  # Vigil concludes nothing
 SICK = frozenset(StallVerdict) - WELL - VOID
 SAMPLES: dict[StallVerdict, int] = {
     V.UNINTERRUPTIBLE: 3,
     V.LOST_RESULT: 2,
-}  # equal ones before it is said: a short burst is nothing
+}  # equal findings before a warning: a short burst is nothing
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """One verdict: facts that must hold, facts of which none may, those that leave it in doubt, and those that speak for it."""
+    """One verdict: facts it needs, facts that exclude it, that leave it in doubt, and that support it."""
 
     verdict: StallVerdict
     needs: tuple[str, ...]
@@ -158,13 +158,13 @@ class StallFinding:
     verdict: StallVerdict
     confidence: Confidence
     reasons: tuple[str, ...]
-    independent: int  # sensors of the kernel's that speak for it
+    independent: int  # kernel sensors that speak for it
     signs: tuple[Sign, ...]
     ruled_out: tuple[str, ...]
 
 
 def classify(case: Silence) -> StallFinding:
-    """Return what is the matter with a silent agent; what no row fits is unknown."""
+    """Return why an agent is silent; unknown if no row fits."""
     held = {name: fact.holds(case) for name, fact in FACTS.items()}
     row = next((row for row in ROWS if _holds(row, held)), None)
     signs = tuple(signs_of(case))
@@ -190,7 +190,7 @@ def _holds(row: VerdictRow, held: dict[str, bool | None]) -> bool:
 
 
 def _missing(case: Silence, held: dict[str, bool | None]) -> Iterable[str]:
-    """Say what is known of a case that no row fits, and what could not be found out."""
+    """Yield what is known of a case that no row fits, and what could not be read."""
     for name in ("turn open", "tool open", "silent", "never spoke"):
         if held[name]:
             yield FACTS[name].words(case)
@@ -205,7 +205,7 @@ UNREAD = {"state": "its state", "tree_cpu": "its CPU", "sockets": "its connectio
 
 
 def _ruled_out(case: Silence, held: dict[str, bool | None], chosen: VerdictRow | None) -> Iterable[str]:
-    """Say of verdicts that nearly fit what spoke against them."""
+    """Yield what spoke against verdicts that nearly fit."""
     told = {chosen.verdict} if chosen else set()
     for row in ROWS:
         if row.verdict in told or row.verdict in WELL | VOID:
@@ -260,7 +260,7 @@ SHOWN: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 
 def signs_of(case: Silence) -> Iterable[Sign]:
-    """Yield the evidence as it is shown: what is known with its source and moment, what is not with why."""
+    """Yield the evidence to show: known entries with source and moment, unknown ones with why."""
     evidence = case.evidence
     what, patience_s = what_is_open(case.doing, case.trail, case.limits)
     yield Sign("silence", f"{age(case.silent_s)} of {age(patience_s)} ({what})", "its words", case.silent_from)

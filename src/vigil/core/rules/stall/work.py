@@ -1,4 +1,4 @@
-"""What the kernel and its files say of a silent agent's work. Pure: each is true, false or unknown (P7)."""
+"""Facts from the kernel and from files about a silent agent's work. Pure: each is true, false or unknown (P7)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from vigil.core.rules.stall.case import Silence
 
-ASSUMED_IDLE = 0.05  # cores that an agent uses while it waits, before that was learned: 3 to 5 % is usual
-ABOVE_IDLE = 0.05  # and so much more is work
+ASSUMED_IDLE = 0.05  # cores of a waiting agent until Vigil has learned them: 3 to 5 % is usual
+ABOVE_IDLE = 0.05  # so much more is work
 SPINS = 0.8  # of a core, by the agent's own process
-BURST_S = 0.01  # who computes for so long at a time takes all the CPU it can get; a timer needs a tenth of that
+BURST_S = 0.01  # a process that computes so long at a time takes all the CPU it gets; a timer needs a tenth
 MOVES_BYTES = 1024.0  # a second
-LATE_S = 2.0  # a reading that is later is void
+LATE_S = 2.0  # a later reading is void
 
 
 def any_of(values: Iterable[bool | None]) -> bool | None:
@@ -35,10 +35,7 @@ def in_state(case: Silence, states: str) -> bool | None:
 
 
 def starved(waited: float | None, burst_s: float | None) -> float:
-    """Return the cores that a process would have used beside those it got, were the host not busy.
-
-    One that sleeps after a moment's work waits too, longer than it works: that is no work.
-    """
+    """Return the cores a process missed on a busy host; one that works only for moments missed none."""
     return waited if waited is not None and burst_s is not None and burst_s >= BURST_S else 0.0
 
 
@@ -47,7 +44,7 @@ def main_starved(case: Silence) -> float:
 
 
 def busy(case: Silence) -> bool | None:
-    """It uses more than while it waits for input, or would if the host let it."""
+    """It uses more CPU than while it waits for input, or would if the host let it."""
     rate = case.rate(case.evidence.tree_cpu)
     if rate is None:
         return None
@@ -56,7 +53,7 @@ def busy(case: Silence) -> bool | None:
 
 
 def spins(case: Silence) -> bool | None:
-    """It uses a whole core, or would if the host let it; unknown of one that runs, if nobody can say what it waited."""
+    """It uses a whole core, or would if the host let it; unknown while it runs and its wait is unread."""
     rate, least = case.rate(case.evidence.main_cpu), max(SPINS, (case.idle_cpu or 0.0) + ABOVE_IDLE)
     if rate is None or rate >= least:
         return None if rate is None else True
@@ -66,7 +63,7 @@ def spins(case: Silence) -> bool | None:
 
 
 def _if_all_was_seen(case: Silence, value: bool | None) -> bool | None:
-    """Return a fact of all processes together: that it holds of none is not known while one of them is hidden."""
+    """Return a fact about all processes: false is unknown while one of them is hidden."""
     return None if value is False and case.evidence.hidden.value else value
 
 
@@ -86,7 +83,7 @@ def bytes_come(case: Silence) -> bool | None:
 
 
 def network_dead(case: Silence) -> bool | None:
-    """It has no connection at all, or nobody acknowledges what it sent over those it has."""
+    """It has no connection, or no peer acknowledges what it sent."""
     connected, unacked = is_connected(case), case.evidence.unacked.value
     if connected is False:
         return True
@@ -102,11 +99,11 @@ def writes(case: Silence) -> bool | None:
 
 
 def files_unread(case: Silence) -> bool:
-    """What it writes could not be looked at; a file that it never had is another matter."""
+    """A file that it writes could not be read; one that it never had does not count."""
     numbers = (case.evidence.printed_s, case.evidence.transcript_s, case.evidence.subagents_s)
     return any(number.value is None and number.why for number in numbers)
 
 
 def background_lives(case: Silence) -> bool | None:
-    """Something of a finished agent goes on: a sub-agent that writes, processes that work, bytes that move."""
+    """Something of a finished agent goes on: files grow, processes work, or bytes move."""
     return any_of((bool(writes(case)), busy(case), moves_bytes(case)))
