@@ -1,8 +1,7 @@
-"""The census: who is alive of which launch, taken once for all who ask at the same time.
+"""The census: all living processes of our launches, read once for all who ask at the same time.
 
-Ending a hundred sessions asks a hundred times; a reading of /proc costs tens of milliseconds. Whoever asks gets a census that
-began after the question, so nothing that was there is missed.
-"""
+A hundred endings ask a hundred times, and a reading of /proc costs tens of ms. Each caller's census begins after its
+question."""
 
 from __future__ import annotations
 
