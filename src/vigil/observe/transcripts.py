@@ -1,7 +1,6 @@
-"""Transcripts: whether what an agent keeps of a conversation is there, and holds a word of it. A reading, no conclusion (P7).
+"""Transcripts: whether an agent's file of a conversation is there, and holds a word of it. A reading (P7).
 
-It reads what the agent owns and nothing else, from the beginning, and no more than it takes to find one word.
-"""
+It reads only what the agent owns, from the beginning, up to the first word."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ SAYS_NOTHING = frozenset({What.STARTED, What.ENDED, What.ALIVE, What.SPEAKS, Wha
 
 
 def read_transcript(pattern: str, conversation: str, read: Callable[[dict[str, Any]], Iterable[Said]]) -> tuple[Kept, str]:
-    """Return what there is of a conversation, and in which file, or why it is not there; `read` says what an entry means."""
+    """Return what there is of a conversation, and its file, or why not; `read` says what an entry means."""
     found, words = Kept.MISSING, f"there is no transcript {pattern}"
     roots = resolve([_literal(pattern)])
     for path in islice(glob.iglob(pattern), MOST_FILES):
@@ -43,7 +42,7 @@ def read_transcript(pattern: str, conversation: str, read: Callable[[dict[str, A
 
 
 def _speaks(lines: list[bytes], conversation: str, read: Callable[[dict[str, Any]], Iterable[Said]]) -> bool:
-    """Say whether one of these lines is part of a conversation; what names another one is not of this."""
+    """Say whether one of these lines is part of this conversation."""
     spoke = False
     for line in lines:
         try:
@@ -58,7 +57,7 @@ def _speaks(lines: list[bytes], conversation: str, read: Callable[[dict[str, Any
 
 
 def _literal(pattern: str) -> str:
-    """Return the folder of a pattern in which nothing is open: all that matches lies below it."""
+    """Return the fixed folder of a pattern, above all that matches."""
     parts = os.path.dirname(pattern).split("/")
     kept = next((number for number, part in enumerate(parts) if MAGIC.search(part)), len(parts))
     return "/".join(parts[:kept]) or "/"
