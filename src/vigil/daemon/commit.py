@@ -1,7 +1,6 @@
 """The commit: writes what the machine decided, then shows it, tells subscribers, and only then acts (DESIGN 3).
 
-All that is decided during one write goes into the next transaction: five hundred deaths cost a few commits, and a disk that
-hangs delays what is shown and done, not what is seen (P6)."""
+One write takes all that waits: 500 deaths cost a few commits, and a disk that hangs delays deeds, not sight (P6)."""
 
 from __future__ import annotations
 
@@ -60,8 +59,6 @@ class Batch:
 
 
 class Commit:
-    """Makes decisions durable, in order, and has them carried out."""
-
     def __init__(
         self,
         machine: RecordedMachine,

@@ -31,8 +31,6 @@ CONFIG_BEATS = 5  # seconds until a changed configuration is taken in; `run` tak
 
 
 class Daemon(DaemonParts):
-    """One daemon of one home: its parts, at work."""
-
     def __init__(self, given: Given) -> None:
         super().__init__(given)
         self.lateness = Lateness(self._beat)

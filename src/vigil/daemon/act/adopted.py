@@ -16,8 +16,6 @@ from vigil.runtimes import Tmux
 
 
 class AdoptedLaunches:
-    """Sessions that another program started."""
-
     def __init__(self, custody: Custody, tmux: Tmux, census: Census, boot: str) -> None:
         self._custody = custody
         self._tmux = tmux

@@ -41,8 +41,6 @@ Calls = Mapping[type[Effect], Callable[[Any], None]]
 
 @dataclass(frozen=True)
 class Actors:
-    """The parts that act on launches."""
-
     custody: Custody
     spawning: Spawning
     ending: Ending

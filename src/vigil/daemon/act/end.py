@@ -60,8 +60,6 @@ ROUNDS = 4  # survivors may start survivors while they are ended
 
 
 class Ending:
-    """Ends launches."""
-
     def __init__(
         self,
         ground: Ground,

@@ -25,8 +25,6 @@ FORGET_S = 2.0
 
 
 class Custody:
-    """What this daemon has of each launch."""
-
     def __init__(
         self,
         home: Home,

@@ -21,8 +21,6 @@ CLOSE_INPUT_S = 2.0
 
 
 class Remedies:
-    """Acts on live launches."""
-
     def __init__(self, ground: Ground, custody: Custody, keeper: KeeperLink, look_at: Callable[[str], Awaitable[None]]) -> None:
         self._home = ground.home
         self._custody = custody

@@ -33,8 +33,6 @@ CAUGHT_UP = 200  # newest deaths that a new daemon checks for what its predecess
 
 
 class Coroner:
-    """Examines every death of one home."""
-
     def __init__(self, home: Home, store: Store, clock: Clock, secrets: Secrets, find: Callable[[str], Session | None]) -> None:
         self._home = home
         self._store = store

@@ -19,8 +19,6 @@ Purged = tuple[list[str], list[str]]
 
 
 class Purging:
-    """Removes what sessions leave."""
-
     def __init__(
         self,
         home: Home,

@@ -59,8 +59,6 @@ LAUNCHES_KEPT = 10  # folders of launches per session: a crash loop does not fil
 
 
 class Spawning:
-    """Makes launches."""
-
     def __init__(
         self,
         ground: Ground,

@@ -20,8 +20,6 @@ from vigil.words import some
 
 
 class Strays:
-    """Ends processes and servers without a launch."""
-
     def __init__(self, tmux: Tmux, feed: Callable[[Event], None]) -> None:
         self._tmux = tmux
         self._feed = feed

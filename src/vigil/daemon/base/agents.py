@@ -9,8 +9,6 @@ from vigil.config.loading import ConfigFile
 
 
 class Kinds:
-    """The kinds that Vigil knows, and those that the configuration adds."""
-
     def __init__(self, config: ConfigFile) -> None:
         self._config = config
 

@@ -19,8 +19,6 @@ def boottime() -> float:
 
 
 class Clock:
-    """Seconds since the epoch, steady."""
-
     def __init__(self, steady: Callable[[], float] = boottime, wall: Callable[[], float] = time.time) -> None:
         self._steady = steady
         self._wall = wall

@@ -17,8 +17,6 @@ Env = dict[str, str]
 
 
 class Environments:
-    """All environments of one home."""
-
     def __init__(self, home: Home) -> None:
         self._folder = home.environments
 

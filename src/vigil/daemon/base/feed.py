@@ -15,8 +15,6 @@ PAGE = 500
 
 
 class Feed:
-    """What happened, for subscribers, as it happens."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._ring: deque[StoredEvent] = deque(maxlen=RING)

@@ -18,8 +18,6 @@ Queued = tuple[Event, asyncio.Future[None] | None]  # an event, and the future o
 
 
 class Inbox:
-    """One queue of events."""
-
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Queued] = deque()

@@ -12,8 +12,6 @@ BEATS = 600
 
 
 class Beats:
-    """The delays of the last beats."""
-
     def __init__(self) -> None:
         self._late_ms: deque[float] = deque(maxlen=BEATS)
 

@@ -56,8 +56,6 @@ class SweepReport:
 
 
 class Sweeps:
-    """Open sweeps, by ticket."""
-
     def __init__(self) -> None:
         self._under_way: dict[str, SweepReport] = {}
 

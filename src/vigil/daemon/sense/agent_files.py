@@ -71,8 +71,6 @@ MAGIC = re.compile(r"[*?[]")
 
 
 class Listening:
-    """Follows the streams and transcripts of all launches."""
-
     def __init__(
         self,
         home: Home,

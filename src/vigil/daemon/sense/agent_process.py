@@ -22,8 +22,6 @@ LONGEST_S = 1.0
 
 
 class Finder:
-    """Looks for agents by the names of their processes."""
-
     def __init__(self, clock: Clock, machine: Machine, feed: Callable[[Event], None]) -> None:
         self._clock = clock
         self._machine = machine

@@ -20,8 +20,6 @@ CLIENTS_S = 0.5
 
 
 class Looker:
-    """Reads all axes of a launch."""
-
     def __init__(self, home: Home, clock: Clock, runtimes: dict[RuntimeKind, Runtime], watch: DeathWatch) -> None:
         self._home = home
         self._clock = clock

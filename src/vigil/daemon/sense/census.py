@@ -1,7 +1,6 @@
 """The census: all living processes of our launches, read once for all who ask at the same time.
 
-A hundred endings ask a hundred times, and a reading of /proc costs tens of ms. Each caller's census begins after its
-question."""
+A hundred endings ask at once, and a reading of /proc costs tens of ms. A census begins after the question it answers."""
 
 from __future__ import annotations
 
@@ -11,8 +10,6 @@ from vigil.observe.survivors import SeenProcess, read_processes
 
 
 class Census:
-    """Readings of /proc, shared."""
-
     def __init__(self, boot: str, spool: str) -> None:
         self._boot = boot
         self._spool = spool

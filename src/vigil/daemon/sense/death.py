@@ -1,7 +1,6 @@
 """The death watch: holds pidfds of every launch's agent, pane root and server; one event when an agent ended.
 
-It concludes nothing. A closed pane hangs up its root first, so the server gets a moment to show whether it went too; the
-keeper's word fills in what we could not see."""
+A closed pane hangs up its root first, so the server gets a moment to follow; the keeper's word fills in what we missed."""
 
 from __future__ import annotations
 

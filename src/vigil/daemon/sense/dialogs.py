@@ -1,7 +1,6 @@
-"""Dialogs: questions on an agent's screen before it says anything; a person is told, Vigil never answers blindly.
+"""Dialogs: questions on the screens of agents that have said nothing or wait; a person is told, Vigil never answers.
 
-Only agents that said nothing yet, or that wait for an answer, are looked at: their own words are better than a screen. Agents
-tell of an answer only when the tool has ended, so a permission that left the screen was answered."""
+Agents tell of an answer only when the tool has ended, so a permission that left the screen was answered."""
 
 from __future__ import annotations
 
@@ -31,8 +30,6 @@ SHOWN_CHARS = 160
 
 
 class Dialogs:
-    """Looks for dialogs on the screens of silent agents."""
-
     def __init__(
         self,
         sessions: Callable[[], Iterable[Session]],

@@ -35,8 +35,6 @@ PROC, DIAG, FILES = "procfs", "sock_diag", "files"
 
 
 class Silences:
-    """Reads silent launches."""
-
     def __init__(
         self,
         machine: Machine,

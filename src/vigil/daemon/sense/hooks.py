@@ -1,7 +1,6 @@
-"""Hooks: takes in the spool's events at a bounded pace.
+"""Hooks: takes in the spool's events at a bounded pace, also while the store hangs: a call for a person must not wait (P6).
 
-A file goes only once its words are durable, so a daemon that dies in between loses nothing (P10). A store that hangs does not
-delay the reading: an agent that asks for a person must not wait for a disk (P6)."""
+A file goes only once its words are durable, so a daemon that dies in between loses nothing (P10)."""
 
 from __future__ import annotations
 

@@ -18,8 +18,6 @@ MIB = 1 << 20
 
 
 class Admission:
-    """Watches the host's memory for the next launches."""
-
     def __init__(
         self, feed: Callable[[Event], None], least_bytes: Callable[[], int], keeper_pid: Callable[[], int | None]
     ) -> None:

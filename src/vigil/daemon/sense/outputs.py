@@ -1,7 +1,6 @@
 """Outputs: keeps the files that headless agents print into within their bound; printed errors show that one works.
 
-A grown file is looked at once a second at most, a quiet one never. `agent_files` reads stdout: some of its lines show no
-work."""
+A grown file is looked at once a second at most, a quiet one never. `agent_files` reads stdout, whose lines may be no work."""
 
 from __future__ import annotations
 

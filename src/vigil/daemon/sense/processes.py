@@ -1,7 +1,6 @@
 """Diagnosing: a cheap pass over all living launches now and then, and a close look at one on request.
 
-Only threads touch /proc: some of its files wait for a lock that a stuck process never gives. Such a look is given up after its
-deadline, and says so."""
+Only threads touch /proc: some files wait for a lock that a stuck process never gives; a deadline gives such a look up."""
 
 from __future__ import annotations
 
@@ -46,8 +45,6 @@ class ProcHangs(Exception):
 
 
 class Diagnoser:
-    """Looks at the processes of launches."""
-
     def __init__(
         self,
         machine: Machine,

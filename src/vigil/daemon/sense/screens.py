@@ -1,7 +1,6 @@
-"""Screens: keeps on disk what each terminal last showed, before anything dies.
+"""Screens: keeps on disk what each terminal last showed: a dead tmux server shows nothing.
 
-A dead tmux server shows nothing, so its screen is read while it lives. A quiet terminal costs one look at its pty; one that
-printed costs one question to its server, and nothing waits for it."""
+A quiet terminal costs one look at its pty; one that printed costs one question to its server, and nothing waits for it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The sweep: looks at every launch on a schedule, in case an event was missed; starts no process.
 
-It waits for no server: healthy ones are told at once, a silent one is asked again at the end, and none delays another's
-look."""
+It waits for no server: healthy ones are told at once, a silent one is asked again at the end, and delays no other."""
 
 from __future__ import annotations
 

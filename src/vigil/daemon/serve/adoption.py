@@ -1,7 +1,6 @@
 """Adopting: watches a tmux session that another program started, and may give it back; it is never restarted.
 
-Found by its exact name, held by its id, its server's process and its pane; its agent is found below its panes. Nothing else on
-that server is touched, or asked for more than a list."""
+Found by its exact name, held by its id, server process and pane. The rest of its server is listed, never touched."""
 
 from __future__ import annotations
 
@@ -81,8 +80,6 @@ class Candidate:
 
 
 class Adopting:
-    """Takes sessions over, and gives them back."""
-
     def __init__(
         self,
         home: Home,

@@ -16,8 +16,6 @@ JUDGE_S = 0.5  # a person who asks why waits so long
 
 
 class Explainer:
-    """Looks at a session on request."""
-
     def __init__(self, supervisor: Supervisor, sweep: Sweep, silences: Silences) -> None:
         self._supervisor = supervisor
         self._sweep = sweep

@@ -1,7 +1,6 @@
 """Delivery: keeps prompts for sleeping sessions on disk, and types them in order once their agents can take them.
 
-A prompt is durable before it is acknowledged, and typed once. After a daemon was killed while it typed, the next finds out what
-became of it or says unknown."""
+Durable before acknowledged, typed once. A prompt that a killed daemon was typing is traced, or its outcome is unknown."""
 
 from __future__ import annotations
 
@@ -82,8 +81,6 @@ class Texts:
 
 
 class Delivery:
-    """Sends prompts: at once, or when their session is awake."""
-
     def __init__(self, texts: Texts, supervisor: Supervisor, sending: Sending, conversations: Conversations) -> None:
         self._texts = texts
         self._supervisor = supervisor

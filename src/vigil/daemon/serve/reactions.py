@@ -24,8 +24,6 @@ OUTCOMES = {
 
 
 class Reactor:
-    """Carries out reactions."""
-
     def __init__(self, sending: Sending, feed: Callable[[Event], None]) -> None:
         self._sending = sending
         self._feed = feed

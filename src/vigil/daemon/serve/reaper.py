@@ -1,7 +1,6 @@
 """The reaper's cycle: looks at everything, has the core judge it, and returns the outcomes (DESIGN 4.5).
 
-Reading concludes nothing: the table keeps what could not be read. A server that hangs costs only its own deadline. `[reaper]
-enabled = false` switches it off, without a restart."""
+The table keeps what could not be read. A server that hangs costs only its deadline. `[reaper] enabled = false` stops it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Adoption: what a new daemon finds of the launches that its predecessor left alive (P10).
 
-It watches what lives, under the same launch id, without a charge; a death meanwhile gets its record from keeper, shim and
-kernel, or says that it was unobserved."""
+What lives keeps its launch id, uncharged; keeper, shim and kernel tell of a death meanwhile, or it is unobserved."""
 
 from __future__ import annotations
 
@@ -29,8 +28,6 @@ BIRTH_S = 5.0  # for a birth that the keeper had under way
 
 
 class Adopter:
-    """Takes over the last daemon's launches."""
-
     def __init__(
         self,
         home: Home,

@@ -28,8 +28,6 @@ UNKNOWN = "the store did not know what lives"
 
 
 class UnknownLaunches:
-    """Finds and takes over live launches without a record."""
-
     def __init__(
         self,
         home: Home,

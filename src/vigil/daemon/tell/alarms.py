@@ -1,7 +1,6 @@
 """Alarms: the way from an incident to a person, apart from loop, probes and store (P6).
 
-The heartbeat's thread decides when, the escalator what, a worker for each route carries it. Each notice is recorded before it
-is sent, unless the store does not answer, and its outcome after."""
+The heartbeat says when, the escalator what, a route's worker sends. A notice is recorded first, unless the store is silent."""
 
 from __future__ import annotations
 

@@ -21,8 +21,6 @@ RECORD_S = 0.25  # with its worker's half second: if the store takes longer we s
 
 
 class Courier:
-    """Answers the workers of all routes, each in its own thread."""
-
     def __init__(
         self,
         clock: Clock,

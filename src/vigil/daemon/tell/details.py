@@ -18,8 +18,6 @@ LINES = 20
 
 
 class Details:
-    """What can be told of one home's incidents."""
-
     def __init__(self, home: Home, secrets: Secrets, find: Callable[[str], Session | None]) -> None:
         self._home = home
         self._secrets = secrets

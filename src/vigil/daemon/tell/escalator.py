@@ -1,7 +1,6 @@
-"""The escalator: hands each notice to its route at its moment, whatever the loop and the store do.
+"""The escalator: hands each notice to its route at its moment, in the heartbeat's thread; waits for no loop or store (P6).
 
-It works in the heartbeat's thread, reads no store and waits for nothing (P6). It remembers what it handed out, so an incident
-whose records are behind is not told twice (P12)."""
+It remembers what it handed out, so an incident whose records are behind is not told twice (P12)."""
 
 from __future__ import annotations
 

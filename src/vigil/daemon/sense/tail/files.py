@@ -144,8 +144,6 @@ class Turn:
 
 
 class FollowedFile(Turn):
-    """One file, and its position."""
-
     def __init__(self, followed: Followed, path: str, position: Position | None, from_end: bool = False) -> None:
         super().__init__(followed)
         self.name = self.path = path

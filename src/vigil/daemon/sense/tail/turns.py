@@ -1,7 +1,6 @@
 """Following: tells each line that agents add to their files once, in fair turns and at a bounded pace.
 
-A written file is looked at once a second at most; a quiet one costs nothing. Only threads touch files, so a file system that
-hangs holds up only the agents on it."""
+A written file is read once a second at most, a quiet one never, and by threads: a disk that hangs holds up only its agents."""
 
 from __future__ import annotations
 
