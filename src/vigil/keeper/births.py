@@ -1,7 +1,6 @@
-"""Births: from the order to launch until the agent's process is known and watched. Standard library only.
+"""Births: from the order to launch until the agent's process is known and watched. A headless launch is one spawn.
 
-A headless launch is one spawn. In tmux a client ends, a server stays, and a shim sends the agent's pid through a pipe, waits
-until the keeper holds its pidfd, then becomes the agent."""
+In tmux a shim sends the agent's pid by a pipe, waits until the keeper holds its pidfd, then becomes the agent."""
 
 from __future__ import annotations
 
@@ -36,8 +35,6 @@ class Birth:
 
 
 class Births:
-    """All launches under way in one keeper."""
-
     def __init__(self, epoll: select.epoll, watcher: Watcher, samples: Samples, nofile: tuple[int, int]) -> None:
         self._epoll = epoll
         self._watcher = watcher

@@ -1,7 +1,6 @@
-"""Kills for want of memory: what the kernel's counters and log say of a process that ended by SIGKILL.
+"""Kills for want of memory: what the kernel's counters and log say of a process that ended by SIGKILL; the core concludes.
 
-Facts only; the core concludes. A counter that grew by one counts for one death alone, so a kill by hand just after is not taken
-for the kernel's. Standard library only."""
+A counter that grew by one counts for one death alone, so a kill by hand just after is not taken for the kernel's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The keeper's loop: one epoll over the daemon's requests, children and pidfds. Standard library only.
+"""The keeper's loop: one epoll over the daemon's requests, children and pidfds; it never restarts or reaps by itself.
 
-No policy: it never restarts or reaps on its own account. One per home (a lock that survives an exec); it ends itself 10 s after
-it has nothing to watch and no daemon."""
+One per home (a lock that survives an exec); it ends itself 10 s after it has nothing to watch and no daemon."""
 
 from __future__ import annotations
 
@@ -37,8 +36,6 @@ OUTBOX_BYTES = 8 << 20  # a daemon that leaves this much unread is not listening
 
 
 class Peer:
-    """One connected daemon."""
-
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.lines = wire.Lines()
@@ -46,8 +43,6 @@ class Peer:
 
 
 class Keeper:
-    """One keeper, from its lock to its end."""
-
     def __init__(self, run: str, lock_path: str, log: str, listener: socket.socket, lock: int, nofile: tuple[int, int]) -> None:
         self._run = run
         self._lock_path = lock_path

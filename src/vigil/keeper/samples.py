@@ -88,8 +88,6 @@ class Track:
 
 
 class Samples:
-    """All launches that a keeper watches, and the host they run on."""
-
     def __init__(
         self,
         host: HostFacts,

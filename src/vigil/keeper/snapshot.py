@@ -1,7 +1,6 @@
-"""Snapshots: the host and a launch's processes half a second after its first end, also without a daemon.
+"""Snapshots: the host and a launch's processes half a second after its first end; program names, no arguments.
 
-One reading of /proc serves all deaths of a second, in small steps, so that the keeper sees the next death meanwhile. Program
-names only: no arguments, no environment. Standard library only."""
+One reading of /proc serves all deaths of a second, in small steps, so that the keeper sees the next death meanwhile."""
 
 from __future__ import annotations
 
@@ -58,8 +57,6 @@ class SnapshotReading:
 
 
 class Snapshots:
-    """The snapshots that one keeper still has to take."""
-
     def __init__(
         self,
         samples: Samples,

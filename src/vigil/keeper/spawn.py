@@ -1,8 +1,6 @@
-"""Spawning: one child by posix_spawn, so that the keeper is its parent and its subreaper. Standard library only.
+"""Spawning: one child by posix_spawn. Never `subprocess`, which steals statuses; no `fork`: it costs more than the program.
 
-Never `subprocess`, which reaps by itself and would steal statuses; no `fork`, as copying the keeper costs more than the
-program. What posix_spawn cannot set, a child inherits: the keeper has one thread, so nothing sees folder, mask and limit
-change."""
+What posix_spawn cannot set, a child inherits: the keeper has one thread, so it may change folder, mask and limit meanwhile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Watching: the pidfds of every launch, and how each process ended. Standard library only.
+"""Watching: every launch's pidfds, and how each process ended: a child by its wait, others by pidfd, else unknown.
 
-A child's status comes from its wait, another's from its pidfd, else it is unknown. The keeper records an end before it tells
-it, and reaps a child only after its record."""
+The keeper records an end before it tells it, and reaps a child only after its record."""
 
 from __future__ import annotations
 

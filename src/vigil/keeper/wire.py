@@ -1,7 +1,6 @@
 """The wire between daemon and keeper: one JSON object a line over a unix socket, checked field by field.
 
-A request carries `id` and `do`, its answer `re` and `ok`, an unasked word `ev`. A reader ignores unknown keys: the other end
-may be of another version. Standard library only."""
+A request carries `id` and `do`, its answer `re` and `ok`, an unasked word `ev`. A reader ignores unknown keys (versions)."""
 
 from __future__ import annotations
 
