@@ -1,7 +1,6 @@
-"""Memory cgroups: which one a process is in, and its counters.
+"""Memory cgroups: which one a process is in, by its folder as we see it, and its counters. Unprivileged; None is unreadable.
 
-Reads only, unprivileged; None is unreadable. A cgroup is named by its folder as we see it. Version 1 counts kills in the
-victim's own cgroup, version 2 in all above it too. Standard library only."""
+Version 1 counts kills in the victim's own cgroup, version 2 in all above it too."""
 
 from __future__ import annotations
 

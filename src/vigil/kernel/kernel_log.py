@@ -1,7 +1,6 @@
-"""The kernel's log, as far as it names our processes: kills for want of memory, and faults.
+"""The kernel's log, as far as it names our processes: kills for want of memory, and faults; it says if it is unreadable.
 
-Reads /dev/kmsg from its present end, and keeps only the kernel's own lines: privileged programs write there too. It says
-whether it can be read at all. Standard library only."""
+Reads /dev/kmsg from its present end, and keeps only the kernel's own lines: privileged programs write there too."""
 
 from __future__ import annotations
 
@@ -40,8 +39,6 @@ def _boot_s() -> float:
 
 
 class KernelLog:
-    """What the kernel has said since this was made."""
-
     def __init__(
         self, path: str | None = None, clock: Callable[[], float] = _boot_s, awake: Callable[[], float] = time.monotonic
     ) -> None:

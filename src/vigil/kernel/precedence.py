@@ -1,7 +1,6 @@
 """Precedence: where the kernel shares cores by session, ours comes before those of the agents, if we may.
 
-There a session that slept outranks one that worked: a dead agent's tmux server would take the core from those who record the
-death, and busy agents would make every death late (measured: docs/performance.md)."""
+Else a dead agent's tmux server, which slept, outranks us, and busy agents make each death late (docs/performance.md)."""
 
 from __future__ import annotations
 

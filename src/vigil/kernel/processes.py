@@ -1,7 +1,6 @@
 """Processes as /proc shows them: all of the host, those below one, their commands and environments.
 
-Reads only; a scan leaves out what ends meanwhile, or may not be read. It takes short program names, and of an environment only
-the launch and the spool it names. Standard library only."""
+A scan leaves out what ends or may not be read; of an environment it takes only the launch and the spool."""
 
 from __future__ import annotations
 
