@@ -1,7 +1,6 @@
-"""Details: a close look at one process: where it waits, what it has open, what it read and wrote.
+"""Details: a close look at one process: where it waits, what it has open, what it read and wrote. No secrets.
 
-An unknown value is None and `lacking` says why: we may not look, the kernel lacks it or the process ended. Nothing raises. It
-reads no environment, and commands come without secrets."""
+Nothing raises: an unknown value is None, and `lacking` says whether we may not look, the kernel lacks it or it ended."""
 
 from __future__ import annotations
 

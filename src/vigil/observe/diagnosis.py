@@ -83,8 +83,6 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the processes of a launch do."""
-
     launch_id: str
     at_s: float
     processes: tuple[ProcessReading, ...]

@@ -1,7 +1,6 @@
-"""Lines: each complete line of one growing file behind a position, once.
+"""Lines: each complete line of one growing file behind a position, once; only of our user's regular files below the roots.
 
-It reads only the agent's: a regular file of our user, really below one of the roots. A position knows its file by read bytes,
-not by its inode alone: inodes are given again, and files are written anew in place."""
+A position knows its file by read bytes, not by its inode: inodes are given again, and files are written anew in place."""
 
 from __future__ import annotations
 
@@ -116,8 +115,6 @@ def read_end(path: str, roots: tuple[str, ...], on_open: Callable[[int], None] |
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """An open file that may be read."""
-
     fd: int
     device: int
     inode: int

@@ -1,7 +1,6 @@
-"""Memory: how much of it a launch could still use.
+"""Memory: how much of it a launch could still use, at most.
 
-An upper bound, by the host and each memory cgroup around us; one that cannot be read, or that a container hides, is left
-out."""
+The bounds are the host and each memory cgroup around us; an unreadable or hidden one is left out."""
 
 from __future__ import annotations
 
@@ -63,8 +62,6 @@ def _read_within(limited: Iterable[Limited], proc: str) -> int | None:
 
 @dataclass(frozen=True)
 class Limited:
-    """A cgroup with a memory limit."""
-
     path: str
     version: int
 

@@ -1,7 +1,6 @@
 """Sockets: every connection of this network namespace in one netlink dump, by inode; descriptors say whose each is.
 
-Raw, because only this tells when the last byte came; `net/tcp` does not, and shows the whole namespace under every process
-(docs/performance.md, diagnosis). Unprivileged. Reads only."""
+Raw: only this tells when the last byte came (docs/performance.md, diagnosis). Unprivileged."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The hook spool: what agents' hooks wrote, read once, in order.
+"""The hook spool: what agents' hooks wrote, read once, in order; a rename names each file, so a named one is whole.
 
-A rename gives a file its name, so a named file is whole. Anything may lie here and nothing stops the reading: other files go to
-`bad/`, and what cannot be moved is remembered and passed over."""
+Nothing stops the reading: other files go to `bad/`, and what cannot be moved is remembered and passed over."""
 
 from __future__ import annotations
 
@@ -67,8 +66,6 @@ class TooLarge(Bad):
 
 
 class Spool:
-    """Reads one spool, as its only reader."""
-
     def __init__(self, folder: Path, read_said: ReadSaid = lambda _launch_id, _payload: ()) -> None:
         self._read_said = read_said
         self._new = folder / "new"

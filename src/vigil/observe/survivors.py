@@ -1,7 +1,6 @@
-"""Which processes belong to which launch: by the token in their environment, or by their terminal session.
+"""Which processes belong to which launch, all in one reading: by the token in their environment, or by terminal session.
 
-One reading of /proc answers for every launch. Pid and start time name each process, so that only what was seen here can be
-signalled later (P9)."""
+Pid and start time name each process, so that only what was seen here can be signalled later (P9)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Trees: which processes are a launch's own, and how much CPU they used between two moments.
 
-Its own are those below its command, and strays: they outlived their parent, and are known by the launch's token in their
-environment or by its terminal session."""
+Its own are those below its command, and strays that outlived their parent, by the launch's token or terminal session."""
 
 from __future__ import annotations
 
