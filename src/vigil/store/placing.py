@@ -1,7 +1,6 @@
-"""The database's place: whether the file there is this home's own, and how ours comes back if not.
+"""The database's place: whether the file there is this home's own, and how ours comes back; a foreign one is kept beside.
 
-Nothing is overwritten or mixed: a foreign file is kept beside it. A database and its home share a number, as another instance's
-sessions live by their pids too, and taking them over would end them (P9)."""
+Database and home share a number: another instance's sessions live by their pids too, and taking them over ends them (P9)."""
 
 from __future__ import annotations
 

@@ -58,8 +58,6 @@ class StoredEvent:
 
 
 class Store:
-    """One open database."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._is_long = False  # the log may have grown over its bounds
