@@ -1,7 +1,6 @@
-"""Differences: two answers to one event, side by side, as far as the older one knew what there is to say.
+"""Differences: two answers to one event, side by side, as plain JSON: so values that today's core dropped can be shown.
 
-Answers are plain JSON, so that values which today's core dropped can be shown. A field that the recording lacks came later and
-is not compared; a table's key always counts. What was redacted matches anything."""
+A field that the recording lacks is not compared, a table's key always is. What was redacted matches anything."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Replay: puts every recorded event through today's machine at its recorded time, and compares the answers.
 
-Pure but for reading. After a difference it goes on with today's machine, so one change may show again and again; `cause` marks
-the events at which a session differs for the first time."""
+After a difference it goes on with today's machine; `cause` marks where a session differs for the first time."""
 
 from __future__ import annotations
 
@@ -22,8 +21,6 @@ from vigil.recording.words import name_of, words_of
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """One event, and where today's answer differs."""
-
     number: int
     now: float
     kind: str
