@@ -7,19 +7,13 @@ from functools import partial
 
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.reading import Axis, AxisValue, Fact
-from vigil.kernel.process import has_ended, is_other_boot, read_boot, read_start_ticks, read_stat
+from vigil.kernel.process import has_ended, is_other_boot, read_start_ticks, read_stat
 
 STATES = {
     **dict.fromkeys("RSDIW", AxisValue.ALIVE),
     **dict.fromkeys("Tt", AxisValue.STOPPED),
     **dict.fromkeys("ZX", AxisValue.DEAD),
 }
-
-
-def identify(pid: int, start_ticks: int | None = None, boot: str | None = None) -> ProcessId | None:
-    """Return the identity of a living process; None if the pid is free."""
-    ticks = read_start_ticks(pid) if start_ticks is None else start_ticks
-    return None if ticks is None else ProcessId(pid, ticks, boot or read_boot())
 
 
 def read_process(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:

@@ -89,3 +89,10 @@ class Walk:
             except OSError:
                 self.is_unwatched = True
         return True
+
+
+def fixed_folder(pattern: str) -> str:
+    """Return the fixed folder of a pattern, above all that matches."""
+    parts = os.path.dirname(pattern).split("/")
+    kept = next((number for number, part in enumerate(parts) if MAGIC.search(part)), len(parts))
+    return "/".join(parts[:kept]) or "/"

@@ -7,7 +7,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +23,7 @@ from vigil.daemon.sense.tail.turns import Following
 from vigil.home import Home
 from vigil.observe.lines import Position, TakenLines
 from vigil.observe.spool import TIME
+from vigil.observe.walk import fixed_folder
 from vigil.redact import Redactor
 from vigil.text import decode
 
@@ -67,7 +67,6 @@ UNKNOWN_KEPT = 200
 SIGNS = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})
 SHOWN = frozenset({What.LIMIT, What.AUTH, What.RETRIES, What.ERROR})
 REDACTOR = Redactor()
-MAGIC = re.compile(r"[*?[]")
 
 
 class Listening:
@@ -113,7 +112,7 @@ class Listening:
             return
         self._conversations[launch.id] = conversation
         on_lines = self._reader(session.spec.agent, launch.id, adapter.read_entry, "transcript")
-        roots = [_literal(pattern) for pattern in patterns]
+        roots = [fixed_folder(pattern) for pattern in patterns]
         self.following.follow(launch.id, patterns, roots, on_lines, _positions(session), from_end=True)
 
     def growth(self, session: Session) -> list[Grown]:
@@ -233,13 +232,6 @@ def _folded(said: Iterable[Said]) -> Iterable[Said]:
         if one.what not in SIGNS or before is None or before.what is not one.what or one.usage or one.conversation:
             yield one
         before = one
-
-
-def _literal(pattern: str) -> str:
-    """Return the fixed folder of a pattern, above all that matches."""
-    parts = os.path.dirname(pattern).split("/")
-    kept = next((number for number, part in enumerate(parts) if MAGIC.search(part)), len(parts))
-    return "/".join(parts[:kept]) or "/"
 
 
 def _positions(session: Session) -> dict[str, Position]:
