@@ -37,9 +37,7 @@ class Counter:
             self._settled, self._fresh = self._fresh[1], (now, value)
 
     def grown(self, value: int | None, now: float) -> int | None:
-        """Return its growth, and account for one of it; None without a value to compare.
-
-        The rest is for others who end now; what no death claims is settled by then."""
+        """Return its growth, and account for one: the rest is for others who end now. None without a value to compare."""
         before = self._settled
         if self._fresh is not None and (before is None or now - self._fresh[0] >= SETTLE_S):
             before = self._fresh[1]

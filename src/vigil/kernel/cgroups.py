@@ -46,9 +46,7 @@ class Cgroups:
         self.version = self._mounts[0].version if self._mounts else None
 
     def path_of(self, pid: int) -> str | None:
-        """Return the folder of a process's memory cgroup; None if there is none to be seen.
-
-        A zombie has left its cgroup on version 1 and seems to be in the first one of all."""
+        """Return the folder of a process's memory cgroup, None if unseen; version 1 shows a zombie in the first of all."""
         inside = path_within(read_bytes(f"{self._proc}/{pid}/cgroup").decode("utf-8", "surrogateescape"), self.version)
         if inside is None:
             return None

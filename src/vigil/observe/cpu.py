@@ -14,9 +14,7 @@ def read_used_s(processes: Iterable[ProcessId]) -> dict[ProcessId, float]:
 
 
 def cores(before: dict[ProcessId, float], after: dict[ProcessId, float], window_s: float) -> float | None:
-    """Return how many cores processes used between two readings; None where nothing can be compared.
-
-    What began in between counts whole; what ended in between is in its waiter's time."""
+    """Return the cores used between two readings, None if incomparable; what ended in between is in its waiter's time."""
     if window_s <= 0 or not after:
         return None
     used_s = sum(used - before.get(process, 0.0) for process, used in after.items())

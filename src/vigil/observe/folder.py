@@ -19,9 +19,7 @@ WENT = IN_MOVED_FROM | IN_DELETE
 
 
 class FolderWatch:
-    """Passes the names that came or went to `on_change`; an empty list means: look at everything.
-
-    The kernel's queue overflowed then, or the folder itself has gone."""
+    """Passes the names that came or went to `on_change`; an empty list (overflow, folder gone) means: look at everything."""
 
     def __init__(self, path: str | os.PathLike[str], on_change: Callable[[list[str]], None], mask: int = CAME) -> None:
         self._on_change = on_change

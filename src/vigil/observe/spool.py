@@ -84,9 +84,7 @@ class Spool:
         return SpoolCounts(self._taken_count, self._bad_count, self._flooded_count, len(self._waiting))
 
     def take(self, limit: int, now: float) -> TakenHooks:
-        """Read up to `limit` files in the order they came; OSError if the folder itself cannot be read.
-
-        `now` is the caller's clock: a hook that waited unread is as much older as its file."""
+        """Read up to `limit` files in order, hooks as much older than `now` as their files; OSError: unreadable folder."""
         begun_at = time.time()  # once: files named in one tick of the clock are of one moment, and stay in order
         with _opened(self._new) as new:
             self._remove_finished(new)

@@ -92,9 +92,7 @@ class Tokens:
 
 
 def scan_launch(launch: Launch, tokens: Tokens, proc: str = PROC) -> Scan:
-    """Read only what may be one launch's: those below it, those above it, and orphans given to these.
-
-    That is a hundredth of thousands of processes. Where the kernel does not tell children, all are read."""
+    """Read only what may be one launch's, a hundredth of a busy host; all, where the kernel does not tell children."""
     at_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     found: dict[int, Stat] = {}
     children: dict[int, list[int]] = {}

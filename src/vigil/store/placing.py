@@ -71,9 +71,7 @@ def _number_in(path: Path) -> int:
 
 
 def put_aside(path: Path, ours: dict[str, File]) -> Path | None:
-    """Rename what lies in the database's place, with all its files; return the new name.
-
-    A log of ours that still lies there belongs to the moved file: opening the other one would apply it."""
+    """Rename a foreign database with its files; remove our log, which opening it would apply. Return the new name."""
     aside = _free_name(path)
     there = file_of(path) is not None and os.stat(path).st_size > 0
     for end in ("", *WITH_IT):

@@ -81,9 +81,7 @@ class Store:
         self._readers.dispose()
 
     def write(self, changes: Sequence[Persist], whole: Callable[[], Persist] | None = None) -> list[StoredEvent]:
-        """Make decisions durable, all or none, and return their events with their numbers.
-
-        It puts a removed or replaced file back; `whole` gives the whole state, for a database that we cannot read any more."""
+        """Make decisions durable, all or none, and return their events; `whole` gives the state for a file that is lost."""
         stored: list[StoredEvent] = []
         if whole is not None and self.is_lost():
             self._begin_anew(whole)
@@ -113,9 +111,7 @@ class Store:
         return file_of(self._path) != self._files[""]
 
     def _begin_anew(self, everything: Callable[[], Persist]) -> None:
-        """Put our own database back in its place, and a foreign one aside.
-
-        An open file can still be read after its removal, so nothing is lost; of a damaged one the machine's state is kept."""
+        """Put our database back and a foreign one aside; an open file is readable after removal, else write `everything`."""
         before = self._engine
         beside = copy_beside(self._path, self._writer)
         whole = is_whole(beside)

@@ -182,8 +182,7 @@ class DeathWatch:
                 self._start(self._gather(watched))
 
     def _ask_memory(self, watched: Watched, end: ProcessEnd) -> None:
-        """After a SIGKILL, see whether the kernel killed for want of memory; if so or unknown, wait for the keeper, which
-        knows."""
+        """After a SIGKILL, see whether the kernel killed for want of memory; unless surely not, the keeper is waited for."""
         if end.killed and end.oom is None:
             watched.oom_kills = self._witness.oom_kills()
             if watched.oom_kills == 0:

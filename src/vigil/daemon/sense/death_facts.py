@@ -63,9 +63,7 @@ class Witness:
                 return
 
     def oom_kills(self) -> int | None:
-        """Return how much the host's count of memory kills grew of late; None if unreadable.
-
-        Growth counts for a while: several may end together, and a large process ends long after the count."""
+        """Return how much the count of memory kills grew of late (a large process ends long after); None if unreadable."""
         before, self._oom_kills = self._oom_kills, self._counter.read()
         if before is None or self._oom_kills is None:
             return None

@@ -107,9 +107,7 @@ class Diagnoser:
         return self.latest
 
     async def look(self, launch: Launch, window_s: float | None = None) -> Diagnosis:
-        """Look closely at one launch; returns whatever /proc does, and names what is unknown.
-
-        Without a window it compares with the last look if that is fresh, else with one a moment before."""
+        """Look closely at one launch, whatever /proc does; without a window, compared with the last look or one just before."""
         self._note_reaper()
         before = self._samples.get(launch.id) if window_s is None else None
         age_s = None if before is None else self._clock.now() - self._clock.at(before.tree.at_s)

@@ -190,9 +190,7 @@ class FollowedFile(Turn):
         return ()
 
     def _is_certain(self) -> bool:
-        """Say whether a file that seems to have begun anew was asked before: its writer may not be done.
-
-        By then its folder was listed too, so a renamed file has taken its position along."""
+        """Say whether a file that seems begun anew was asked before: its writer may not be done, or it was renamed."""
         if self.doubted_at is None:
             self.doubted_at = self.began_at
         return self.followed.listing.read_at > self.doubted_at
