@@ -1,7 +1,6 @@
-"""Hands: threads for what may hang. A call that hangs is left alone after its deadline and said; no end waits for it.
+"""Hands: threads for what may hang. A call that hangs is given up after its deadline, and delays no exit.
 
-There are at most so many threads at once, those that hang among them; what comes when all are busy waits in line.
-"""
+There is a bounded number of threads, hung ones included; when all are busy the next call waits in line."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ Settle = Callable[[Any, Exception | None], None]
 
 
 class Hangs(Exception):
-    """A call did not come back in time; or `earlier` ones have not, and no thread is spent on another."""
+    """A call did not come back in time; or `earlier` ones have not, and no thread is free."""
 
     def __init__(self, within_s: float, earlier: int = 0) -> None:
         super().__init__(f"{earlier} earlier calls have not come back" if earlier else f"no answer in {within_s:g} s")
@@ -36,10 +35,10 @@ class Job:
 
 
 class Hands:
-    """At most `most` threads; left alone with something that hangs, they keep no process from ending."""
+    """At most `most` threads; hung ones keep no process from ending."""
 
     def __init__(self, name: str, most: int = 1) -> None:
-        self.hung = 0  # calls that were given up and have not come back
+        self.hung = 0  # given up, and not back yet
         self._name = name
         self._most = most
         self._changed = threading.Condition()
@@ -49,7 +48,7 @@ class Hands:
         self._closed = False
 
     def begin(self, work: Callable[[], T], settle: Settle) -> Job:
-        """Have something done; `settle` hears in that thread what it returned or raised, however late."""
+        """Begin a call; `settle` hears in its thread what it returned or raised, however late."""
         job = Job(work, settle)
         with self._changed:
             if len(self._line) < self._idle:
@@ -61,7 +60,7 @@ class Hands:
         return job
 
     def give_up(self, job: Job) -> bool:
-        """Wait for a call no longer; say whether it was still to come. One that waits in line is not begun any more."""
+        """Stop waiting for a call; say whether it was still to come. One in line is not begun."""
         with self._changed:
             if job.is_done:
                 return False
@@ -73,12 +72,12 @@ class Hands:
             return True
 
     def check(self, within_s: float) -> None:
-        """Raise Hangs where every thread hangs."""
+        """Raise Hangs if every thread hangs."""
         if self.hung >= self._most:
             raise Hangs(within_s, self.hung)
 
     def call(self, work: Callable[[], T], within_s: float) -> T:
-        """Return what a call returns; raise what it raises, or Hangs after its deadline. For threads, not for the loop."""
+        """Return what a call returns; raise what it raises, or Hangs. For threads, not for the loop."""
         self.check(within_s)
         settled = threading.Event()
         came: list[tuple[Any, Exception | None]] = []
@@ -98,14 +97,14 @@ class Hands:
         return found
 
     def close(self) -> None:
-        """Do what waits in line, and end; nothing waits for that."""
+        """Do what is in line, then end; the caller does not wait."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def _run(self) -> None:
         with self._changed:
-            self._idle += 1  # until it takes what it was begun for
+            self._idle += 1  # until it takes the call it was begun for
         while (job := self._next()) is not None:
             result, error = None, None
             try:
@@ -115,12 +114,12 @@ class Hands:
             with self._changed:
                 job.is_done = True
                 self.hung -= job.is_given_up
-                self._idle += 1  # before it is told: who hears it may come with the next call
+                self._idle += 1  # before it is told: its hearer may come with the next call
             job.settle(result, error)
-            del job, result, error  # a thread that waits keeps nothing alive
+            del job, result, error  # an idle thread keeps nothing alive
 
     def _next(self) -> Job | None:
-        """Return the next call once there is one; None if this thread is to end."""
+        """Return the next call; None if this thread is to end."""
         with self._changed:
             while not self._line:
                 if self._closed or self._idle > KEPT:

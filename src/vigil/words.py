@@ -1,17 +1,17 @@
-"""Words: numbers, lists and spans of time as a person reads them. Pure: also the core uses it."""
+"""Words: numbers, lists and spans of time as a person reads them. Pure: the core uses it too."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 DAY_S, HOUR_S, MINUTE_S = 86400.0, 3600.0, 60.0
-Units = tuple[tuple[float, float, str], ...]  # from so long on, in so long ones, called so
+Units = tuple[tuple[float, float, str], ...]  # from this length on, in this unit, called so
 SPANS: Units = ((4 * DAY_S, DAY_S, "d"), (2 * HOUR_S, HOUR_S, "h"), (2 * MINUTE_S, MINUTE_S, "min"))
 LENGTHS: Units = ((DAY_S, DAY_S, "d"), (HOUR_S, HOUR_S, "h"), (MINUTE_S, MINUTE_S, "min"))
 
 
 def some(number: int, one: str, many: str = "", none: str = "0") -> str:
-    """Return so many of something in words; the plural has an s unless it is given."""
+    """Return a count in words; the plural has an s unless given."""
     return f"{number or none} {one if number == 1 else many or f'{one}s'}"
 
 
@@ -32,7 +32,7 @@ def span(seconds: float) -> str:
 
 
 def minutes(seconds: float, from_s: float = 2 * MINUTE_S) -> str:
-    """Return a span of time in seconds, from so long on in minutes."""
+    """Return a span in seconds, from so long on in minutes."""
     return _in_units(seconds, ((from_s, MINUTE_S, "min"),), 0)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vigil.errors import VigilError
-from vigil.home import LONGEST_SOCKET_NAME, SOCKET_PATH_BYTES, Home, find_home, home_at, make_home
+from vigil.home import LONGEST_SOCKET_NAME, SOCKET_PATH_BYTES, Home, find_home, home_at, make_home, parts_of
 
 PATHS = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=120).map(
     lambda name: Path("/srv") / name.replace("..", "dots")
@@ -238,3 +238,11 @@ def test_every_name_of_a_home_lies_in_it() -> None:
     found = [home.database, home.launches, home.environments, home.spool, home.log, home.launch("s1-1"), home.api_socket]
 
     assert all(home.path in path.parents for path in [*found, home.keeper_socket, home.server_socket("s1-1")])
+
+
+@given(st.text())
+def test_only_a_number_behind_the_last_dash_makes_a_launch_id(name: str) -> None:
+    assert parts_of("s1-12") == ("s1", 12)
+    assert parts_of("s1-²") is None
+    found = parts_of(name)
+    assert found is None or name.startswith(f"{found[0]}-") or found[0] == ""

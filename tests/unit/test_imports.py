@@ -244,7 +244,7 @@ def test_the_check_sees_imports_of_every_form(tmp_path: Path) -> None:
         "import vigil.cli.ls as x\n"
         "def f():\n    from vigil.daemon import daemon\n    from vigil.core.model import State\n"
         "if True:\n    import importlib; importlib.import_module(f'vigil.api.{x}')\n"
-        "from . import home\nfrom .store import store\nfrom ..observe.process import identify\n"
+        "from . import home\nfrom .store import store\nfrom ..observe.process import read_group\n"
     )
     MODULES["vigil.core.sly"] = path
     try:

@@ -1,4 +1,3 @@
 """The daemon: feeds the machine what happens, and carries out what it asks for (DESIGN 2, 3).
 
-Imports point one way: base ← sense ← act ← supervisor ← serve; tell ← base; start ← act. `daemon` and `wiring` stand above all.
-"""
+Imports point one way: base ← sense ← act ← supervisor ← serve; tell ← base; start ← act; then `daemon` and `wiring`."""

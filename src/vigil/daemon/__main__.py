@@ -1,14 +1,11 @@
-"""The daemon's process: lock, limits, store, loops and API; says on a pipe that it is ready, or why not.
-
-python -m vigil.daemon --home FOLDER [--ready-fd N]
-"""
+"""The daemon's process, `python -m vigil.daemon --home FOLDER [--ready-fd N]`: says on a pipe that it is ready, or why not."""
 
 from __future__ import annotations
 
 import gc
 
 if __name__ == "__main__":
-    gc.disable()  # nothing that a start builds is garbage: looking for some takes an eighth of its time
+    gc.disable()  # a start builds no garbage: looking for some takes an eighth of its time
 
 import argparse
 import asyncio
@@ -40,8 +37,8 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if options.detach:
         if os.fork():
-            os._exit(0)  # whoever started us has no child to wait for
-        come_first()  # only here: a daemon in the foreground is in somebody else's session
+            os._exit(0)  # our caller has no child to wait for
+        come_first()  # only here: a daemon in the foreground is in another program's session
     home = home_at(Path(options.home))
     try:
         make_home(home)
@@ -52,7 +49,7 @@ def main(argv: list[str]) -> int:
         asyncio.run(_serve(home, config, options.ready_fd, options.record))
     except RecordingRefused as error:
         assert lock is not None
-        os.close(lock)  # first: who asks again at once must not be told that a daemon runs
+        os.close(lock)  # first: a command that starts at once must not hear that a daemon runs
         return _say(options.ready_fd, f"refused {error}", 1)
     except (VigilError, OSError, KeeperSilent) as error:
         words = str(error)
@@ -67,9 +64,9 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
     from vigil.store.store import Store
 
     log_to(home.log / "daemon.log")
-    store = Store(home.database)  # before the API is imported: a database that is refused is refused at once
+    store = Store(home.database)  # before the API is imported: a bad database is refused at once
     nofile = raise_nofile()
-    keeper = start_if_none(home, nofile)  # and it comes up beside these imports
+    keeper = start_if_none(home, nofile)  # it comes up beside these imports
 
     from vigil.api.app import make_app
     from vigil.api.server import Server, bind
@@ -91,7 +88,7 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
         raise
     gc.collect()
     gc.enable()
-    gc.freeze()  # what a start builds stays: looking through it again and again is what makes a death late
+    gc.freeze()  # what a start builds stays: collecting over it again and again makes a death late
     listener = bind(home.api_socket)
     serving = asyncio.create_task(server.serve([listener]))
     _say(ready_fd, "ready", 0)

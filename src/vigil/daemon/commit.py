@@ -1,8 +1,6 @@
-"""The commit: what the machine decided is written, then shown, then told to subscribers, and only then done (DESIGN 3).
+"""The commit: writes what the machine decided, then shows it, tells subscribers, and only then acts (DESIGN 3).
 
-What is decided while the store writes is written next, all of it in one transaction: five hundred deaths cost a few commits and
-not five hundred, and a disk that hangs delays what is shown and done, not what is seen (P6).
-"""
+One write takes all that waits: 500 deaths cost a few commits, and a disk that hangs delays deeds, not sight (P6)."""
 
 from __future__ import annotations
 
@@ -28,14 +26,14 @@ from vigil.hands import Hands
 from vigil.store.store import Store, StoredEvent
 
 RETRY_S = 0.5
-TELL_S = 0.25  # an incident is told without its record when the store takes longer: with what its route takes, 1 s (P6)
+TELL_S = 0.25  # an incident is told without its record if the store takes longer: with its route, 1 s (P6)
 CLOSE_S = 5.0
-SLOW_S = 5.0  # a store that takes longer is a human's business
+SLOW_S = 5.0  # a slower store is a person's business
 
 
 @dataclass
 class Batch:
-    """Events that came together: what the machine answered, and what was another then."""
+    """Events that came together, the machine's answer, and what changed."""
 
     queued: list[Queued]
     effects: list[Effect]
@@ -45,11 +43,11 @@ class Batch:
 
     @property
     def declares(self) -> bool:
-        """It is a declaration, which is taken back if it cannot become durable."""
+        """Whether it is a declaration, which a failed write takes back."""
         return isinstance(self.queued[0][0], Declared)
 
     def cancel(self) -> None:
-        """Tell nobody late any more."""
+        """Cancel the late tellings."""
         for handle in self.waiting:
             handle.cancel()
 
@@ -61,8 +59,6 @@ class Batch:
 
 
 class Commit:
-    """Makes decisions durable, in order, and has them carried out."""
-
     def __init__(
         self,
         machine: RecordedMachine,
@@ -86,7 +82,6 @@ class Commit:
 
     @property
     def is_idle(self) -> bool:
-        """All that was decided is written."""
         return self._writing is None
 
     async def idle(self) -> None:
@@ -94,17 +89,17 @@ class Commit:
         await self._idle.wait()
 
     def put(self, batch: Batch) -> None:
-        """Have a batch written, and what it asks for done after that."""
+        """Write a batch, then do what it asks for."""
         loop = asyncio.get_running_loop()
         for effect in batch.effects:
             if isinstance(effect, Tell):
                 batch.waiting.append(loop.call_later(TELL_S, self._begin, effect))  # telling twice does no harm
         self._unwritten.append(batch)
         if self._writing is None:
-            self._write_next()  # the last thing: the store's thread finds nobody before it
+            self._write_next()  # the last thing: woken earlier, the store's thread waits for the interpreter's lock
 
     async def close(self) -> None:
-        """Wait for what is being written, for a bounded time; what is durable stays so."""
+        """Wait a bounded time for the write under way."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 while not self.is_idle:
@@ -112,7 +107,7 @@ class Commit:
         self._writer.close()
 
     def _write_next(self) -> None:
-        """Begin to write what was decided since the last time, in one transaction; a declaration goes alone."""
+        """Begin to write all that waits in one transaction; a declaration goes alone."""
         if not self._unwritten:
             self._writing = None
             self._idle.set()
@@ -140,18 +135,18 @@ class Commit:
                 self._not_written(batches, error)
 
         slow = loop.call_later(SLOW_S, self._note_slow)
-        # The store's own thread says straight to the loop what came of it: a death waits for every step less.
+        # The store's own thread tells the loop directly: each step between would delay a death.
         self._writer.begin(partial(self._store.write, changes, self._machine.whole), partial(tell, loop, done))
 
     def _written(self, batches: list[Batch], stored: list[StoredEvent]) -> None:
-        """It is durable: show it and tell it, and only then act."""
+        """It is durable: show it, tell it, and only then act."""
         if self._slow:
             self._slow = False
             self._on_slow(False)
         self._feed.publish(stored)
         for batch in batches:
             self._shown.change(batch.changed, batch.incidents)
-        asyncio.get_running_loop().call_soon(self._act, batches)  # the loop runs first the subscribers that `publish` woke
+        asyncio.get_running_loop().call_soon(self._act, batches)  # the subscribers that `publish` woke run first
         self._write_next()
 
     def _act(self, batches: list[Batch]) -> None:
@@ -165,7 +160,7 @@ class Commit:
         self._shown.tell()
 
     def _not_written(self, batches: list[Batch], error: BaseException) -> None:
-        """A full or broken disk: what was seen is kept in memory until it can be written, a declaration is taken back."""
+        """The disk is full or broken: keep what was seen in memory until it can be written; take a declaration back."""
         why = str(getattr(error, "orig", None) or error).splitlines()[0]
         first = batches[0].queued[0][0]
         if isinstance(first, Declared):
@@ -180,7 +175,7 @@ class Commit:
         asyncio.get_running_loop().call_later(RETRY_S, self._write, batches)
 
     def _take_back(self, batch: Batch, session_id: str) -> None:
-        """Have the machine forget a declaration, before anything else is written."""
+        """Have the machine forget a declaration, before the next write."""
         batch.cancel()
         withdrawn = Withdrawn(session_id)
         effects, changed = self._machine.ask(withdrawn)

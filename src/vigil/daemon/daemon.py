@@ -1,4 +1,4 @@
-"""The daemon: its life, from start to stop. What it is made of stands in `wiring`."""
+"""The daemon's life, from start to stop. `wiring` makes its parts."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ CONFIG_BEATS = 5  # seconds until a changed configuration is taken in; `run` tak
 
 
 class Daemon(DaemonParts):
-    """One daemon of one home: its parts, at work."""
-
     def __init__(self, given: Given) -> None:
         super().__init__(given)
         self.lateness = Lateness(self._beat)
@@ -47,11 +45,11 @@ class Daemon(DaemonParts):
         """Take over what lives, then run the loops."""
         self.feed.load()
         self.use_config()
-        for incident in self.machine.incidents.values():  # first: what is open is not opened again by what we meet now
+        for incident in self.machine.incidents.values():  # first: what we meet now must not open them again
             self.alarms.tell(Tell(incident))
         self.alarms.start()
         await self.keeper.connect()
-        self.admission.look()  # before anybody is launched
+        self.admission.look()  # before the first launch
         unknown = self._take_up_unknown()
         self.inbox.feed(Resumed(self.has_booted))
         stored = list(({**self.machine.sessions, **unknown}).values())
@@ -64,11 +62,11 @@ class Daemon(DaemonParts):
         self.delivery.start()
         self._catching_up = asyncio.create_task(self.coroner.catch_up())
         self._run_loops()
-        if unknown:  # whoever asks first is to see them
+        if unknown:  # the first caller must see them
             await self.supervisor.until(lambda: unknown.keys() <= self.supervisor.shown.keys(), READ_S)
 
     def _take_up_unknown(self) -> dict[str, Session]:
-        """Tell the machine what lives and the store does not know; say where another store went."""
+        """Tell the machine of live launches that the store does not know; say where another store went."""
         unknown, aside = self.unknown.find(), self.store.aside
         why = UNKNOWN if aside is None else f"the store was another instance's, and is {aside} now"
         if unknown:
@@ -78,11 +76,11 @@ class Daemon(DaemonParts):
         return unknown
 
     async def _take_over(self, stored: list[Session]) -> None:
-        """Find out what became of the launches of the daemon before us, and watch what lives (P10)."""
+        """Find out what became of the last daemon's launches, and watch what lives (P10)."""
         for session, event in zip(stored, await asyncio.gather(*map(self.adopter.adopt, stored)), strict=True):
             launch = session.launch
             if isinstance(event, Exited) and launch is not None:
-                self.listening.follow(session, launch)  # what it wrote last is read when its launch is closed
+                self.listening.follow(session, launch)  # its last words are read when its launch is closed
             if event is not None:
                 self.inbox.feed(event)
             if launch is not None and launch.found is not None and not isinstance(event, Launched):
@@ -107,7 +105,7 @@ class Daemon(DaemonParts):
             self._tasks.append(asyncio.create_task(self._guard(work)))
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
-        """A loop that fails ends the daemon, loudly: the next command starts it anew and nothing is lost (P10)."""
+        """End the daemon loudly if a loop fails: the next command starts it anew and nothing is lost (P10)."""
         try:
             await work
         except asyncio.CancelledError:
@@ -119,7 +117,7 @@ class Daemon(DaemonParts):
             os._exit(70)
 
     async def _remember_boot(self, started: Noted) -> None:
-        """Write down on which boot we are once all that follows from it is durable: who is killed before asks again."""
+        """Record this boot once its consequences are durable: a daemon killed before asks again."""
         log.warning(started.kind, **dict(started.data))
         with contextlib.suppress(VigilError, OSError):
             await self.supervisor.done(started)
@@ -127,7 +125,7 @@ class Daemon(DaemonParts):
             await asyncio.to_thread(record_json, str(self.home.path / BOOT), mark)
 
     def stop(self, with_keeper: bool = False) -> None:
-        """Ask for the end; sessions live on, and the keeper with them unless there are none left."""
+        """Ask for the end; sessions live on, and so does the keeper while there are any."""
         self._with_keeper = with_keeper
         self._stopping.set()
 
@@ -158,7 +156,7 @@ class Daemon(DaemonParts):
             await asyncio.to_thread(self.recorder.close)
 
     def use_config(self) -> None:
-        """Take in the configuration if it changed; one that is not valid changes nothing, and is said once."""
+        """Take in a changed configuration; an invalid one changes nothing (a typo at night must not end the watch)."""
         try:
             config = self.config.read()
             self.alarms.use(config)
@@ -172,7 +170,7 @@ class Daemon(DaemonParts):
                 self.inbox.note("config.refused", {"why": str(error)})
 
     def recording(self) -> dict[str, str | int | None] | None:
-        """Return how the recording goes; None where nobody asked for one."""
+        """Return how the recording goes; None without one."""
         return None if self.recorder is None else self.recorder.status()
 
     def probes(self) -> dict[str, int]:
@@ -181,7 +179,7 @@ class Daemon(DaemonParts):
         return {"in_flight": pinger[0], "abandoned": pinger[1]}
 
     def _beat(self, late_s: float) -> None:
-        """The loop runs: what it missed is said first, then the clock apart is told."""
+        """Tell first what the loop missed, then the clock apart."""
         if late_s > BLOCKED_S:
             self.alarms.host.stood_still(late_s)
         if (missed_s := self.gaps.missed_s()) > 0:

@@ -1,7 +1,4 @@
-"""The supervisor: one queue of events, one machine, one order of things (DESIGN 3).
-
-It takes what happened, asks the machine, and hands the answer to the commit, which makes it durable before anything is done.
-"""
+"""The supervisor: one queue of events, one machine, one order; the commit makes each answer durable first (DESIGN 3)."""
 
 from __future__ import annotations
 
@@ -21,17 +18,17 @@ from vigil.daemon.base.shown import Shown
 from vigil.daemon.commit import Batch, Commit
 from vigil.errors import VigilError
 
-DURABLE_S = 10.0  # whoever waits for a store that refuses is told so
+DURABLE_S = 10.0  # a caller who waits for a store that refuses then hears so
 
 
 class Supervisor:
-    """Runs the machine on the events of one host, and answers for it to those who serve."""
+    """Runs the machine on one host's events, and answers for it to those who serve."""
 
     def __init__(
         self, inbox: Inbox, asked: RecordedMachine, commit: Commit, shown: Shown, missed_s: Callable[[], float] = lambda: 0.0
     ) -> None:
         self.machine = asked.machine
-        self.shown = shown.sessions  # what readers see: only what is durable
+        self.shown = shown.sessions  # readers see only what is durable
         self.answers: dict[str, Wake] = shown.answers
         self._inbox = inbox
         self._asked = asked
@@ -41,7 +38,7 @@ class Supervisor:
 
     @property
     def incidents(self) -> Mapping[str, Incident]:
-        """Open ones, as far as they are durable."""
+        """Open incidents, as far as they are durable."""
         return self._shown.incidents
 
     @property
@@ -50,15 +47,13 @@ class Supervisor:
         return self._shown.store_trouble
 
     def feed(self, event: Event) -> None:
-        """Queue an event; returns at once."""
         self._inbox.feed(event)
 
     def note(self, kind: str, data: dict[str, Any], session: Session | None = None) -> None:
-        """Queue a line for the event log, of a session or of none."""
         self._inbox.note(kind, data, session)
 
     async def done(self, event: Event) -> None:
-        """Queue an event and return when what it changed is durable; VigilError if it never became so, or not in time."""
+        """Queue an event, return once its change is durable; VigilError if it fails or takes too long."""
         future = self._inbox.put(event)
         while not future.done():
             await asyncio.wait((future,), timeout=DURABLE_S)
@@ -68,7 +63,7 @@ class Supervisor:
         await future
 
     async def until(self, holds: Callable[[], bool], within_s: float) -> bool:
-        """Wait until something is true of the machine; say whether it is."""
+        """Wait until something is true of what is shown; say whether it is."""
         return await self._shown.until(holds, within_s)
 
     def now(self) -> float:
@@ -76,7 +71,7 @@ class Supervisor:
         return self._asked.now()
 
     async def run(self) -> None:
-        """Handle events for ever; what the store takes its time to write does not hold up what happens next."""
+        """Handle events for ever; a slow store does not hold up the next ones."""
         while True:
             await self._inbox.arrival()
             while self._inbox:
@@ -85,7 +80,7 @@ class Supervisor:
                     await asyncio.sleep(0)
 
     async def drained(self, within_s: float) -> None:
-        """Wait until all that was fed is handled and written; not for long."""
+        """Wait a bounded time until all that was fed is handled and written."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while self._inbox or not self._commit.is_idle:

@@ -82,7 +82,7 @@ SOCKET = ".tmux"
 
 @dataclass(frozen=True)
 class Given:
-    """What the daemon's process has made before its parts: files that are open, and a keeper that may be on its way."""
+    """What the daemon's process made before: open files, and a keeper that may be on its way."""
 
     home: Home
     store: Store
@@ -109,7 +109,7 @@ class DaemonParts:
         self._make_services()
 
     def _make_base(self, given: Given) -> None:
-        """Make what all others stand on: the clock of the daemon before us, what it left, and the inbox."""
+        """Make the clock, the inbox and what the daemon before us left."""
         home = self.home
         self.clock, self.boot, self.inbox = Clock(), process.read_boot(), Inbox()
         known = read_json(str(home.path / BOOT)) or read_json(str(home.path / CLOCK)) or {}
@@ -137,16 +137,15 @@ class DaemonParts:
         return recorder
 
     def _make_tellers(self) -> None:
-        """Make what tells humans."""
         details = Details(self.home, self.secrets, self.machine.sessions.get)
         self.alarms = Alarms(self.clock, self.inbox, details.of)
         self.troubles = Troubles(self.home, self.store, self.alarms.host, self.inbox.note)
 
     def _make_senses(self, given: Given) -> None:
-        """Make what says how launches are: where they live, who keeps them, what they print and how they end."""
+        """Make what reads launches: runtimes, the keeper's line, outputs and deaths."""
         home, clock, kinds, feed, machine = self.home, self.clock, self.kinds, self.inbox.feed, self.machine
         read_env = self.environments.read
-        self.noticed: asyncio.Queue[str] = asyncio.Queue()  # launches of whose server something changed
+        self.noticed: asyncio.Queue[str] = asyncio.Queue()  # launches whose server changed
         self.sockets = FolderWatch(home.run, self._names_went, WENT)
         self.runtimes = make_runtimes(home, self.noticed.put_nowait, self.troubles.prober_changed)
         tmux = self.runtimes[RuntimeKind.TMUX]
@@ -167,7 +166,6 @@ class DaemonParts:
         self.sweep = Sweep(machine, Looker(home, clock, self.runtimes, self.watch), self.screens, feed, self.noticed)
 
     def _make_actors(self) -> None:
-        """Make what acts on launches."""
         home, keeper, tmux, feed = self.home, self.keeper, self.tmux, self.inbox.feed
         self.texts = Texts(home.messages)
         custody = Custody(home, self.runtimes, keeper, self.watch, self.outputs, self.finder, self.listening, feed)
@@ -184,7 +182,7 @@ class DaemonParts:
         )
 
     def _make_loops(self) -> None:
-        """Make what looks again and again."""
+        """Make the loops that look again and again."""
         home, clock, machine, feed = self.home, self.clock, self.machine, self.inbox.feed
         self.dialogs = Dialogs(machine.sessions.values, self.tmux, self.kinds.adapter_of, self.secrets, clock.now, feed)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, self._read_keeper)
@@ -192,7 +190,6 @@ class DaemonParts:
         self.silences = Silences(machine, self.diagnoser, self.listening, home, clock, feed)
 
     def _make_supervisor(self) -> None:
-        """Make what asks the machine, and who does what it asks for."""
         clock, feed = self.clock, self.inbox.feed
         self.sending = Sending(self.inbox, self.shown, self.machine, clock, self.tmux, self.kinds.adapter_of)
         self.timers = Timers(clock, feed)
@@ -246,7 +243,7 @@ class DaemonParts:
             self.unknown.recover,
             lambda: self.admission.shortage,
         )
-        # Of a manifest that never became durable; where the store was lost its launches still know their roles.
+        # Left by a manifest that never became durable; after a lost store, launches still know their roles.
         environments.forget_roles_but({*self.machine.roles, *roles_in(home, self.machine.sessions)})
 
     def _agent_of_launch(self, launch_id: str) -> str:
@@ -257,22 +254,22 @@ class DaemonParts:
         return self.keeper.pid
 
     def _watches(self) -> tuple[Watch, ...]:
-        """Return what a keeper is to watch of all that lives."""
+        """Return what the keeper must watch of all that lives."""
         return tuple(watch for launch in self.watch.watching() for watch in watches_of(launch, self.home))
 
     def _printed(self, launch: Launch, ago_s: float) -> None:
-        """What a terminal shows changed, at least so long ago."""
+        """A terminal's picture changed, at least `ago_s` ago."""
         self.inbox.feed(Observed(launch.id, (), printed_at=self.clock.now() - ago_s))
 
     def _names_went(self, names: list[str]) -> None:
-        """A socket was removed: its session is looked at now."""
+        """A socket was removed: look at its session now."""
         for name in names:
             if name.endswith(SOCKET):
                 self.noticed.put_nowait(name.removesuffix(SOCKET))
 
 
 def hear(watch: DeathWatch, coroner: Coroner) -> Callable[[Word], None]:
-    """Return who hears what the keeper says unasked: who ended, or that it has written down what it saw then."""
+    """Return the keeper's listener: it hears who ended, and that a snapshot is written."""
 
     def heard(word: Word) -> None:
         if isinstance(word, SnapshotWord):

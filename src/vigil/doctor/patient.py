@@ -21,7 +21,6 @@ class LaunchFolder:
     id: str
     session: str
     living: tuple[int, ...]
-    age_from: float
 
 
 class Patient:
@@ -59,7 +58,7 @@ class Patient:
         for folder in folders:
             order = durable.read_json(str(folder / "launch.json")) or {}
             living = tuple(one[0] for one in _processes_in(str(folder / "born.json")) if process.is_alive(*one))
-            found.append(LaunchFolder(folder.name, str(order.get("session", "?")), living, folder.stat().st_mtime))
+            found.append(LaunchFolder(folder.name, str(order.get("session", "?")), living))
         return found
 
     @property

@@ -1,7 +1,4 @@
-"""The acts of a script, as frozen values.
-
-A value that is no table stands for the first field: `wait = 2` is `wait = { seconds = 2 }`.
-"""
+"""The acts of a script, as frozen values. A bare value stands for the first field: `wait = 2` is `wait = { seconds = 2 }`."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
-"""Player: plays a script, one step after the other, until a step ends the process.
+"""Player: plays a script, step by step, until a step ends the process.
 
-Light on purpose: what only some acts need is imported by them. Output is written unbuffered, and dropped once its reader
-has gone.
-"""
+Light on purpose: acts import what only they need. Output is unbuffered, and dropped once its reader has gone."""
 
 import os
 import signal
@@ -50,7 +48,7 @@ LOOPBACK = "127.0.0.1"
 CONNECT_TIMEOUT_S = 10.0
 BURN_SLICE_S = 0.05
 RECV_BYTES = 65536
-IGNORING_HUP = ("/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh")  # what is ignored stays ignored across exec
+IGNORING_HUP = ("/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh")  # an ignored signal stays ignored across exec
 
 
 class StepFailed(Exception):
@@ -114,7 +112,7 @@ def play_hook(act: HookStep, stage: ScriptStage) -> None:
     unfinished = os.path.join(spool, "new", f".{name}")
     with open(unfinished, "xb") as file:
         file.write(encode(as_json(event)) + b"\n")
-    os.rename(unfinished, os.path.join(spool, "new", name))  # whoever watches sees all of it or nothing
+    os.rename(unfinished, os.path.join(spool, "new", name))  # a watcher sees all of it or nothing
 
 
 def play_append(act: Append, stage: ScriptStage) -> None:
@@ -143,7 +141,7 @@ def spin(cpu_s: float) -> None:
 
 
 def play_memory(act: MemoryStep, stage: ScriptStage) -> None:
-    stage.held.append(b"x" * (act.mb << 20))  # not zeros: those would take no page before they are touched
+    stage.held.append(b"x" * (act.mb << 20))  # not zeros: those take no page before they are touched
 
 
 def play_listen(act: Listen, stage: ScriptStage) -> None:
@@ -166,7 +164,7 @@ def play_connect(act: Connect, stage: ScriptStage) -> None:
 
 
 def start_talking(ours: "socket", peer: "socket | None", data: bytes, every_s: float) -> None:
-    """Send from a thread, so that the script goes on; where the other end is ours too, it reads what came."""
+    """Send from a thread, so that the script goes on; if the other end is ours, it reads what came."""
     import threading
 
     def talk() -> None:
@@ -201,7 +199,7 @@ def command_of(act: ChildStep, stage: ScriptStage) -> list[str]:
 
 
 def start(argv: list[str], new_session: bool) -> int:
-    # SIGPIPE is ignored by Python itself, which is no choice of the script's.
+    # Python itself ignores SIGPIPE, which is no choice of the script's.
     return os.posix_spawnp(argv[0], argv, os.environ, setsid=new_session, setsigdef=[signal.SIGPIPE])
 
 

@@ -1,7 +1,6 @@
 """Script: a scenario's TOML text as frozen steps, or one error that names the place.
 
-Pure: nothing is opened and nothing is played here. Every value is checked as it is read, so the player never meets a wrong one.
-"""
+Pure: it opens and plays nothing. Every value is checked as it is read, so the player never meets a wrong one."""
 
 import tomllib
 from collections.abc import Callable, Collection, Mapping
@@ -83,7 +82,7 @@ def read_vars(at: ScriptPlace, table: object, sets: Mapping[str, str]) -> dict[s
 
 
 def like(default: object, text: str) -> object:
-    """Return the text as a value of the default's kind, where it reads as one; whoever uses it refuses the rest."""
+    """Return the text as a value of the default's kind, where it reads as one; its user refuses the rest."""
     if isinstance(default, bool):
         return {"true": True, "false": False}.get(text, text)
     if isinstance(default, str) and default != "forever":  # which stands where a number may
@@ -118,7 +117,7 @@ def read_act(at: ScriptPlace, shape: type[Act], value: object) -> Act:
 
 
 def located(at: ScriptPlace, first: Field[Any], value: object) -> dict[str, tuple[ScriptPlace, object]]:
-    """Return the act's values by key, each with its place; a value that is no table stands for the first field."""
+    """Return the act's values by key, each with its place; a bare value stands for the first field."""
     if isinstance(value, dict) and first.type is not Table:
         return {key: (at.under(key), item) for key, item in value.items()}
     return {first.name: (at, value)}

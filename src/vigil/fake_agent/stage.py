@@ -84,7 +84,7 @@ def own_listener(stage: ScriptStage) -> "socket":
 
 
 def emit(fd: int, data: bytes) -> None:
-    """Write it all; a reader that has gone is not the script's concern."""
+    """Write all of it; a reader that has gone does not concern the script."""
     rest = memoryview(data)
     try:
         while rest:

@@ -1,7 +1,6 @@
 """Values of a script: each is checked as it is read, and an error names its place.
 
-`${name}` is filled in from the scenario's [vars] here; the LIVE_NAMES are left for the player.
-"""
+`${name}` is filled in from the scenario's [vars] here; the LIVE_NAMES are left for the player."""
 
 import math
 import re
@@ -47,7 +46,7 @@ class ScriptPlace:
 
 
 def fill(text: str, look_up: Callable[[str], object]) -> object:
-    """Replace each `${name}`; a text that is nothing but one of them takes that value's own type."""
+    """Replace each `${name}`; a text that is only one name takes that value's own type."""
     whole = NAME.fullmatch(text)
     return look_up(whole[1]) if whole else NAME.sub(lambda match: str(look_up(match[1])), text)
 

@@ -1,8 +1,6 @@
-"""Births: from the order to launch until the agent's process is known and watched.
+"""Births: from the order to launch until the agent's process is known and watched. A headless launch is one spawn.
 
-Standard library only. A headless launch is one spawn. A launch in tmux is a client that ends, a server that stays, and a shim
-that says the agent's pid through a pipe and waits until its pidfd is held; only then does it become the agent.
-"""
+In tmux a shim sends the agent's pid by a pipe, waits until the keeper holds its pidfd, then becomes the agent."""
 
 from __future__ import annotations
 
@@ -22,8 +20,6 @@ Respond = Callable[[Answer], None]
 
 
 class Birth:
-    """A launch in tmux that is under way."""
-
     def __init__(self, launch: str, folder: str, answer: Respond, client: int, output_fd: int, pid_fd: int, go_fd: int) -> None:
         self.launch = launch
         self.folder = folder
@@ -39,8 +35,6 @@ class Birth:
 
 
 class Births:
-    """All launches under way in one keeper."""
-
     def __init__(self, epoll: select.epoll, watcher: Watcher, samples: Samples, nofile: tuple[int, int]) -> None:
         self._epoll = epoll
         self._watcher = watcher
@@ -48,10 +42,10 @@ class Births:
         self._nofile = nofile
         self._by_fd: dict[int, Birth] = {}
         self._by_client: dict[int, Birth] = {}
-        self.inputs: dict[str, int] = {}  # held open for writing, by launch
+        self.inputs: dict[str, int] = {}  # by launch: held open for writing
 
     def begin(self, launch: str, folder: str, answer: Respond) -> None:
-        """Launch what the folder's launch.json says; the answer comes now or when the agent is known."""
+        """Launch what the folder's launch.json says; answer now or when the agent is known."""
         found = durable.read_json(os.path.join(folder, "launch.json"))
         if found is None:
             raise ValueError(f"{folder}/launch.json cannot be read")
@@ -87,13 +81,13 @@ class Births:
                 self._settle(birth)
 
     def hold_inputs(self, inputs: dict[str, int]) -> None:
-        """Hold open what the keeper before us held open."""
+        """Hold open the inputs of the keeper before us."""
         for launch, fd in inputs.items():
             os.set_inheritable(fd, False)
             self.inputs[launch] = fd
 
     def close_input(self, launch: str) -> bool:
-        """Let an agent read the end of its input; say whether it had one that we held."""
+        """Let an agent read the end of its input; say whether we held one."""
         fd = self.inputs.pop(launch, None)
         if fd is None:
             return False
@@ -101,7 +95,7 @@ class Births:
         return True
 
     def abandon(self, launch: str) -> None:
-        """Forget a birth nobody waits for any more, and let go of its agent's input."""
+        """Forget a birth that was given up, and close its agent's input."""
         for birth in {id(birth): birth for birth in self._by_fd.values() if birth.launch == launch}.values():
             self._finish(birth)
         fd = self.inputs.pop(launch, None)
@@ -118,7 +112,7 @@ class Births:
         finally:
             for fd in (stdin, stdout, stderr):
                 os.close(fd)
-        start_ticks = process.read_start_ticks(pid) or 0  # our child: it cannot be gone before we reap it
+        start_ticks = process.read_start_ticks(pid) or 0  # our child: it stays until we reap it
         with open(os.path.join(folder, "pid"), "w", encoding="ascii") as file:
             file.write(f"{pid}\n")
         _born(folder, Born((pid, start_ticks)), self._samples.arm(launch, folder, pid), answer)
@@ -130,14 +124,14 @@ class Births:
         path = os.path.join(folder, "stdin.fifo")
         if not os.path.exists(path):
             os.mkfifo(path, 0o600)
-        # Held open for writing by us: the agent sees no end of input when a writer goes, nor when the daemon does.
+        # We hold it open for writing: so neither a writer's nor the daemon's end closes the agent's input.
         self.inputs[launch] = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def _begin_tmux(self, launch: str, folder: str, order: LaunchOrder, answer: Respond) -> None:
         for name in ("pid.fifo", "go.fifo"):
             os.mkfifo(os.path.join(folder, name), 0o600)
-        # For the shim to write to: to make a file takes long, and would hold up whoever tells of the death.
+        # For the shim to write to: making a file takes long, and would delay the death's report.
         os.close(os.open(os.path.join(folder, "shim-exit"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC  # for both: opening one side alone would wait or fail
         pid_fd = os.open(os.path.join(folder, "pid.fifo"), flags)
@@ -153,7 +147,7 @@ class Births:
         finally:
             os.close(null)
             os.close(writer)
-        self._watcher.status_of_lost(client)  # what somebody of the same number left long ago is not its own
+        self._watcher.status_of_lost(client)  # an old status under this pid is not its own
         birth = Birth(launch, folder, answer, client, output_fd, pid_fd, go_fd)
         self._by_client[client] = birth
         for fd in (output_fd, pid_fd):
@@ -173,7 +167,7 @@ class Births:
         self._settle(birth)
 
     def _settle(self, birth: Birth) -> None:
-        """Answer as soon as everything is known: the client is done, and it failed or the agent spoke."""
+        """Answer once all is known: the client is done, and it failed or the agent spoke."""
         if birth.status is None or birth.output_fd >= 0:
             return
         words = birth.output.decode("utf-8", "replace").split()
@@ -212,6 +206,6 @@ class Births:
 
 
 def _born(folder: str, born: Born, armed: Sample | None, answer: Respond) -> None:
-    """Record who was born, in which boot and on what host, then say so: a daemon that died meanwhile finds it here."""
+    """Record the birth, its boot and host, then answer: a later daemon finds it here."""
     durable.record_json(os.path.join(folder, "born.json"), {**as_json(born), "boot": process.read_boot(), "armed": armed})
     answer(born)

@@ -1,8 +1,6 @@
-"""Kills for want of memory: what the kernel's counters and its log say of a process that ended by SIGKILL.
+"""Kills for want of memory: what the kernel's counters and log say of a process that ended by SIGKILL; the core concludes.
 
-Facts only; whether it was such a kill is for the core to say. A counter that grew by one is told to one death alone, so that a
-kill by hand just after is not taken for one of the kernel's. Standard library only.
-"""
+A counter that grew by one counts for one death alone, so a kill by hand just after is not taken for the kernel's."""
 
 from __future__ import annotations
 
@@ -17,21 +15,20 @@ from vigil.kernel.host import read_oom_kills
 from vigil.kernel.kernel_log import KernelLog
 from vigil.kernel.proc import PROC
 
-SETTLE_S = 2.0  # the kernel counts first, and a large process takes a while to end: a count this young may be its own
+SETTLE_S = 2.0  # the kernel counts first, and a large process ends slowly: a count this young may be its own
 LINE_S = 0.02  # the log's line follows the count and the signal
 STEP_S = 0.002
 CGROUPS = 64
 
 
 class Counter:
-    """A counter of the kernel's, and how far it had come when it was last accounted for."""
+    """One kernel counter, and its value when last accounted for."""
 
     def __init__(self) -> None:
         self._settled: int | None = None
         self._fresh: tuple[float, int] | None = None
 
     def note(self, value: int | None, now: float) -> None:
-        """Remember a sample of it."""
         if value is None:
             return
         if self._fresh is None:
@@ -40,10 +37,7 @@ class Counter:
             self._settled, self._fresh = self._fresh[1], (now, value)
 
     def grown(self, value: int | None, now: float) -> int | None:
-        """Return by how much it grew, and account for one of those; None if nothing is known to compare with.
-
-        Those that are left are for the others who end now; what nobody claims is settled by then.
-        """
+        """Return its growth, and account for one: the rest is for others who end now. None without a value to compare."""
         before = self._settled
         if self._fresh is not None and (before is None or now - self._fresh[0] >= SETTLE_S):
             before = self._fresh[1]
@@ -65,25 +59,24 @@ class Kills:
         self._counters: dict[str, Counter] = {}
 
     def note_host(self, kills: int | None) -> None:
-        """Remember a sample of the host's counter."""
         self._host.note(kills, self._clock())
 
     def note_cgroup(self, path: str | None, kills: int | None) -> None:
-        """Remember a sample of a cgroup's counter, for as many cgroups as we can afford to."""
+        """Remember a sample of a cgroup's counter, for a bounded number of cgroups."""
         if path is not None and (path in self._counters or len(self._counters) < CGROUPS):
             self._counters.setdefault(path, Counter()).note(kills, self._clock())
 
     def sample(self, paths: Iterable[str]) -> None:
-        """Read the counters of the cgroups in use; those that nobody is in any more are forgotten."""
+        """Read the counters of the cgroups in use, and forget the others."""
         used = list(dict.fromkeys(paths))[:CGROUPS]
         self._counters = {path: self._counters[path] for path in used if path in self._counters}
         for path in used:
             self.note_cgroup(path, self._groups.read_kills(path))
 
     def account(self, pid: int, start_ticks: int, cgroup: str | None, armed: dict[str, Any] | None) -> KillFacts:
-        """Return what is known of a process that ended by SIGKILL; `cgroup` is the last one it was seen in."""
+        """Return what is known of a process that ended by SIGKILL; `cgroup` is the last it was seen in."""
         if self._groups.version == 2:
-            cgroup = self._groups.path_of(pid) or cgroup  # there a zombie still says where it was
+            cgroup = self._groups.path_of(pid) or cgroup  # a zombie still says where it was
         now = self._clock()
         host_kills = self._host.grown(read_oom_kills(self._proc), now)
         cgroup_kills = self._grown_in(cgroup, armed, now)
@@ -103,7 +96,7 @@ class Kills:
         return counter.grown(kills, now)
 
     def _await_line(self, pid: int, since_s: float, is_expected: bool) -> str | None:
-        """Return the line that says so; one that is on its way is waited for."""
+        """Return the kernel's line of this kill; wait for one that is expected."""
         until = time.monotonic() + (LINE_S if is_expected and self._log.readable else 0)
         while True:
             self._log.drain()

@@ -1,8 +1,6 @@
-"""The keeper's loop: one epoll over the daemon's requests, children and pidfds.
+"""The keeper's loop: one epoll over the daemon's requests, children and pidfds; it never restarts or reaps by itself.
 
-Standard library only; no policy, it never restarts or reaps anything on its own account. One per home (a lock that survives an
-exec); it ends by itself 10 s after it has nothing to watch and no daemon.
-"""
+One per home (a lock that survives an exec); it ends itself 10 s after it has nothing to watch and no daemon."""
 
 from __future__ import annotations
 
@@ -34,12 +32,10 @@ from vigil.kernel.kernel_log import KernelLog
 LINGER_S = 10.0
 LOG_BYTES = 1 << 20
 PR_SET_CHILD_SUBREAPER = 36
-OUTBOX_BYTES = 8 << 20  # a daemon that does not read this much is not listening
+OUTBOX_BYTES = 8 << 20  # a daemon that leaves this much unread is not listening
 
 
 class Peer:
-    """One connected daemon."""
-
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.lines = wire.Lines()
@@ -47,8 +43,6 @@ class Peer:
 
 
 class Keeper:
-    """One keeper, from its lock to its end."""
-
     def __init__(self, run: str, lock_path: str, log: str, listener: socket.socket, lock: int, nofile: tuple[int, int]) -> None:
         self._run = run
         self._lock_path = lock_path
@@ -76,7 +70,7 @@ class Keeper:
         self._epoll.register(wake_read, select.EPOLLIN)
         self._epoll.register(self._listener, select.EPOLLIN)
         self._guard(self._take_up, handed)
-        self._watcher.reap()  # what ended while nobody waited: the signal for it is long gone
+        self._watcher.reap()  # what ended before: its signal is long gone
         while not self._done():
             for fd, _ in self._epoll.poll(self._wait_s()):
                 self._guard(self._dispatch, fd, wake_read)
@@ -86,7 +80,7 @@ class Keeper:
         self._guard(self._snapshots.finish)
 
     def _take_up(self, handed: wire.Message) -> None:
-        """Go on with what the keeper before watched and held open."""
+        """Go on with what the last keeper watched and held open."""
         handover = wire.read(protocol.Handover, handed)
         for watch in handover.watches:
             self._guard(self._watcher.watch, watch)
@@ -97,7 +91,7 @@ class Keeper:
         try:
             work(*about)
         except BlockingIOError:
-            pass  # an event of a descriptor whose number was given away since
+            pass  # an event of a descriptor whose number another has now
         except Exception as error:
             self._log(f"{work.__name__}{about} failed: {type(error).__name__}: {error}")
 
@@ -210,7 +204,7 @@ class Keeper:
         return peak_kb
 
     def _upgrade(self, answer: Callable[[protocol.Answer], None]) -> None:
-        """Exec the keeper that is installed now, in place: same pid, same children, same lock, same socket."""
+        """Exec the installed keeper in place: same pid, children, lock and socket."""
         self._guard(self._snapshots.finish)
         inputs = self._births.inputs
         state = os.memfd_create("keeper-state", 0)
@@ -270,9 +264,7 @@ class Keeper:
 def main(argv: list[str]) -> int:
     """Become the keeper of a run folder: RUN LOCK LOG NOFILE [LOCK,LISTENER,STATE].
 
-    LOCK is the file that only one keeper holds. NOFILE is the soft limit of open files that children get; the keeper takes
-    what the hard limit allows.
-    """
+    Only one keeper holds the file LOCK. NOFILE is the children's soft limit of open files; the keeper takes the hard limit."""
     run, lock_path, log, soft, *handed = argv
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -299,7 +291,7 @@ def main(argv: list[str]) -> int:
 
 
 def _listen(path: str) -> socket.socket:
-    """Bind the socket under a name of its own first: a connection never meets a socket that does not listen yet."""
+    """Bind the socket under a name of its own first: no connection meets a socket that does not listen yet."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path + ".new")

@@ -1,8 +1,6 @@
 """What daemon and keeper say to each other: every message once, for both ends; `wire` writes and reads them.
 
-Either end may be of an older version: a field it does not send needs a default here, and one that it demands must have none.
-Standard library only.
-"""
+Either end may be older: a field it does not send needs a default, one that it demands must have none. Standard library only."""
 # Without postponed annotations: `wire` checks every field by its annotation.
 
 from typing import NamedTuple
@@ -27,7 +25,7 @@ class SpawnRequest(NamedTuple):
 
 
 class LaunchOrder(NamedTuple):
-    """What of a launch.json is for the keeper."""
+    """The keeper's part of a launch.json."""
 
     runtime: str
     argv: tuple[str, ...]
@@ -53,7 +51,7 @@ class WatchRequest(NamedTuple):
 
 
 class ForgetRequest(NamedTuple):
-    """Watch nothing of a launch any more; write nothing into a folder that is being removed."""
+    """Stop watching a launch; write nothing into a folder that is being removed."""
 
     launch: str
     removing: bool = False
@@ -85,7 +83,7 @@ class PingAnswer(NamedTuple):
 
 
 class Born(NamedTuple):
-    """Who was born with a launch; its born.json says the same."""
+    """The processes of a new launch; its born.json says the same."""
 
     agent: Process
     root: Process | None = None
@@ -94,7 +92,7 @@ class Born(NamedTuple):
 
 
 class ForgetAnswer(NamedTuple):
-    """The most memory that one process of the launch had, if the keeper knows."""
+    """The peak memory of the launch's largest process, if the keeper knows."""
 
     peak_kb: int | None
 
@@ -132,14 +130,14 @@ class ExitWord(NamedTuple):
     status: int | None
     source: str
     at: float
-    boot_s: float | None  # a clock that does not jump
+    boot_s: float | None  # of a clock that does not jump
     core: bool = False
     oom: KillFacts | None = None
     unrecorded: str = ""  # why the disk did not take the record
 
 
 class SnapshotWord(NamedTuple):
-    """The keeper has written down what it saw after an end of a launch."""
+    """The keeper has written a snapshot after an end in a launch."""
 
     launch: str
 

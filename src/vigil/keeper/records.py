@@ -1,7 +1,4 @@
-"""Exit records: what is on disk when `record_` returns, whole or not at all.
-
-Standard library only. A record lies in the folder of its launch and names the process it speaks of.
-"""
+"""Exit records: on disk when `record_` returns, whole or not at all, in their launch's folder. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Any
 
 from vigil.kernel.durable import read_json, record_json
 
-ROLES = ("agent", "root", "server")  # what is born; `inner` is an agent that was found below its command later
+ROLES = ("agent", "root", "server")  # as born; `inner` is an agent found below its command later
 FILES = {"agent": "exit.json", "inner": "inner-exit.json", "root": "root-exit.json", "server": "server-exit.json"}
 
 
@@ -20,13 +17,13 @@ def record_exit(folder: str, exit_: dict[str, Any]) -> None:
 
 
 def read_exits(folder: str) -> dict[str, dict[str, Any]]:
-    """Read what was recorded of a launch's ends, by role."""
+    """Read a launch's recorded ends, by role."""
     found = {role: read_json(os.path.join(folder, name)) for role, name in FILES.items()}
     return {role: record for role, record in found.items() if record is not None}
 
 
 def read_shim_exit(folder: str) -> tuple[int, float] | None:
-    """Read the `$?` that the shim saw, and when it wrote it; a line without its end does not count."""
+    """Read the shim's `$?` and its moment, if whole: it writes by a builtin, as the fork of a rename may fail."""
     path = os.path.join(folder, "shim-exit")
     try:
         with open(path, "rb") as file:

@@ -1,8 +1,6 @@
-"""Samples: what was known of the host and of every launch before anything died.
+"""Samples: the host and every launch before anything died: a reading every 10 s, and a baseline at each birth.
 
-A ring of cheap readings, one every 10 s while anything is watched, and a baseline at each birth. What a death leaves behind is
-compared with these. It reads and remembers and never concludes. Standard library only.
-"""
+A death is compared with these. It reads and remembers and never concludes. Standard library only."""
 
 from __future__ import annotations
 
@@ -25,14 +23,14 @@ EVERY_S = 10.0
 HOST_SAMPLES = 30
 AGENT_SAMPLES = 6
 AGENTS_A_TIME = 50  # of more launches each waits for its turn
-BUDGET_S = 0.002  # of processor time for them: some trees are large, and to watch must cost next to nothing
+BUDGET_S = 0.002  # of processor time for them: some trees are large, and the watch must cost next to nothing
 TREE = 32
 AGENT_ROLES = ("inner", "agent")  # the first that is known is the agent itself
 Sample = dict[str, Any]
 
 
 class AgentSample(NamedTuple):
-    """An agent at one moment."""
+    """An agent at one moment. Rows, no dataclasses: those took 2 MB more for 500 launches, the module 1 MB."""
 
     at: float
     boot_s: float
@@ -64,10 +62,7 @@ class SampledTree(NamedTuple):
 
 
 class Track:
-    """What is remembered of one launch; whoever holds it keeps it after the launch was forgotten.
-
-    There may be hundreds, each for days: it is kept small.
-    """
+    """What is remembered of one launch, kept small (hundreds, for days); a holder keeps it after the launch is forgotten."""
 
     __slots__ = ("__weakref__", "_armed", "cgroup", "folder", "launch", "living", "processes", "samples", "tree")
 
@@ -83,7 +78,7 @@ class Track:
 
     @property
     def armed(self) -> Sample | None:
-        """What was read when it was born."""
+        """The reading at its birth."""
         found = None if self._armed is None else json.loads(self._armed)
         return found if isinstance(found, dict) else None
 
@@ -93,8 +88,6 @@ class Track:
 
 
 class Samples:
-    """All launches that a keeper watches, and the host they run on."""
-
     def __init__(
         self,
         host: HostFacts,
@@ -111,7 +104,7 @@ class Samples:
         self._clock = clock
         self._spent = spent
         self._tracks: dict[str, Track] = {}
-        self._held: WeakValueDictionary[str, Track] = WeakValueDictionary()  # those that a snapshot still needs, too
+        self._held: WeakValueDictionary[str, Track] = WeakValueDictionary()  # also those that a snapshot still needs
         self._next_at: float | None = None
         self.ring: deque[Sample] = deque(maxlen=HOST_SAMPLES)
 
@@ -122,7 +115,7 @@ class Samples:
         return armed
 
     def follow(self, launch: str, folder: str, role: str, pid: int, start_ticks: int) -> None:
-        """Sample a process from now on; a launch that was born under another keeper has its baseline in its folder."""
+        """Sample a process; a launch of another keeper has its baseline in its folder."""
         track = self._tracks.get(launch)
         if track is None and (track := self._held.get(launch)) is not None:
             self._tracks[launch] = track
@@ -136,11 +129,10 @@ class Samples:
             self._next_at = self._clock() + EVERY_S
 
     def track(self, launch: str) -> Track | None:
-        """Return what is remembered of a launch."""
         return self._tracks.get(launch)
 
     def ended(self, launch: str, role: str) -> None:
-        """Sample a process no more; a launch of which nothing lives is forgotten."""
+        """Stop sampling a process; forget a launch of which nothing lives."""
         track = self._tracks.get(launch)
         if track is not None:
             track.living = tuple(other for other in track.living if other != role)
@@ -148,13 +140,12 @@ class Samples:
                 self.forget(launch)
 
     def forget(self, launch: str) -> None:
-        """Remember nothing of a launch."""
         self._tracks.pop(launch, None)
         if not self._tracks:
             self._next_at = None
 
     def wait_s(self) -> float | None:
-        """Return how long it is until the next sample; None if nothing is watched."""
+        """Return the seconds until the next sample; None if nothing is watched."""
         return None if self._next_at is None else max(0.0, self._next_at - self._clock())
 
     def catch_up(self) -> None:
@@ -166,7 +157,7 @@ class Samples:
         self.take()
 
     def take(self) -> None:
-        """Take a sample of the host, of the cgroups in use and of some of the launches."""
+        """Sample the host, the cgroups in use and some of the launches."""
         facts = self._host.read()
         self.ring.append({**moment(), **facts})
         self._log.drain()
@@ -186,7 +177,7 @@ class Samples:
         pid, start_ticks = track.processes[role]
         cgroup = self._cgroups.path_of(pid)
         tree = read_tree(pid, start_ticks, TREE)
-        if not tree or tree[0][1].state in "ZX":  # its end is on its way to us: what we know is of when it lived
+        if not tree or tree[0][1].state in "ZX":  # its end is on its way to us: our last sample is of its life
             return
         at, boot_s = moment().values()
         track.cgroup = sys.intern(cgroup) if cgroup else track.cgroup
@@ -200,7 +191,7 @@ class Samples:
         return track
 
     def _note(self, track: Track, pid: int) -> None:
-        """Learn where a process is accounted for, and how far the counters have come."""
+        """Learn a process's cgroup, and the counters' values."""
         cgroup = self._cgroups.path_of(pid)
         track.cgroup = cgroup = None if process.has_left(pid) else cgroup  # asked after: it was there when we read
         self._kills.note_host(_whole(self._host.read()["oom_kills"]))
@@ -216,7 +207,7 @@ def _node(pid: int, stat: process.Stat) -> Node:
 
 
 def moment() -> dict[str, float]:
-    """Return now, on the wall's clock and on the one that does not jump."""
+    """Return now, on the wall clock and on the one that does not jump."""
     return {"at": round(time.time(), 3), "boot_s": round(time.clock_gettime(time.CLOCK_BOOTTIME), 3)}
 
 

@@ -1,9 +1,6 @@
-"""Snapshots: what the host and a launch's processes look like half a second after the launch's first end.
+"""Snapshots: the host and a launch's processes half a second after its first end; program names, no arguments.
 
-Written beside the exit records, also while there is no daemon. One reading of /proc serves all who died in the same second; it
-goes on in small steps, so that the keeper sees the next death meanwhile. Program names only: no arguments, no environment.
-Standard library only.
-"""
+One reading of /proc serves all deaths of a second, in small steps, so that the keeper sees the next death meanwhile."""
 
 from __future__ import annotations
 
@@ -24,8 +21,8 @@ from vigil.kernel.process import TICKS_A_SECOND, read_swap_kb
 from vigil.kernel.processes import ScannedProcess, read_oom_score, scan_processes
 
 FILE = "snapshot.json"
-AFTER_S = 0.5  # what follows an end shows itself: children go or stay, the kernel's lines are written
-LEAST_S = 0.2  # an end this young is taken along by a reading for others
+AFTER_S = 0.5  # by then children go or stay, and the kernel's lines are written
+LEAST_S = 0.2  # a reading for others takes along an end this young
 READING_EVERY_S = 1.0
 STEP_S = 0.01
 BYTES = 64 << 10
@@ -36,7 +33,7 @@ Json = dict[str, Any]
 
 
 class Pending(NamedTuple):
-    """A launch whose snapshot is to be taken."""
+    """A launch that still needs its snapshot."""
 
     track: Track
     ended_at: float
@@ -45,7 +42,7 @@ class Pending(NamedTuple):
 
 
 class SnapshotReading:
-    """One reading of /proc: under way while `rest` is there."""
+    """One reading of /proc, under way while it has a `rest`."""
 
     def __init__(
         self, began_at: float, rest: Iterator[ScannedProcess | None] | None, seen: Iterable[ScannedProcess] = ()
@@ -60,8 +57,6 @@ class SnapshotReading:
 
 
 class Snapshots:
-    """The snapshots that one keeper still has to take."""
-
     def __init__(
         self,
         samples: Samples,
@@ -88,7 +83,7 @@ class Snapshots:
         return len(self._pending) + len(self._ready)
 
     def ask(self, track: Track, boot_s: float, of: str = "agent") -> None:
-        """Take a snapshot of a launch of which something ended, unless that was done: one for its server, one for its agent."""
+        """Take a launch's snapshot after an end, unless done: one for its server, one for its agent."""
         if (pending := self._pending.get(track.launch)) is not None:
             self._pending[track.launch] = pending._replace(of=of) if pending.of == "server" else pending
             return
@@ -105,7 +100,7 @@ class Snapshots:
         self._ready = deque(one for one in self._ready if one.track.launch != launch)
 
     def wait_s(self) -> float | None:
-        """Return how long it is until there is something to do; None if nothing is asked for."""
+        """Return the seconds until there is something to do; None if nothing is."""
         if self._reading is not None or self._ready:
             return 0.0
         if not self._pending:
@@ -121,7 +116,7 @@ class Snapshots:
             pass
 
     def finish(self) -> None:
-        """Take every snapshot now: there is no later."""
+        """Take every snapshot now: the keeper ends."""
         while self._reading is not None or self._ready or self._pending:
             if self._reading is None and not self._ready:
                 self._begin()
@@ -167,7 +162,7 @@ class Snapshots:
                 reading.by_sid[seen.stat.sid].append(seen)
 
     def _choose(self, reading: SnapshotReading, least_s: float) -> None:
-        """Choose whom this reading serves: whoever ended well before it began."""
+        """Choose the launches of this reading: they ended well before it began."""
         for launch, pending in list(self._pending.items()):
             if pending.ended_at <= reading.began_at - least_s:
                 self._ready.append(self._pending.pop(launch))
@@ -179,7 +174,7 @@ class Snapshots:
         try:
             durable.write_whole(os.path.join(track.folder, FILE), data)
         except OSError:
-            return  # its folder was removed, or the disk is full: then there is none, and nobody is told of one
+            return  # its folder was removed, or the disk is full: no snapshot, and no word of one
         self._tell(SnapshotWord(track.launch))
 
     def _describe(self, pending: Pending, reading: SnapshotReading) -> Json:
@@ -209,7 +204,7 @@ class Snapshots:
         }
 
     def _lines(self, track: Track) -> list[str]:
-        """Return what the kernel said of the launch's processes, those last seen below the agent too."""
+        """Return the kernel's lines on the launch's processes, also those last seen below the agent."""
         since_s = min((ticks for _, ticks in track.processes.values()), default=0) / TICKS_A_SECOND
         pids = [pid for pid, _ in track.processes.values()]
         pids += [process.pid for process in track.tree.processes] if track.tree is not None else []
@@ -218,21 +213,21 @@ class Snapshots:
 
 
 def survivors_of(pending: Pending, reading: SnapshotReading) -> list[ScannedProcess]:
-    """Return the living processes of a launch: by its token, or by its terminal session if they began before the end."""
+    """Return a launch's living processes: by its token, or by its terminal session if they began before the end."""
     known = pending.track.processes
     spared = {known[role] for role in ("server", "root") if role in known}
     found = list(reading.by_launch.get(pending.track.launch, ()))
     leader = known.get("root") or known.get("agent")
     if leader is not None:
         now = reading.by_pid.get(leader[0])
-        if now is None or now.stat.start_ticks == leader[1]:  # else the number was given to another session since
+        if now is None or now.stat.start_ticks == leader[1]:  # else another session has the number since
             same = reading.by_sid.get(leader[0], ())
             found += [seen for seen in same if seen.stat.start_ticks <= pending.ended_ticks]
     return [seen for seen in found if (seen.pid, seen.stat.start_ticks) not in spared]
 
 
 def fit(body: Json) -> bytes:
-    """Return a snapshot as it is written; one that is too long loses the older half of its longest list, again and again."""
+    """Return a snapshot's bytes; one too long loses the older half of its longest list, again and again."""
     while len(data := json.dumps(body).encode() + b"\n") > BYTES:
         lists = {"kernel": body["kernel"]["lines"]} | {key: value for key, value in body.items() if isinstance(value, list)}
         if body["tree"] is not None:

@@ -1,9 +1,6 @@
-"""Spawning: one child by posix_spawn, so that the keeper is its parent and its subreaper.
+"""Spawning: one child by posix_spawn. Never `subprocess`, which steals statuses; no `fork`: it costs more than the program.
 
-Standard library only, and never `subprocess`: that reaps on its own and would steal statuses. Not `fork` either: to copy the
-keeper for a moment costs more than the program it starts. What posix_spawn cannot be told, a child inherits: the keeper has
-one thread, so folder, mask and limit are its own again before anybody looks.
-"""
+What posix_spawn cannot set, a child inherits: the keeper has one thread, so it may change folder, mask and limit meanwhile."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-# What we ignore, or were made to: a shell that runs somebody in the background has them ignore two.
+# What we ignore, or were made to: a shell has its background jobs ignore two.
 RESET_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 ELSEWHERE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES)  # another folder of the path may have it
 
@@ -33,13 +30,13 @@ class Program(NamedTuple):
 
 
 def spawn(program: Program) -> int:
-    """Start a program as the leader of its own session and return its pid; OSError if it could not be executed."""
+    """Start a program as its own session's leader; return its pid, or raise OSError."""
     with _surroundings(program):
         return _exec(program)
 
 
 def _exec(program: Program) -> int:
-    """Try every place the program may be in, as a shell does; a file that may not be executed is told before none at all."""
+    """Try every place of the path, as a shell does; "may not be executed" is told before "not found"."""
     streams = (program.stdin, program.stdout, program.stderr)
     # The sources are never 0, 1 or 2: the keeper keeps those open.
     actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)]
@@ -68,7 +65,7 @@ def _places(name: str, env: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def _surroundings(program: Program) -> Iterator[None]:
-    """Be for a moment as the program is to begin: its folder, the plain mask, the limit of open files we were started with."""
+    """Take on the program's folder, the plain mask and our first limit of open files for a moment."""
     try:
         os.chdir(program.cwd)
     except OSError as error:

@@ -1,8 +1,6 @@
-"""Watching: the pidfds of every launch, and how each process ended.
+"""Watching: every launch's pidfds, and how each process ended: a child by its wait, others by pidfd, else unknown.
 
-Standard library only. A child's status comes from its wait, anybody else's from its pidfd; what is not known is said to be
-unknown. A record is durable before anybody is told, and a child is reaped only after its record is.
-"""
+The keeper records an end before it tells it, and reaps a child only after its record."""
 
 from __future__ import annotations
 
@@ -22,16 +20,14 @@ from vigil.kernel import process
 CORE_DUMPED = 0x80
 SIGNAL = 0x7F
 KILLED = 9
-EXPLAINED = ("agent", "inner", "server")  # whose end is worth a snapshot; a root only follows one of them
+EXPLAINED = ("agent", "inner", "server")  # their end gets a snapshot; a root only follows one of them
 UNWRITTEN = 4096
 AGAIN_S = 2.0
-LOST_CHILDREN = 4096  # statuses of children nobody had asked for yet: a server may die before it can be watched
+LOST_CHILDREN = 4096  # statuses of unwatched children: a server may die before it can be watched
 PEAKS = 4096  # of launches that no daemon has closed yet
 
 
 class Watcher:
-    """All processes one keeper watches."""
-
     def __init__(
         self,
         epoll: select.epoll,
@@ -45,18 +41,18 @@ class Watcher:
         self._samples = samples
         self._kills = kills
         self._snapshots = snapshots
-        self._unwritten: list[tuple[str, ExitWord]] = []  # ends that the disk did not take, and where they belong
+        self._unwritten: list[tuple[str, ExitWord]] = []  # ends that the disk did not take, and their folders
         self._write_at = 0.0
         self._by_fd: dict[int, Watch] = {}
         self._fd_of_pid: dict[int, int] = {}
         self._lost: dict[int, tuple[int, int, float]] = {}  # pid: start ticks, status, when
-        self._peaks: dict[str, int] = {}  # launch: the most memory that one process of it had, in kB
+        self._peaks: dict[str, int] = {}  # launch: the peak memory of its largest process, in kB
 
     def __len__(self) -> int:
         return len(self._by_fd) + len(self._unwritten)
 
     def watch(self, watch: Watch) -> None:
-        """Watch a process from now on; one that has ended already is recorded at once with what is still known."""
+        """Watch a process; one that has ended is recorded at once with what is still known."""
         if watch.role not in records.FILES:
             raise ValueError(f"there is no role {watch.role!r} to record an end of")
         if self._by_fd.get(self._fd_of_pid.get(watch.pid, -1)) == watch:
@@ -80,12 +76,12 @@ class Watcher:
 
     def ended(self, fd: int) -> None:
         """Record the end of the process behind a readable pidfd."""
-        # Asked again: within one batch of events the number of a closed descriptor may have become another's.
+        # Asked again: within one batch a closed descriptor's number may have become another's.
         if fd in self._by_fd and process.has_ended(fd):
             self._conclude(fd)
 
     def wait_s(self) -> float | None:
-        """Return how long the records that the disk did not take still wait; None if there are none."""
+        """Return how long refused records still wait; None if there are none."""
         return max(0.0, self._write_at - time.monotonic()) if self._unwritten else None
 
     def catch_up(self) -> None:
@@ -105,11 +101,10 @@ class Watcher:
             self._note_peak(watch, usage.ru_maxrss)
 
     def _note_peak(self, watch: Watch, peak_kb: int) -> None:
-        """Keep the most memory that a child, or any whom it and those below it waited for, had at one time.
+        """Keep the peak memory of a child, or of any process that it and those below it waited for.
 
-        A tmux server answers for the agent in its pane. What we spawn ourselves shares our memory until its exec, and the
-        kernel counts that as its own: what is no more than ours says nothing.
-        """
+        A tmux server answers for its pane's agent. Our children share our memory until their exec, and the kernel counts that:
+        a peak no higher than ours says nothing."""
         if watch.role != "server" and peak_kb <= (process.read_peak_kb(os.getpid()) or peak_kb):
             return
         self._peaks[watch.launch] = max(peak_kb, self._peaks.get(watch.launch, 0))
@@ -117,7 +112,7 @@ class Watcher:
             del self._peaks[next(iter(self._peaks))]
 
     def reap(self) -> None:
-        """Reap every child that nobody watches: orphans that came to us, and clients that are done."""
+        """Reap every unwatched child: orphans that came to us, and clients that are done."""
         while True:
             try:
                 child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -141,7 +136,7 @@ class Watcher:
         return None if found is None else found[1]
 
     def forget(self, launch: str) -> int | None:
-        """Watch nothing of a launch any more; return the most memory that one process of it had, in kB, if that is known."""
+        """Stop watching a launch; return the peak memory of its largest process in kB, if known."""
         for fd in [fd for fd, watch in self._by_fd.items() if watch.launch == launch]:
             if process.has_ended(fd):  # its event comes after this order
                 self._conclude(fd)
@@ -167,7 +162,7 @@ class Watcher:
         return status, "wait"
 
     def _record_unseen(self, watch: Watch) -> None:
-        """Tell what a keeper before us recorded; only where there is nothing say that nobody knows."""
+        """Tell what an earlier keeper recorded; without a record say unknown."""
         known = _read_exit(watch)
         if known is None:
             unwritten = (exit_ for _, exit_ in self._unwritten if (exit_.launch, exit_.role) == (watch.launch, watch.role))
@@ -194,13 +189,12 @@ class Watcher:
         self._look_back(watch, boot_s)
 
     def _keep_unwritten(self, folder: str, exit_: ExitWord) -> None:
-        """Remember an end that the disk did not take, to write it when it does; a folder that is gone needs none."""
+        """Remember an end that the disk did not take; a folder that is gone needs none."""
         if os.path.isdir(folder) and len(self._unwritten) < UNWRITTEN:
             self._unwritten.append((folder, exit_))
             self._write_at = time.monotonic() + AGAIN_S
 
     def write_again(self) -> None:
-        """Write what the disk did not take before."""
         waiting, self._unwritten = self._unwritten, []
         for folder, exit_ in waiting:
             try:
@@ -217,7 +211,7 @@ class Watcher:
             return None
 
     def _look_back(self, watch: Watch, boot_s: float) -> None:
-        """Have a snapshot taken of what is left of a launch, and sample this process no more."""
+        """Have a snapshot taken of what is left of a launch, and stop sampling this process."""
         track = self._samples.track(watch.launch)
         if track is not None and watch.role in EXPLAINED:
             self._snapshots.ask(track, boot_s, watch.role)

@@ -1,8 +1,6 @@
 """The wire between daemon and keeper: one JSON object a line over a unix socket, checked field by field.
 
-A request carries `id` and `do`, its answer `re` and `ok`, a word of the keeper's own `ev`. A reader ignores the keys that it
-does not know: the other end may be of another version. Standard library only.
-"""
+A request carries `id` and `do`, its answer `re` and `ok`, an unasked word `ev`. A reader ignores unknown keys (versions)."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ def encode_answer(number: int, answer: Answer) -> bytes:
 
 def encode_word(word: Word) -> bytes:
     """Return what the keeper tells unasked as its line."""
-    # A daemon that knows only exits takes a snapshot for the exit of a stranger.
+    # A daemon that knows only exits takes a snapshot for a stranger's exit.
     stranger = {"role": "", "pid": 0} if isinstance(word, SnapshotWord) else {}
     return encode({"ev": NAMES[type(word)], **as_json(word), **stranger})
 
@@ -61,7 +59,7 @@ def encode(message: Message) -> bytes:
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as it is written; a field that has its default is left out."""
+    """Return a value as it is written, without fields at their default."""
     usual = getattr(value, "_field_defaults", None)
     if usual is None:
         return [as_json(one) for one in value] if isinstance(value, tuple) else value
@@ -78,7 +76,7 @@ class Lines:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that are complete now; one without end is Malformed, with all that follows."""
+        """Return the lines that are complete now; an endless line is Malformed, with all that follows."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > LINE_BYTES:
             raise Malformed("a line without end")
@@ -137,7 +135,7 @@ def _read_named(kinds: Mapping[str, type[T]], key: str, message: Message) -> T:
 
 
 def read(kind: type[T], message: Message) -> T:
-    """Return a message or a record as a value; a field that it leaves out has its default."""
+    """Return a message or a record as a value; a missing field has its default."""
     usual: dict[str, Any] = getattr(kind, "_field_defaults", {})
     said = ((name, wanted, message.get(name, usual.get(name))) for name, wanted in kind.__annotations__.items())
     return kind(**{name: READERS[wanted](name, value) for name, wanted, value in said})

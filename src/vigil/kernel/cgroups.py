@@ -1,8 +1,6 @@
-"""Memory cgroups: which one a process is in, and what that one's counters say.
+"""Memory cgroups: which one a process is in, by its folder as we see it, and its counters. Unprivileged; None is unreadable.
 
-Reads only, without any privilege; what cannot be read is None. A cgroup is named by its folder as we see it. Version 1 counts
-kills in the victim's own cgroup, version 2 in all above it too. Standard library only.
-"""
+Version 1 counts kills in the victim's own cgroup, version 2 in all above it too."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from typing import Any, NamedTuple
 from vigil.kernel.host import number, read_bytes
 from vigil.kernel.proc import PROC
 
-UNLIMITED_BYTES = 1 << 62  # version 1 says "no limit" with the largest number that it can round to pages
+UNLIMITED_BYTES = 1 << 62  # version 1's "no limit": the largest number that it can round to pages
 V1 = {
     "current_bytes": "memory.usage_in_bytes",
     "max_bytes": "memory.limit_in_bytes",
@@ -48,10 +46,7 @@ class Cgroups:
         self.version = self._mounts[0].version if self._mounts else None
 
     def path_of(self, pid: int) -> str | None:
-        """Return the folder of the memory cgroup that accounts for a process; None if there is none, or none to be seen.
-
-        A zombie has left its cgroup on version 1 and seems to be in the first one of all.
-        """
+        """Return the folder of a process's memory cgroup, None if unseen; version 1 shows a zombie in the first of all."""
         inside = path_within(read_bytes(f"{self._proc}/{pid}/cgroup").decode("utf-8", "surrogateescape"), self.version)
         if inside is None:
             return None
@@ -62,7 +57,7 @@ class Cgroups:
         return None
 
     def read_kills(self, path: str) -> int | None:
-        """Read how many processes were killed for want of memory in a cgroup."""
+        """Read how many processes of a cgroup were killed for want of memory."""
         if self.version is None:
             return None
         for line in read_bytes(os.path.join(path, EVENTS[self.version])).splitlines():
@@ -116,7 +111,7 @@ def place(mount: Mount, inside: str) -> str | None:
 
 
 def _nearest_with_events(path: str, mount: Mount) -> str | None:
-    """Return the cgroup itself, or the next one above whose memory is accounted for."""
+    """Return the cgroup itself, or the next one above that has counters."""
     while not os.path.exists(os.path.join(path, EVENTS[mount.version])):
         if len(path) <= len(mount.point):
             return None

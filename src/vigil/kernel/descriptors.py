@@ -1,7 +1,4 @@
-"""Descriptors: what a process has open, and to what each leads; and our own by their numbers.
-
-Reads only. OSError is raised for what is gone or may not be read.
-"""
+"""Descriptors: what a process has open, and our own by number. Reads only; OSError for what is gone or may not be read."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import NamedTuple
 
 from vigil.kernel.proc import PROC, folder_of
 
-MOST = 4096  # that are looked at; how many there are is counted beyond that
+MOST = 4096  # that are looked at; all are counted
 NAMED = re.compile(r"(socket|pipe|anon_inode):\[?(.*?)\]?$")
 TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console", "/dev/ptmx")
 
@@ -34,11 +31,10 @@ class OpenFile(NamedTuple):
     kinds: dict[str, int]
     sockets: tuple[int, ...]  # inodes
     pipes: tuple[Pipe, ...]
-    stdin: str  # the kind of descriptor 0; empty: it has none
+    stdin: str  # the kind of descriptor 0; empty without one
 
 
 def read_open(pid: int, proc: str = PROC, thread: int = 0) -> OpenFile:
-    """Read what a process has open."""
     folder = f"{folder_of(pid, proc, thread)}/fd"
     names = os.listdir(folder)
     kinds: dict[str, int] = {}
@@ -78,7 +74,7 @@ def _inode(target: str) -> int:
 
 
 def read_network(pid: int | str = "self", proc: str = PROC, thread: int = 0) -> str:
-    """Read the network namespace of a process, of our own if none is named."""
+    """Read the network namespace of a process, by default our own."""
     return os.readlink(f"{folder_of(pid, proc, thread)}/ns/net")
 
 
@@ -88,8 +84,8 @@ def path_of(fd: int) -> str:
 
 
 def read_place(fd: int) -> str:
-    """Return the real path of a file that we have open: no link is in it, and no moment passes."""
+    """Return the real path of a file that we have open, free of links and races."""
     try:
         return os.readlink(path_of(fd))
-    except FileNotFoundError as error:  # the file is there: it is /proc that is not
+    except FileNotFoundError as error:  # the file is there, /proc is not
         raise OSError(errno.EIO, "the kernel does not say where it lies: is /proc mounted?") from error

@@ -19,7 +19,7 @@ def record_json(path: str, value: object, mode: int = 0o600) -> None:
 
 
 def write_whole(path: str, data: bytes) -> None:
-    """Write a file that is whole or not there; it may be lost if the host goes down, and costs no sync."""
+    """Write a file whole or not at all, without a sync: a host that goes down may lose it."""
     _replace(path, data, 0o600, sync=False)
 
 
@@ -27,7 +27,7 @@ def _replace(path: str, data: bytes, mode: int, sync: bool) -> None:
     temporary = f"{path}.{os.getpid()}.tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
-        if os.write(fd, data) != len(data):  # a disk that filled up in the middle
+        if os.write(fd, data) != len(data):  # the disk filled up in the middle
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         if sync:
             os.fsync(fd)

@@ -10,7 +10,7 @@ CORE_PATTERN = Path(PROC, "sys/kernel/core_pattern")
 
 
 def read_file_system(path: Path) -> str:
-    """Read the kind of file system that a path lies on; OSError if that cannot be done."""
+    """Read the kind of file system that a path lies on; OSError if it cannot."""
     best, kind = "", ""
     for line in Path(PROC, "self/mounts").read_text("utf-8", "replace").splitlines():
         _, mount, fs, *_ = line.split()
@@ -21,7 +21,7 @@ def read_file_system(path: Path) -> str:
 
 
 def holds_lock(pid: int, inode: int) -> bool:
-    """Say whether a process holds the lock (flock) of a file; OSError if that cannot be read."""
+    """Say whether a process holds a file's lock (flock); OSError if unreadable."""
     for line in Path(PROC, "locks").read_text().splitlines():
         words = line.split()  # 1: FLOCK ADVISORY WRITE 4711 08:01:131 0 EOF
         if len(words) > 5 and words[1] == "FLOCK" and words[4] == str(pid) and words[5].rpartition(":")[2] == str(inode):
@@ -30,5 +30,5 @@ def holds_lock(pid: int, inode: int) -> bool:
 
 
 def read_core_pattern(path: Path = CORE_PATTERN) -> str:
-    """Read where the kernel writes the core of a process that broke; OSError if that cannot be done."""
+    """Read where the kernel writes cores; OSError if it cannot."""
     return path.read_text("utf-8", "replace").strip()

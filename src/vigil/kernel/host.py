@@ -1,7 +1,6 @@
-"""Host-wide facts: memory, swap, pressure, load and how many processes the kernel has killed for want of memory.
+"""Host-wide facts: memory, swap, pressure, load and the kernel's kills for want of memory.
 
-Reads only. What cannot be read is None and never an error: a container hides half of it. Standard library only.
-"""
+Reads only. What cannot be read is None and never an error: a container hides half of it. Standard library only."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ class HostFacts:
 
 
 def read_host(proc: str = PROC) -> Facts:
-    """Read every fact there is; each has its key, whether it could be read or not."""
+    """Read every fact; each has its key, readable or not."""
     facts = _read_memory(f"{proc}/meminfo")
     facts["oom_kills"] = read_oom_kills(proc)
     facts |= _read_load(f"{proc}/loadavg")
@@ -58,12 +57,12 @@ def read_available_kb(proc: str = PROC) -> int | None:
 
 
 def read_oom_kills(proc: str = PROC) -> int | None:
-    """Read how many processes the kernel has killed for want of memory since boot, in cgroups and on the whole host."""
+    """Read the kernel's kills for want of memory since boot, in cgroups and on the whole host."""
     return _oom_kills_in(read_bytes(f"{proc}/vmstat"))
 
 
 class OomKills:
-    """The same counter for whoever asks in a hurry: opening it costs nearly as much as reading it."""
+    """The same counter, held open for callers in a hurry: opening costs nearly as much as reading."""
 
     def __init__(self, proc: str = PROC) -> None:
         try:
@@ -76,7 +75,7 @@ class OomKills:
             os.close(self._fd)
 
     def read(self) -> int | None:
-        """Read the counter; None if that cannot be done."""
+        """Read the counter; None if it cannot."""
         try:
             return _oom_kills_in(os.pread(self._fd, VMSTAT_BYTES, 0))
         except OSError:
@@ -89,7 +88,7 @@ def _oom_kills_in(text: bytes) -> int | None:
 
 
 def read_bytes(path: str, most: int = 65536) -> bytes:
-    """Read a small file of the kernel's; nothing if that cannot be done."""
+    """Read a small kernel file; nothing if it cannot."""
     try:
         return read_file(path, most)
     except OSError:
@@ -97,13 +96,13 @@ def read_bytes(path: str, most: int = 65536) -> bytes:
 
 
 def number(text: bytes) -> int | None:
-    """Return a whole number, None if it is none."""
+    """Return a whole number, None for other text."""
     text = text.strip()
     return int(text) if text.isdigit() else None
 
 
 def read_named(path: str, name: bytes) -> int | None:
-    """Read the number that follows a name in a list of the kernel's."""
+    """Read the number behind a name in a kernel list."""
     for line in read_bytes(path).splitlines():
         if line.startswith(name + b" "):
             return number(b"".join(line.split()[1:2]))  # its unit may follow
@@ -125,7 +124,7 @@ def _read_load(path: str) -> Facts:
 
 
 def _read_pressure(path: str, what: str) -> Facts:
-    """Read the share of the last ten seconds, in percent, in which some or all waited; and all waiting since boot."""
+    """Read in how many percent of the last ten seconds some or all waited, and all waiting since boot."""
     facts: Facts = {f"psi_{what}_{kind}_{unit}": None for kind in KINDS for unit in ("avg10", "total_us")}
     for line in read_bytes(path).decode("ascii", "replace").splitlines():
         kind, *pairs = line.split() or [""]

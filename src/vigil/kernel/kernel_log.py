@@ -1,8 +1,6 @@
-"""The kernel's log, as far as it names our processes: who was killed for want of memory, who broke.
+"""The kernel's log, as far as it names our processes: kills for want of memory, and faults; it says if it is unreadable.
 
-Reads only /dev/kmsg, from where it ends now, and keeps only what the kernel itself said: anybody privileged may write there
-too. Whether it can be read at all is said, never guessed. Standard library only.
-"""
+Reads /dev/kmsg from its present end, and keeps only the kernel's own lines: privileged programs write there too."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from typing import NamedTuple
 
 from vigil.kernel.proc import PROC
 
-RECORD_BYTES = 8192  # the kernel makes none that is longer
+RECORD_BYTES = 8192  # the kernel makes none longer
 LINES = 500
 LINE_CHARACTERS = 400
 RECORDS_A_DRAIN = 5000  # a log that is written faster than we read does not hold us
@@ -24,12 +22,12 @@ RECORD = re.compile(r"(\d+),\d+,(\d+),[^;]*;(.*)")
 TASK = re.compile(r"\[ *\d+\] +\d+ +\d+ ")  # of the list of all processes that comes with each kill
 LOST_S = 60.0
 USER_FACILITY = 8  # below it the kernel speaks
-FIRST_PID_NAMESPACE = 0xEFFFFFFC  # the number that the kernel gives to the one it starts with
-DRIFT_S = 600.0  # the log's clock is not set by anybody: it is minutes off after months
+FIRST_PID_NAMESPACE = 0xEFFFFFFC  # the inode of the kernel's first pid namespace
+DRIFT_S = 600.0  # nothing sets the log's clock: it is minutes off after months
 
 
 class Line(NamedTuple):
-    """One line: when the kernel says it was written, when we had read it, and its text."""
+    """One line: the kernel's time, the time we read it, and its text."""
 
     stamp_s: float
     heard_s: float
@@ -41,13 +39,11 @@ def _boot_s() -> float:
 
 
 class KernelLog:
-    """What the kernel has said since this was made."""
-
     def __init__(
         self, path: str | None = None, clock: Callable[[], float] = _boot_s, awake: Callable[[], float] = time.monotonic
     ) -> None:
         self._clock = clock
-        self._awake = awake  # the log's own clock, which stands still while the machine is suspended
+        self._awake = awake  # the log's own clock, which stands still during a suspend
         self._lines: deque[Line] = deque(maxlen=LINES)
         self.lost_s = -LOST_S  # when lines were overwritten before we read them
         self._fd = -1
@@ -59,7 +55,7 @@ class KernelLog:
         self.readable = self._fd >= 0
 
     def close(self) -> None:
-        """Let go of the log; what was kept stays."""
+        """Let go of the log; its kept lines stay."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -85,7 +81,7 @@ class KernelLog:
             self._lines += [line for line in parse(record, heard_s) if TASK.match(line.text) is None]
 
     def lines_about(self, pid: int, *, since_s: float = 0.0) -> list[str]:
-        """Return the lines that name a process which began at `since_s` after boot; older ones speak of another."""
+        """Return the lines on a process that began at `since_s` after boot; older ones speak of another."""
         named = re.compile(rf"(?:process |pid=|PID: |\[){pid}(?!\d)")
         suspended_s = self._clock() - self._awake()
         eldest_s = since_s - max(0.0, suspended_s) - DRIFT_S
@@ -96,28 +92,28 @@ class KernelLog:
         ]
 
     def line_of_kill(self, pid: int, *, since_s: float = 0.0) -> str | None:
-        """Return the line that says the kernel killed a process for want of memory."""
+        """Return the line of a process's kill for want of memory."""
         says = f"Killed process {pid} "
         return next((line for line in self.lines_about(pid, since_s=since_s) if says in line), None)
 
     def denies(self) -> bool | None:
-        """Return False if a line that is not here was not written; None if it may have been lost, or never read."""
+        """Return False if a missing line was not written; None if it may have been lost or unread."""
         return False if self.readable and self._clock() - self.lost_s >= LOST_S else None
 
     def killed(self, pid: int, *, since_s: float = 0.0) -> bool | None:
-        """Say whether the kernel says it killed a process; None if its log cannot be read."""
+        """Say whether the kernel's log names a process's kill; None if it cannot be read."""
         return self.line_of_kill(pid, since_s=since_s) is not None if self.readable else None
 
 
 def _find_log() -> str:
-    """Return where the log is; an error where its pids are not ours, as in a container."""
+    """Return the log's path; an error where its pids are not ours, as in a container."""
     if os.stat(f"{PROC}/self/ns/pid").st_ino != FIRST_PID_NAMESPACE:
         raise FileNotFoundError(errno.ENOENT, "the kernel's log numbers processes in another way")
     return "/dev/kmsg"
 
 
 def parse(record: bytes, heard_s: float) -> list[Line]:
-    """Return the kernel's own lines of a record; what follows them, indented, are keys that we do not need."""
+    """Return the kernel's own lines of a record, without the indented keys behind them."""
     lines = []
     for text in record.decode("utf-8", "replace").splitlines():
         found = RECORD.match(text)

@@ -1,8 +1,6 @@
-"""Precedence: where the kernel shares its cores out by session, ours comes before those of the agents, if we may say so.
+"""Precedence: where the kernel shares cores by session, ours comes before those of the agents, if we may.
 
-There a session that slept comes before one that just worked: the tmux server of an agent that died would take the core from
-whoever writes that death down, and agents that use all there is would make every death late (measured: docs/performance.md).
-"""
+Else a dead agent's tmux server, which slept, outranks us, and busy agents make each death late (docs/performance.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ NICE = -10
 
 
 def come_first(path: str = AUTOGROUP) -> bool:
-    """Give our session precedence, which nobody below us with a session of their own inherits; say whether we might."""
+    """Give our session precedence, which no session below inherits; say whether we might."""
     try:
         with open(path, "w", encoding="ascii") as file:
             file.write(str(NICE))

@@ -1,7 +1,4 @@
-"""What the kernel says of a process: who it is, whether it lives, how it ended.
-
-Reads only. Standard library only, because the keeper uses it.
-"""
+"""What the kernel says of a process: who it is, whether it lives, how it ended. Standard library only: the keeper uses it."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ LINE_BYTES = 1024  # a line of stat has about three hundred
 STATUS_BYTES = 8192
 NUMBER_BYTES = 32  # with the blanks before it
 ENDED = "ZX"
-# Fields of stat, counted from the state; the first ones are split, the rest only where they are needed.
+# Fields of stat, counted from the state; the first are split, the rest only where needed.
 FLAGS_AT, SPLIT, PENDING_AT, STATUS_AT = 6, 22, 28, 49
 PF_EXITING = 0x4
 SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
@@ -49,7 +46,7 @@ class Stat(NamedTuple):
     start_ticks: int
     rss_kb: int = 0
     wait_status: int | None = None  # of one that ended
-    thread: int = 0  # one that lives, of a process whose first thread ended (stats.py)
+    thread: int = 0  # a living one, of a process whose first thread ended (stats.py)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -58,12 +55,11 @@ class Stat(NamedTuple):
 
     @property
     def all_ticks(self) -> int:
-        """Its own CPU time with that of the children it has waited for: this much its parent gets when it ends."""
+        """Its own CPU time and that of the children it has waited for: its parent gets this much at its end."""
         return self.own_ticks + self.reaped_ticks
 
     @property
     def rss_bytes(self) -> int:
-        """Its memory."""
         return self.rss_kb * 1024
 
 
@@ -79,7 +75,7 @@ def read_stat(pid: int, proc: str = PROC) -> Stat | None:
 
 
 def parse_stat(line: bytes) -> Stat | None:
-    """Return what a line of stat says; None if it is none."""
+    """Return what a line of stat says; None for another line."""
     head, _, rest = line.rpartition(b")")  # the name may hold spaces and brackets
     pid, _, name = head.partition(b" (")
     field = rest.split(None, SPLIT)
@@ -110,7 +106,7 @@ def _number_at(at: int, rest: bytes) -> int | None:
 
 
 def is_dying(pid: int) -> bool:
-    """Say whether a process is on its way out: its sockets stay open until the last of its threads is gone."""
+    """Say whether a process is on its way out: its sockets stay open until its last thread is gone."""
     try:
         line = read_file(f"{PROC}/{pid}/stat", LINE_BYTES)
     except OSError:
@@ -127,12 +123,12 @@ def read_start_ticks(pid: int) -> int | None:
 
 
 def read_peak_kb(pid: int) -> int | None:
-    """Read the most memory that a process has had since its exec; None if it has ended or may not be read."""
+    """Read a process's peak memory since its exec; None if it ended or may not be read."""
     return _read_status(pid, b"VmHWM")
 
 
 def read_swap_kb(pid: int) -> int | None:
-    """Read how much of a process's memory is swapped out; None if it has ended or may not be read."""
+    """Read how much of a process's memory is swapped out; None if it ended or may not be read."""
     return _read_status(pid, b"VmSwap")
 
 
@@ -144,7 +140,7 @@ def _read_status(pid: int, name: bytes) -> int | None:
 
 
 def number_in(status: bytes, name: bytes) -> int | None:
-    """Return the number of a line of /proc/PID/status; None if it has no such line."""
+    """Return the number of a line of /proc/PID/status; None without that line."""
     key = b"\n" + name + b":"
     at = status.find(key) + len(key)
     return int(status[at : at + NUMBER_BYTES].split(None, 1)[0]) if at >= len(key) else None
@@ -164,7 +160,7 @@ def read_boot() -> str:
 
 
 def is_other_boot(boot: str, now: str) -> bool:
-    """Say whether a boot is surely not this one; one that could not be read proves nothing."""
+    """Say whether a boot is surely not this one; an unreadable one proves nothing."""
     return boot != now and not boot.startswith(UNKNOWN_BOOT) and not now.startswith(UNKNOWN_BOOT)
 
 
@@ -177,7 +173,7 @@ def is_alive(pid: int, start_ticks: int) -> bool:
 
 
 def has_left(pid: int) -> bool:
-    """Say whether a pid is nobody's or a zombie's: what /proc said of its surroundings may not be true."""
+    """Say whether a pid is free or a zombie's: then /proc may have told wrong surroundings."""
     try:
         stat = read_stat(pid)
     except OSError:  # /proc mounted with hidepid
@@ -193,7 +189,7 @@ def open_pidfd(pid: int, start_ticks: int) -> int | None:
         if error.errno in (errno.ESRCH, errno.EINVAL, errno.ENOENT):  # the last two: the number is a thread's now
             return None
         raise
-    # Read after opening: the fd pins the pid, so what stat says now is said of what the fd holds.
+    # Read after opening: the fd pins the pid, so stat now speaks of the process that the fd holds.
     if read_start_ticks(pid) == start_ticks:
         return pidfd
     os.close(pidfd)
@@ -208,7 +204,7 @@ def has_ended(pidfd: int) -> bool:
 
 
 def read_wait_status(pidfd: int, pid: int, start_ticks: int) -> tuple[int | None, str]:
-    """Read how a process that is no child of ours ended; returns its wait status and who said so."""
+    """Read how a process that is not our child ended; returns its wait status and the source."""
     for _ in range(3):  # it may be reaped between the two questions: then the first has the answer
         info = bytearray(64)
         struct.pack_into("<Q", info, 0, PIDFD_INFO_EXIT)

@@ -1,8 +1,6 @@
-"""Processes as /proc shows them: all of the host, those below one, what each runs and names in its environment.
+"""Processes as /proc shows them: all of the host, those below one, their commands and environments.
 
-Reads only; a scan leaves out what ends meanwhile, or may not be read. It knows programs by their short names, and takes of an
-environment only the launch and the spool it names. Standard library only.
-"""
+A scan leaves out what ends or may not be read; of an environment it takes only the launch and the spool."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ TOKEN = b"VIGIL_LAUNCH="
 SPOOL = b"VIGIL_SPOOL="
 SESSION = b"VIGIL_SESSION="
 ENVIRON_BYTES = 1 << 20
-USUAL_BYTES = 32 << 10  # room for more costs as much as all the rest of a look at a process
+USUAL_BYTES = 32 << 10  # more room costs as much as all the rest of a look
 CHILDREN_BYTES = 64 << 10
 COMMAND_BYTES = 4096
 Marks = tuple[str | None, str | None]  # the launch and the spool that an environment names
@@ -27,7 +25,7 @@ NO_MARKS: Marks = (None, None)
 
 
 class ScannedProcess(NamedTuple):
-    """One living process: who it is, which launch it says it belongs to, and where that launch's instance listens."""
+    """One living process: who it is, the launch it names, and that launch's instance's spool."""
 
     pid: int
     stat: process.Stat
@@ -37,14 +35,14 @@ class ScannedProcess(NamedTuple):
 
 
 def scan_processes(mine_only: bool = False) -> Iterator[ScannedProcess | None]:
-    """Go through all processes, a step each, so that a reader may pause; None is one that was left out."""
+    """Go through all processes, a step each, so that a reader may pause; None is one left out."""
     uid = os.getuid()
     for pid in read_pids():
         yield _read_seen(pid, uid, mine_only)
 
 
 def read_pids() -> list[int]:
-    """Read the pids of all processes; OSError if that cannot be done."""
+    """Read the pids of all processes; OSError if it cannot."""
     return [int(name) for name in os.listdir(PROC) if name.isdigit()]
 
 
@@ -63,12 +61,12 @@ def _read_seen(pid: int, uid: int, mine_only: bool) -> ScannedProcess | None:
 
 
 def read_owner(pid: int) -> int:
-    """Read the user whose process it is; OSError if it is gone."""
+    """Read a process's user; OSError if it is gone."""
     return os.stat(folder_of(pid)).st_uid
 
 
 def _read_marks_of(stat: process.Stat) -> Marks:
-    """Read what a process names; one whose first thread ended tells it by those that live."""
+    """Read a process's marks; one whose first thread ended tells them by a living one."""
     if stat.state != "Z":
         return _read_marks(stat.pid)
     for thread in os.listdir(f"{folder_of(stat.pid)}/task"):
@@ -100,7 +98,7 @@ def read_environ(pid: int, proc: str = PROC, thread: int = 0) -> bytes:
 
 
 def value_of(key: bytes, environ: bytes) -> bytes | None:
-    """Return what stands behind a key such as `HOME=` in an environment; None if it is not there."""
+    """Return the value behind a key such as `HOME=` in an environment; None without it."""
     _, found, rest = (b"\0" + environ).partition(b"\0" + key)
     return rest.partition(b"\0")[0] if found else None
 
@@ -117,7 +115,7 @@ def read_cwd(pid: int) -> str:
 
 
 def read_oom_score(pid: int) -> int | None:
-    """Read how soon the kernel would end a process for want of memory; None if it does not tell."""
+    """Read how soon the kernel would kill a process for want of memory; None if it does not tell."""
     return number(read_bytes(f"{folder_of(pid)}/oom_score"))
 
 
@@ -140,7 +138,7 @@ def read_tree(pid: int, start_ticks: int, most: int) -> list[tuple[int, process.
 
 def read_children(pid: int, threads: int, proc: str = PROC) -> list[int]:
     """Read the children of all threads of a process; OSError where this kernel does not tell them."""
-    if threads == 1:  # as most have: it need not be looked for
+    if threads == 1:  # as most have: no need to list them
         return _read_children_of(pid, pid, proc)
     try:
         names = os.listdir(f"{folder_of(pid, proc)}/task")

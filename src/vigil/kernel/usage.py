@@ -1,7 +1,6 @@
-"""Usage: what a process has used so far, of memory, CPU and bytes, and where it waits now.
+"""Usage: what memory, CPU and bytes a process has used so far, and where it waits.
 
-Reads only. OSError is raised for what is gone or may not be read, ValueError for what this kernel does not count.
-"""
+Reads only; OSError for what is gone or may not be read, ValueError for what this kernel does not count."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ IO = re.compile(rb"(rchar|wchar|read_bytes|write_bytes): (\d+)")
 
 
 class Io(NamedTuple):
-    """Bytes so far: all that went through read and write, and what of it reached a disk."""
+    """Bytes so far: all through read and write, and what of it reached a disk."""
 
     read: int
     written: int
@@ -24,10 +23,10 @@ class Io(NamedTuple):
 
 
 class Turns(NamedTuple):
-    """How the first thread of a process got its CPU so far."""
+    """How a process's first thread got its CPU so far."""
 
     ran_s: float
-    waited_s: float  # it was ready to run, and others ran
+    waited_s: float  # ready to run while others ran
     slept: int  # times that it gave its CPU back by itself
 
 
@@ -40,7 +39,7 @@ class Status(NamedTuple):
 
 
 def read_status(pid: int, proc: str = PROC, thread: int = 0) -> Status:
-    """Read the peak of a process's memory, who traces it, and how often it slept."""
+    """Read a process's peak memory, its tracer, and how often it slept."""
     text = read_file(f"{folder_of(pid, proc, thread)}/status", STATUS_BYTES)
     return Status(number_in(text, b"VmHWM"), number_in(text, b"TracerPid"), number_in(text, b"voluntary_ctxt_switches"))
 
@@ -54,7 +53,6 @@ def read_turns(pid: int, slept: int | None, proc: str = PROC, thread: int = 0) -
 
 
 def read_io(pid: int, proc: str = PROC) -> Io:
-    """Read what a process read and wrote."""
     found = {name: int(value) for name, value in IO.findall(read_file(f"{folder_of(pid, proc)}/io", 512))}
     if len(found) < len(Io._fields):
         raise ValueError("the kernel counts none")
@@ -62,5 +60,5 @@ def read_io(pid: int, proc: str = PROC) -> Io:
 
 
 def read_wchan(pid: int, proc: str = PROC, thread: int = 0) -> str:
-    """Read the function of the kernel in which a process sleeps; 0 of one that runs, or is not told about."""
+    """Read the kernel function in which a process sleeps; 0 if it runs or the kernel does not tell."""
     return read_file(f"{folder_of(pid, proc, thread)}/wchan", 128).decode("ascii", "replace").partition(".")[0]

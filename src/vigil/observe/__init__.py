@@ -1,1 +1,1 @@
-"""Sensors: they read the world and say what they saw and how sure they are; they conclude nothing and write nothing (P7)."""
+"""Sensors: read the world and say what they saw and how sure they are; they conclude and write nothing (P7)."""

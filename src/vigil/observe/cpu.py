@@ -9,15 +9,12 @@ from vigil.kernel.process import TICKS_A_SECOND, read_stat
 
 
 def read_used_s(processes: Iterable[ProcessId]) -> dict[ProcessId, float]:
-    """Read the seconds of processor time of each; what is gone, or may not be read, is left out."""
+    """Read the seconds of processor time of each; leaves out what is gone or may not be read."""
     return {process: used for process in processes if (used := _read_one(process)) is not None}
 
 
 def cores(before: dict[ProcessId, float], after: dict[ProcessId, float], window_s: float) -> float | None:
-    """Return how many cores processes used between two readings; None where nothing can be compared.
-
-    What began in between counts whole; what ended in between is in the time of whoever waited for it.
-    """
+    """Return the cores used between two readings, None if incomparable; what ended in between is in its waiter's time."""
     if window_s <= 0 or not after:
         return None
     used_s = sum(used - before.get(process, 0.0) for process, used in after.items())

@@ -12,7 +12,7 @@ from vigil.kernel.processes import read_children, read_command
 
 NAME_BYTES = 15  # the kernel keeps no more of a name
 INTERPRETER = re.compile(rb"(a|ba|da|k|z|fi)?sh|node(js)?|bun|deno|ruby|perl|php|python[0-9.]*")
-MOST = 4096  # processes of one launch that are looked through
+MOST = 4096  # of one launch
 
 
 def find_named(leader: ProcessId, names: tuple[str, ...]) -> ProcessId | None:
@@ -35,7 +35,7 @@ def find_named(leader: ProcessId, names: tuple[str, ...]) -> ProcessId | None:
 
 
 def _is_named(stat: Stat, names: tuple[str, ...]) -> bool:
-    """Say whether a process bears one of the names: as its own, as its program's, or as the script its interpreter runs."""
+    """Say whether a process bears one of the names: as its own, its program's, or its interpreter's script's."""
     try:
         program, script = [*read_command(stat.pid), b"", b""][:2]
     except OSError:
@@ -47,7 +47,6 @@ def _is_named(stat: Stat, names: tuple[str, ...]) -> bool:
 
 
 def _cut(name: bytes) -> str:
-    """Return a name as stat would have it."""
     return name[:NAME_BYTES].decode("utf-8", "replace")
 
 

@@ -1,8 +1,6 @@
-"""Details: one process, looked at closely: where it waits, what it has open, what it read and wrote.
+"""Details: a close look at one process: where it waits, what it has open, what it read and wrote. No secrets.
 
-Every value may be unknown, because nobody may look, the kernel lacks it or the process ended meanwhile: then it is None, and
-`lacking` says why. Nothing here raises. No environment is read, and commands are without their secrets.
-"""
+Nothing raises: an unknown value is None, and `lacking` says whether we may not look, the kernel lacks it or it ended."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from vigil.text import decode, one_line
 
 T = TypeVar("T")
 WORDS = 64
-# Where a process sleeps that reads from a pipe, a terminal or a socket pair, as kernels have called it.
+# Where a process sleeps that reads from a pipe, a terminal or a socket pair, in the words of several kernels.
 READING = frozenset(
     {"pipe_read", "anon_pipe_read", "pipe_wait", "pipe_wait_readable", "n_tty_read", "wait_woken", "tty_read"}
     | {"unix_stream_read_generic", "unix_stream_data_wait", "__skb_wait_for_more_packets"}
@@ -28,12 +26,10 @@ READING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One process, looked at closely."""
-
     command: tuple[str, ...] | None = None
     wchan: str | None = None
     peak_rss_bytes: int | None = None
-    traced_by: int | None = None  # 0: nobody
+    traced_by: int | None = None  # 0: by no process
     io: Io | None = None
     turns: Turns | None = None
     open: OpenFile | None = None
@@ -42,7 +38,7 @@ class Detail:
 
 
 def read_detail(pid: int, proc: str = PROC, thread: int = 0) -> Detail:
-    """Look at one process closely, by a thread of it that lives if its first one ended."""
+    """Look closely at one process, by a living thread if its first one ended."""
     lacking: dict[str, str] = {}
     status = _try("memory", lacking, lambda: read_status(pid, proc, thread))
     peak_kb = None if status is None else status.peak_kb
@@ -85,5 +81,5 @@ def _try(what: str, lacking: dict[str, str], read: Callable[[], T]) -> T | None:
 
 
 def _without_secrets(words: list[bytes]) -> tuple[str, ...]:
-    """Return a command as it is shown; a process that wrote over its own is shown as it wants to be."""
+    """Return a command as it is shown, or as its process rewrote it."""
     return tuple(map(one_line, redact_command([decode(word) for word in words[:WORDS]])))

@@ -1,7 +1,6 @@
-"""Diagnosis: what one launch's processes do right now, from two looks at them a moment apart.
+"""Diagnosis: what one launch's processes do now, from two looks at them a moment apart.
 
-It reads and compares and concludes nothing. What could not be read is None and named in `unknown` with its reason (P7).
-"""
+It concludes nothing. What could not be read is None and named in `unknown` with its reason (P7)."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class Sample:
     io: dict[int, Io] = field(default_factory=dict)
     turns: dict[int, Turns] = field(default_factory=dict)
     sockets: Sockets | None = None
-    network: str | None = None  # the namespace the sockets are of
+    network: str | None = None  # the sockets' namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +53,10 @@ class ProcessReading:
     used_cpu_s: float
     cpu: float | None  # cores; its own threads
     reaped_cpu: float | None  # cores; children of it that ended meanwhile
-    waited: float | None  # of the time: its first thread was ready to run, and others ran
+    waited: float | None  # share of the time in which its first thread was ready to run while others ran
     burst_s: float | None  # how long that computes at a time before it sleeps
     tty: bool
-    foreground: bool | None  # its group has its terminal; None: it has none
+    foreground: bool | None  # its group has its terminal; None without one
     command: tuple[str, ...] | None = None
     wchan: str | None = None
     peak_rss_bytes: int | None = None
@@ -70,13 +69,13 @@ class ProcessReading:
     kinds: dict[str, int] | None = None
     pipes: tuple[Pipe, ...] = ()
     sockets: tuple[int, ...] | None = None  # inodes
-    waits_for_input: bool | None = None  # it sleeps in a read, and its standard input is a pipe, a terminal or a socket
-    holds_agents_pipe: bool | None = None  # it writes into a pipe, or a socket pair, of which the agent has the other end
+    waits_for_input: bool | None = None  # it sleeps in a read, and its stdin is a pipe, a terminal or a socket
+    holds_agents_pipe: bool | None = None  # it writes into a pipe or socket pair whose other end the agent has
 
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A socket, and whose it is."""
+    """A socket, and its owner."""
 
     pid: int
     socket: Socket
@@ -84,15 +83,13 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the processes of a launch do."""
-
     launch_id: str
     at_s: float
     processes: tuple[ProcessReading, ...]
     sockets: tuple[Owned, ...]
     cpu: Cpu
     unknown: tuple[str, ...]  # what could not be read, in words
-    cut: int = 0  # processes that were not looked at closely, because there are so many
+    cut: int = 0  # processes beyond the limit of close looks
     sockets_unread: bool = False  # the kernel did not list its sockets
 
     @property
@@ -107,7 +104,7 @@ class Diagnosis:
 
 
 def take_sample(launch: Launch, tokens: Tokens, thorough: bool = True, proc: str = PROC) -> Sample:
-    """Look at a launch; one that is not thorough reads only what a later one is compared with."""
+    """Look at a launch; a look that is not thorough reads only what a later one is compared with."""
     tree = tree_of(launch, scan_launch(launch, tokens, proc), tokens)
     looked_at = tree.members[:MOST]
     if not thorough:
@@ -212,7 +209,7 @@ def _moved(stat: Stat, before: Sample | None, after: Sample) -> Io | None:
 
 
 def _turns(stat: Stat, before: Sample | None, after: Sample, window_s: float | None) -> tuple[float | None, float | None]:
-    """Return how much of the time a process waited for a CPU, and how long it computes before it sleeps."""
+    """Return the share of time a process waited for a CPU, and how long it computes before it sleeps."""
     now, was = after.turns.get(stat.pid), None if before is None else before.turns.get(stat.pid)
     if before is None or now is None or was is None or not window_s or all(one.key != stat.key for one in before.tree.members):
         return None, None
@@ -221,7 +218,7 @@ def _turns(stat: Stat, before: Sample | None, after: Sample, window_s: float | N
 
 
 def _where(wchan: str | None, state: str) -> str | None:
-    """Return where a process sleeps; the kernel says 0 of one that runs, and of one it does not tell about."""
+    """Return where a process sleeps; the kernel says 0 of one that runs, and where it does not tell."""
     if wchan in ("0", ""):
         return "" if state == "R" else None
     return wchan
@@ -254,13 +251,13 @@ def _holds(detail: Detail, agents_ends: tuple[frozenset[int], frozenset[int]]) -
 
 
 def _owned(processes: Iterable[ProcessReading], sample: Sample) -> Iterable[Owned]:
-    """Yield the sockets that these processes have open; one that several share is shown once, under the first."""
+    """Yield the processes' open sockets; a shared one once, under its first process."""
     known = {} if sample.sockets is None else sample.sockets.by_inode
     shown: set[int] = set()
     for reading in processes:
         detail = sample.details.get(reading.process.pid, UNREAD)
         if detail.network != sample.network and detail.network is not None:
-            continue  # its sockets are of another namespace, and inodes there are others
+            continue  # its sockets are of another namespace, with other inodes
         for inode in reading.sockets or ():
             if inode in known and inode not in shown:
                 shown.add(inode)
@@ -268,7 +265,7 @@ def _owned(processes: Iterable[ProcessReading], sample: Sample) -> Iterable[Owne
 
 
 def _unknown(sample: Sample) -> Iterable[str]:
-    """Yield what could not be read, and why; processes of one trouble are one line."""
+    """Yield what could not be read, and why; processes of one trouble share a line."""
     tree = sample.tree
     if tree.why:
         yield f"processes: {tree.why}"

@@ -1,4 +1,4 @@
-"""A folder, watched: says which names came or went, as the kernel tells it."""
+"""Watches a folder, and tells which names came or went."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ WENT = IN_MOVED_FROM | IN_DELETE
 
 
 class FolderWatch:
-    """Passes the names that came or went to `on_change`; an empty list means: look at everything.
-
-    So it is after an overflow of the kernel's queue, and when the folder itself has gone.
-    """
+    """Passes the names that came or went to `on_change`; an empty list (overflow, folder gone) means: look at everything."""
 
     def __init__(self, path: str | os.PathLike[str], on_change: Callable[[list[str]], None], mask: int = CAME) -> None:
         self._on_change = on_change
@@ -35,10 +32,9 @@ class FolderWatch:
         asyncio.get_running_loop().add_reader(self._fd, self._read)
 
     def close(self) -> None:
-        """Watch no more."""
         asyncio.get_running_loop().remove_reader(self._fd)
         os.close(self._fd)
 
     def _read(self) -> None:
         names = [name for _, _, name in read_events(self._fd)]
-        self._on_change(names if all(names) else [])  # what has no name is about the folder, or about the queue
+        self._on_change(names if all(names) else [])  # an event without a name is about the folder, or about the queue

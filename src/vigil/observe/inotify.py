@@ -1,4 +1,4 @@
-"""inotify, raw: one instance for the whole daemon. A library would add 50 to 100 ms (docs/performance.md)."""
+"""inotify, raw: one instance for the whole daemon. A library would add 50 to 100 ms."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ Who = TypeVar("Who")
 
 
 class Inotify:
-    """Says once that a file was written to; whoever wants to know again asks again.
-
-    Once, because an agent that prints without pause must not wake the daemon without pause.
-    """
+    """Tells once that a file was written to: an agent that prints without pause must not wake us without pause."""
 
     def __init__(self, on_written: Callable[[str], None]) -> None:
         self._fd = open_inotify()
@@ -36,11 +33,10 @@ class Inotify:
         asyncio.get_running_loop().add_reader(self._fd, self._read)
 
     def watch(self, path: str) -> None:
-        """Say so when a file is written to next; FileNotFoundError if there is none."""
+        """Tell the next write to a file; FileNotFoundError if there is none."""
         self._paths[add_watch(self._fd, path, IN_MODIFY | IN_ONESHOT)] = path
 
     def close(self) -> None:
-        """Watch nothing any more."""
         asyncio.get_running_loop().remove_reader(self._fd)
         os.close(self._fd)
 
@@ -52,11 +48,10 @@ class Inotify:
 
 
 class Watches(Generic[Who]):
-    """Says once, to everyone who asked, that something became of a file or folder; any thread may ask.
+    """Tells all who asked, once, that a file or folder changed; any thread may ask.
 
-    To ask takes as long as the file system takes, and one that hangs must not hold up the loop: so others ask, and the loop
-    hears of it later, perhaps after the watch has fired.
-    """
+    Asking takes as long as the file system, and one that hangs must not hold up the loop: so threads ask, and the loop hears of
+    it later, perhaps after the watch has fired."""
 
     def __init__(self, on_event: Callable[[Who], None]) -> None:
         self._fd = open_inotify()
@@ -64,13 +59,13 @@ class Watches(Generic[Who]):
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._fd, self._read)
         self._asked: dict[int, set[Who]] = {}
-        self._fired: dict[int, None] = {}  # numbers are not given again
+        self._fired: dict[int, None] = {}  # the kernel gives no number again
         self._lock = threading.Lock()
         self._asking = 0
         self._closed = False
 
     def ask(self, path: str, mask: int, who: Who) -> None:
-        """Say so when one of these events comes, or when none can come any more; OSError where it cannot be watched."""
+        """Tell when one of these events comes, or none can come any more; OSError where it cannot be watched."""
         with self._held() as fd:
             number = add_watch(fd, path, mask | IN_ONESHOT)
         try:
@@ -79,7 +74,6 @@ class Watches(Generic[Who]):
             pass  # the loop has ended
 
     def forget(self, those: Iterable[Who]) -> None:
-        """Say nothing to these any more."""
         unwanted = set(those)
         for number, asked in list(self._asked.items()):
             asked -= unwanted
@@ -88,7 +82,6 @@ class Watches(Generic[Who]):
                 LIBC.inotify_rm_watch(self._fd, number)
 
     def close(self) -> None:
-        """Watch nothing any more."""
         self._loop.remove_reader(self._fd)
         with self._lock:
             self._closed = True
@@ -96,7 +89,7 @@ class Watches(Generic[Who]):
 
     @contextmanager
     def _held(self) -> Iterator[int]:
-        """Keep the descriptor open while somebody asks: once closed, its number may be another file's."""
+        """Keep the descriptor open while a thread asks: once closed, its number may be another file's."""
         with self._lock:
             if self._closed:
                 raise OSError(errno.EBADF, "nothing is watched any more")
@@ -152,7 +145,7 @@ def add_watch(fd: int, path: str, mask: int) -> int:
 
 
 def read_events(fd: int) -> Iterator[tuple[int, int, str]]:
-    """Yield what happened: the watch's number, the mask, and the name in a watched folder (empty where there is none)."""
+    """Yield each event: the watch's number, the mask, and the name in a watched folder, if any."""
     data = os.read(fd, 65536)
     at = 0
     while at < len(data):

@@ -1,8 +1,6 @@
-"""Lines: what one growing file holds behind a position, each complete line once.
+"""Lines: each complete line of one growing file behind a position, once; only of our user's regular files below the roots.
 
-It reads what the agent owns and nothing else: a regular file of our own user, really below one of the roots. A position knows
-its file by bytes that were read, and not by its number alone: numbers are given again, and files are written anew in place.
-"""
+A position knows its file by read bytes, not by its inode: inodes are given again, and files are written anew in place."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ from enum import StrEnum
 
 from vigil.kernel.descriptors import path_of, read_place
 
-LINE_BYTES = 16 << 20  # what is longer is no line of an agent, and is skipped
+LINE_BYTES = 16 << 20  # longer is no line of an agent, and is skipped
 MOST_BYTES = 1 << 20
 MOST_LINES = 1000
 STEP_BYTES = 64 << 10
-# Together they cover all that was read of a short file. The middle of a long one is not looked at again: that would cost as
-# much as reading it, and whoever rewrites the middle moves the end, unless it is by as many bytes.
+# Together they cover a short file. The middle of a long one is not compared: that costs as much as reading it, and a rewrite of
+# the middle moves the end, unless it is by as many bytes.
 HEAD_BYTES = 1024
 MARK_BYTES = 256
 FIND_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC  # finds without opening: no FIFO gets a reader, no device wakes
@@ -30,15 +28,13 @@ READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class ReadOutcome(StrEnum):
-    """What became of a reading."""
-
-    READ = "read"  # the file is the one that was read before, or the first one
-    MOVED = "moved"  # it is another one that holds all that was read, so the reading went on behind that
+    READ = "read"  # the file that was read before, or the first one
+    MOVED = "moved"  # another file that holds all that was read: the reading went on behind that
     REPLACED = "replaced"  # it holds something else, and was read from its beginning
     TRUNCATED = "truncated"  # it is shorter than what was read, and was read from its beginning
     GONE = "gone"  # there is none; the position stays, for one that may come
     REFUSED = "refused"  # it is not the agent's
-    FAILED = "failed"  # nobody knows: to be asked again
+    FAILED = "failed"  # unknown: ask again
 
 
 BEGUN_ANEW = frozenset({ReadOutcome.REPLACED, ReadOutcome.TRUNCATED})
@@ -52,10 +48,10 @@ class Position:
     inode: int
     offset: int  # behind the last complete line
     mark: str  # fingerprint of the bytes just before the offset
-    head: str = ""  # fingerprint of the first bytes, as far as they were read; empty: nobody knows, they were released
+    head: str = ""  # fingerprint of the first bytes that were read; empty if they were released
     searched: int = 0  # from the offset up to here no line ends
     searched_mark: str = ""  # fingerprint of the bytes just before that
-    skipping: bool = False  # the offset lies within a line of which the rest is not wanted
+    skipping: bool = False  # the offset lies within a line whose rest is skipped
 
     def as_json(self) -> dict[str, int | str | bool]:
         """Return what `from_json` takes."""
@@ -63,7 +59,7 @@ class Position:
 
     @classmethod
     def from_json(cls, value: object) -> Position | None:
-        """Return the position, or None for what is none."""
+        """Return the position, or None for another value."""
         try:
             position = cls(**value)  # type: ignore[arg-type]
         except TypeError:
@@ -78,14 +74,14 @@ class Position:
 class TakenLines:
     """What one reading took."""
 
-    position: Position | None  # where the next one begins; what it was where nothing could be read
+    position: Position | None  # where the next one begins; unchanged where nothing could be read
     outcome: ReadOutcome
-    lines: list[bytes] = field(default_factory=list)  # without their ends; whatever bytes they hold
+    lines: list[bytes] = field(default_factory=list)  # without their ends; any bytes
     why: str = ""  # refused or failed
     skipped: int = 0  # lines that were too long
-    lost_bytes: int = 0  # of a head that was released before it was read
+    lost_bytes: int = 0  # of a head that was released unread
     read_bytes: int = 0
-    more: bool = False  # there is more to be read at once
+    more: bool = False  # more can be read at once
 
 
 class FileRefused(Exception):
@@ -93,7 +89,7 @@ class FileRefused(Exception):
 
 
 def resolve(roots: Iterable[str]) -> tuple[str, ...]:
-    """Return the folders that roots really are; done once, so that a root that becomes a link later leads nowhere."""
+    """Return the real folders of roots; once, so that a root that becomes a link later leads nowhere."""
     return tuple(os.path.realpath(root) for root in roots)
 
 
@@ -107,26 +103,23 @@ def read_lines(
 ) -> TakenLines:
     """Read the complete lines behind a position, or from the beginning; never raises for what a file is.
 
-    `roots` are real paths (`resolve`). It holds no more than the longest line and `most_bytes` at once. `on_open` is told
-    the descriptor before anything is read: to watch that very file, so that nothing falls between watching and reading.
-    """
+    `roots` are real paths (`resolve`). It holds the longest line and `most_bytes` at most. `on_open` gets the descriptor before
+    the first read, to watch that very file: so nothing falls between watching and reading."""
     return _visit(path, position, roots, on_open, lambda file: _take(file, position, min(most_bytes, LINE_BYTES), most_lines))
 
 
 def read_end(path: str, roots: tuple[str, ...], on_open: Callable[[int], None] | None = None) -> TakenLines:
-    """Find the position behind the last complete line; however large the file, only its end is read."""
+    """Find the position behind the last complete line; only the end of the file is read."""
     return _visit(path, None, roots, on_open, _find_end)
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """An open file that may be read."""
-
     fd: int
     device: int
     inode: int
     size: int
-    begin: int  # what stands before this was released, and reads as zeros
+    begin: int  # the part before this was released, and reads as zeros
 
     def bytes_before(self, offset: int, most: int = MARK_BYTES) -> bytes:
         return os.pread(self.fd, min(most, offset), max(0, offset - most))
@@ -162,7 +155,7 @@ def _visit(
 
 @contextmanager
 def _opened(path: str, roots: tuple[str, ...]) -> Iterator[int]:
-    """Open a file after it was looked at; in between nobody can put another one in its place."""
+    """Open a file that was checked; no other can take its place in between."""
     found = os.open(path, FIND_FLAGS)
     try:
         _check(found, roots)
@@ -176,7 +169,7 @@ def _opened(path: str, roots: tuple[str, ...]) -> Iterator[int]:
 
 
 def _check(fd: int, roots: tuple[str, ...]) -> None:
-    """Raise Refused for what is not the agent's."""
+    """Raise FileRefused for what is not the agent's."""
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode):
         raise FileRefused("it is a symbolic link" if stat.S_ISLNK(found.st_mode) else "it is no regular file")
@@ -189,12 +182,12 @@ def _check(fd: int, roots: tuple[str, ...]) -> None:
 
 def _find_begin(fd: int, size: int) -> int:
     """Return where the content begins: a released head is a hole (runtimes/tail.py)."""
-    if os.pread(fd, 1, 0) != b"\0":  # not every file system says rightly where holes are
+    if os.pread(fd, 1, 0) != b"\0":  # not every file system tells holes rightly
         return 0
     try:
         return min(os.lseek(fd, 0, os.SEEK_DATA), size)
     except OSError as error:
-        return size if error.errno == errno.ENXIO else 0  # nothing but a hole; or none that it can tell
+        return size if error.errno == errno.ENXIO else 0  # only a hole; or none that it can tell
 
 
 def _take(file: _File, position: Position | None, most_bytes: int, most_lines: int) -> TakenLines:
@@ -217,7 +210,7 @@ def _take(file: _File, position: Position | None, most_bytes: int, most_lines: i
 
 
 def _find_start(file: _File, position: Position | None) -> tuple[Position, ReadOutcome, int]:
-    """Return where to begin, what that says of the file, and how many bytes nobody can read any more."""
+    """Return where to begin, what that says of the file, and how many bytes are lost."""
     start, outcome = _recognise(file, position)
     if start.offset < file.begin:  # a line that the hole cuts is none
         start, lost_bytes = (
@@ -237,7 +230,7 @@ def _recognise(file: _File, position: Position | None) -> tuple[Position, ReadOu
     is_same = (file.device, file.inode) == (position.device, position.inode)
     if file.size < position.offset:
         return anew, ReadOutcome.TRUNCATED if is_same else ReadOutcome.REPLACED
-    if is_same and max(0, position.offset - MARK_BYTES) < file.begin:  # what it was known by was released
+    if is_same and max(0, position.offset - MARK_BYTES) < file.begin:  # its fingerprinted bytes were released
         return position, ReadOutcome.READ
     if not _holds_what_was_read(file, position, is_same):
         return anew, ReadOutcome.REPLACED
@@ -280,7 +273,7 @@ def _with_lines(file: _File, start: Position, before: bytes, data: bytes, most_l
 
 
 def _position(file: _File, start: Position, offset: int, before: bytes | None) -> Position:
-    """Return a position that is known by the very bytes that were read, as far as they are at hand."""
+    """Return a position known by the very bytes that were read, as far as they are at hand."""
     mark = _fingerprint(file.bytes_before(offset) if before is None else before)
     head = start.head if start.offset >= HEAD_BYTES else file.head(offset)
     return Position(file.device, file.inode, offset, mark, head, searched=offset)

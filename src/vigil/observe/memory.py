@@ -1,8 +1,6 @@
-"""Memory: how much of it a launch could still use.
+"""Memory: how much of it a launch could still use, at most.
 
-What was read is a bound from above: the host has no more, and each memory cgroup around us lets no more through. A bound that
-cannot be read, or stands in a cgroup that a container hides from us, is left out.
-"""
+The bounds are the host and each memory cgroup around us; an unreadable or hidden one is left out."""
 
 from __future__ import annotations
 
@@ -18,18 +16,18 @@ from vigil.kernel.host import number, read_available_kb, read_bytes, read_named
 from vigil.kernel.proc import PROC
 
 FILES = {1: V1, 2: V2}
-RECLAIMABLE = {1: b"total_inactive_file", 2: b"inactive_file"}  # what the kernel drops first, before it ends anybody
-LIMITS_S = 10.0  # a limit that is set while we run is seen so late
+RECLAIMABLE = {1: b"total_inactive_file", 2: b"inactive_file"}  # the kernel drops these first, before it kills
+LIMITS_S = 10.0  # how late we see a limit that is set while we run
 
 
 def read_available(proc: str = PROC, cgroups: Cgroups | None = None, pid: int | None = None) -> int | None:
-    """Read how many bytes a child of a process, of this one if none is named, could still use; None if nothing says."""
+    """Read how many bytes a child of a process, by default ours, could still use; None if nothing says."""
     seen = cgroups or _seen_from(proc)
     return _read_within(_find_limited(seen, os.getpid() if pid is None else pid), proc)
 
 
 class Memory:
-    """The same, to be read often: which cgroups around the process have a limit is not looked for each time."""
+    """The same, to be read often: it does not look for limited cgroups each time."""
 
     def __init__(self) -> None:
         self._pid: int | None = None
@@ -64,22 +62,20 @@ def _read_within(limited: Iterable[Limited], proc: str) -> int | None:
 
 @dataclass(frozen=True)
 class Limited:
-    """A cgroup that lets only so much memory through."""
-
     path: str
     version: int
 
     def read_limit(self) -> int | None:
-        """Read its limit in bytes; None if it has none ("max" is no number)."""
+        """Read its limit in bytes; None without one ("max" is no number)."""
         limit = number(read_bytes(f"{self.path}/{FILES[self.version]['max_bytes']}"))
         return None if limit is None or limit >= UNLIMITED_BYTES else limit
 
     def lower(self, least: int | None) -> int | None:
-        """Return the bytes known so far, or those that it leaves, if they are fewer."""
+        """Return the smaller of the bytes known so far and those that it leaves."""
         limit, used = self.read_limit(), number(read_bytes(f"{self.path}/{FILES[self.version]['current_bytes']}"))
         if limit is None or used is None:
             return least
-        if least is not None and limit - used >= least:  # not asked for in vain: memory.stat can be slow
+        if least is not None and limit - used >= least:  # memory.stat can be slow: ask only if it matters
             return least
         reclaimable = read_named(f"{self.path}/memory.stat", RECLAIMABLE[self.version]) or 0
         left = max(0, limit - max(0, used - reclaimable))
@@ -88,4 +84,4 @@ class Limited:
 
 @cache
 def _seen_from(proc: str) -> Cgroups:
-    return Cgroups(proc)  # once: where cgroups are mounted costs more to read than all the rest
+    return Cgroups(proc)  # once: reading the mounts costs more than all the rest

@@ -7,7 +7,7 @@ from functools import partial
 
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.reading import Axis, AxisValue, Fact
-from vigil.kernel.process import has_ended, is_other_boot, read_boot, read_start_ticks, read_stat
+from vigil.kernel.process import has_ended, is_other_boot, read_start_ticks, read_stat
 
 STATES = {
     **dict.fromkeys("RSDIW", AxisValue.ALIVE),
@@ -16,14 +16,8 @@ STATES = {
 }
 
 
-def identify(pid: int, start_ticks: int | None = None, boot: str | None = None) -> ProcessId | None:
-    """Return the identity of a process that lives now; None if there is none of that pid."""
-    ticks = read_start_ticks(pid) if start_ticks is None else start_ticks
-    return None if ticks is None else ProcessId(pid, ticks, boot or read_boot())
-
-
 def read_process(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
-    """Read what the kernel says of this very process; what that means is for the core to say."""
+    """Read what the kernel says of this very process; the core concludes."""
     if is_other_boot(process.boot, boot):
         return Fact(axis, AxisValue.DEAD, "boot-id", now, conclusive=True, why="the host was booted anew")
     try:
@@ -40,7 +34,7 @@ def read_process(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
 
 
 def ask_kernel(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
-    """Ask the one that cannot lie whether this very process lives: the kernel, by a pidfd; slower than reading /proc."""
+    """Ask the kernel by a pidfd whether this very process lives; surer and slower than /proc."""
     if is_other_boot(process.boot, boot):
         return Fact(axis, AxisValue.DEAD, "boot-id", now, conclusive=True, why="the host was booted anew")
     fact = partial(Fact, axis, source="pidfd", observed_at=now)
@@ -52,7 +46,7 @@ def ask_kernel(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
         return fact(AxisValue.FAILED, why=error.strerror or str(error))
     try:
         ticks = read_start_ticks(process.pid)
-        if ticks is None:  # the number is in use, and nobody can say by whom
+        if ticks is None:  # the number is in use, and its owner unknown
             return fact(AxisValue.UNKNOWN, why="its start time cannot be read")
         if ticks != process.start_ticks:
             return fact(AxisValue.DEAD, conclusive=True, why="the pid belongs to another process now")
@@ -64,7 +58,7 @@ def ask_kernel(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
 
 
 def read_group(leader: ProcessId, process: Fact, now: float) -> Fact:
-    """Read whether the process group of a headless launch has a member left; the agent leads it."""
+    """Read whether a headless launch's process group has a member left; the agent leads it."""
     if process.value in (AxisValue.ALIVE, AxisValue.STOPPED):
         return Fact(Axis.RUNTIME, AxisValue.ALIVE, "procfs", now, process.conclusive, "the agent leads its group")
     if process.value != AxisValue.DEAD:

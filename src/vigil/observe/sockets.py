@@ -1,8 +1,6 @@
-"""Sockets: every connection of this network namespace in one netlink dump, by inode; whose each is, descriptors say.
+"""Sockets: every connection of this network namespace in one netlink dump, by inode; descriptors say whose each is.
 
-Raw, because nothing else tells when the last byte came: `net/tcp` does not, and shows the whole namespace under every process
-(docs/performance.md, diagnosis). Unprivileged. Reads only.
-"""
+Raw: only this tells when the last byte came (docs/performance.md, diagnosis). Unprivileged."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ STATES = (
     "?", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT", "CLOSE", "CLOSE_WAIT", "LAST_ACK",
     "LISTEN", "CLOSING", "NEW_SYN_RECV",
 )  # fmt: skip
-TIME_WAIT = 1 << 6  # nobody owns these any more
+TIME_WAIT = 1 << 6  # they have no owner any more
 WANTED = ((1 << len(STATES)) - 1) & ~TIME_WAIT
 
 HEADER = struct.Struct("=IHHII")  # nlmsghdr
@@ -41,22 +39,22 @@ RETRANSMITS_AT, UNACKED_AT, LAST_SENT_AT, LAST_RECEIVED_AT, RECEIVED_AT, SENT_AT
 U32, U64 = struct.Struct("=I"), struct.Struct("=Q")
 
 BUFFER_BYTES = 256 << 10
-DEADLINE_S = 1.0  # the kernel answers at once; a dump that takes longer is given up
-RETRIES = 2  # a dump during which the list changed is taken again
+DEADLINE_S = 1.0  # the kernel answers at once; a longer dump is given up
+RETRIES = 2  # for a dump during which the list changed
 FAMILIES = {socket.AF_INET: "inet", socket.AF_INET6: "inet6", socket.AF_UNIX: "unix"}
 
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """One socket; what its kind does not have is None."""
+    """One socket; None is what its kind does not have."""
 
     inode: int
     family: str  # inet, inet6 or unix
     state: str
     local: str
     peer: str  # of a unix socket the inode of the other end
-    recv_queue: int  # bytes that came and were not read; of one that listens, connections that wait
-    send_queue: int  # bytes that were not acknowledged, or not sent yet
+    recv_queue: int  # bytes not read yet; of a listener, connections that wait
+    send_queue: int  # bytes not sent or not acknowledged yet
     last_recv_ms: int | None = None  # since the last byte came
     last_send_ms: int | None = None
     bytes_received: int | None = None
@@ -75,7 +73,7 @@ class Sockets:
 
 
 def read_sockets(unix: bool = False) -> Sockets:
-    """Dump all TCP sockets of our namespace, and the unix ones if that is wanted; never raises."""
+    """Dump all TCP sockets of our namespace, with `unix` those too; never raises."""
     at_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     if not hasattr(socket, "AF_NETLINK"):
         return Sockets(at_s, why="this system has no netlink")

@@ -1,8 +1,6 @@
-"""The hook spool: what agents' hooks wrote, read once, in order.
+"""The hook spool: what agents' hooks wrote, read once, in order; a rename names each file, so a named one is whole.
 
-A file is whole once it has its name, because it got that by rename. Anything may lie here, and nothing that does stops the
-reading: what cannot be understood is set aside in `bad/`, and what nobody can move is remembered and passed over.
-"""
+Nothing stops the reading: other files go to `bad/`, and what cannot be moved is remembered and passed over."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ HOOK_BYTES = 1 << 20
 LAUNCH_ID_CHARS = 100
 WAITING = 20_000  # files that may wait; beyond them the oldest go unread
 KEPT_BAD = 100
-UNFINISHED_S = 600.0  # a hook takes milliseconds; whoever began to write this long ago has gone
+UNFINISHED_S = 600.0  # a hook takes milliseconds; the writer of an older file has gone
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 REDACTOR = Redactor()
@@ -43,7 +41,7 @@ Version = tuple[int, int]  # inode and time of writing: another file of the same
 
 @dataclass(frozen=True, slots=True)
 class TakenHooks:
-    """What one slice held; the files stay until `done` is told their names."""
+    """One slice's hooks; the files stay until `done` is told their names."""
 
     hooks: tuple[Hook, ...]
     names: tuple[str, ...]
@@ -51,7 +49,7 @@ class TakenHooks:
 
 @dataclass(frozen=True, slots=True)
 class SpoolCounts:
-    """Since the start: hooks taken, files that were none, files removed unread; and the files still known to wait."""
+    """Since the start: hooks taken, files that were none, files removed unread; and the files that wait."""
 
     taken: int
     bad: int
@@ -68,8 +66,6 @@ class TooLarge(Bad):
 
 
 class Spool:
-    """Reads one spool; nobody else may."""
-
     def __init__(self, folder: Path, read_said: ReadSaid = lambda _launch_id, _payload: ()) -> None:
         self._read_said = read_said
         self._new = folder / "new"
@@ -77,7 +73,7 @@ class Spool:
         self._bad = folder / "bad"
         self._waiting: deque[str] = deque()  # listed and not yet read, in order
         self._held: dict[str, Version] = {}  # read and not yet removed
-        self._finished: set[str] = set()  # of those, the ones that are done
+        self._finished: set[str] = set()  # the held ones that are done
         self._stuck: dict[str, Version] = {}  # could be neither moved nor removed
         self._taken_count = 0
         self._bad_count = 0
@@ -85,15 +81,11 @@ class Spool:
 
     @property
     def counts(self) -> SpoolCounts:
-        """What became of the files so far."""
         return SpoolCounts(self._taken_count, self._bad_count, self._flooded_count, len(self._waiting))
 
     def take(self, limit: int, now: float) -> TakenHooks:
-        """Read up to `limit` files in the order they came; OSError if the folder itself cannot be read.
-
-        `now` is the caller's clock: a hook that waited while nobody read is as much older as its file is.
-        """
-        begun_at = time.time()  # once: what got its name in one tick of the clock is of one moment, and stays in order
+        """Read up to `limit` files in order, hooks as much older than `now` as their files; OSError: unreadable folder."""
+        begun_at = time.time()  # once: files named in one tick of the clock are of one moment, and stay in order
         with _opened(self._new) as new:
             self._remove_finished(new)
             if not self._waiting:
@@ -101,7 +93,7 @@ class Spool:
             return self._read_slice(new, limit, now - begun_at)
 
     def done(self, names: Iterable[str]) -> None:
-        """Remove files that were taken; OSError if the folder itself cannot be read, and then the next call removes them."""
+        """Remove taken files; OSError if the folder cannot be read, and the next call removes them."""
         self._finished.update(names)
         with _opened(self._new) as new:
             self._remove_finished(new)
@@ -114,7 +106,7 @@ class Spool:
                 self._remove(new, name)
 
     def _list(self, new: int) -> None:
-        """Remember what waits, oldest first; remove what is too much or too old."""
+        """List what waits, oldest first; remove what is too much or too old."""
         found = sorted(self._find(new))
         self._stuck = {name: version for _, name, version in found if self._stuck.get(name) == version}
         self._waiting.extend(name for _, name, _ in found if name not in self._held and name not in self._stuck)
@@ -124,7 +116,7 @@ class Spool:
         self._sweep_tmp()
 
     def _find(self, new: int) -> Iterator[tuple[int, str, Version]]:
-        """Yield when each file got its name (rename sets ctime), the name, and which file it is."""
+        """Yield each file's naming time (rename sets ctime), its name, and which file it is."""
         for name, found in _entries(new):
             if not name.startswith("."):
                 yield found.st_ctime_ns, name, _version(found)
@@ -132,7 +124,7 @@ class Spool:
                 self._remove(new, name)
 
     def _sweep_tmp(self) -> None:
-        """Remove what somebody began to write long ago."""
+        """Remove files that were begun long ago."""
         try:
             with _opened(self._tmp) as tmp:
                 for name, found in _entries(tmp):
@@ -176,12 +168,12 @@ class Spool:
         if isinstance(error := payload.get("error"), str):
             payload = {**payload, "error": REDACTOR.text(error)}  # the one free text of which something is shown
         written_at = min(found.st_ctime, time.time())  # of the file system's clock, which may differ from the caller's
-        # What has no time of its own was said when it was written: "in two hours" is not counted from when it is read.
+        # A hook without a time was said when written: "in two hours" is not counted from its reading.
         said = self._read_said(launch_id, {TIME: written_at, **payload})
         return Hook(launch_id, _name_of(payload), written_at + offset_s, said), _version(found)
 
     def _put_aside(self, new: int, name: str) -> None:
-        """Move what is no hook to where a person may look at it."""
+        """Move a file that is no hook to where a person may look at it."""
         self._bad_count += 1
         try:
             self._bad.mkdir(mode=0o700, exist_ok=True)
@@ -190,7 +182,7 @@ class Spool:
             self._remove(new, name)
 
     def _trim_bad(self) -> None:
-        """Keep the newest of what was set aside; what somebody went on writing to until it was too large goes too."""
+        """Keep the newest of `bad/`; a file that grew too large there goes too."""
         try:
             with _opened(self._bad) as bad:
                 found = sorted((found.st_ctime_ns, name, found.st_size) for name, found in _entries(bad))
@@ -208,7 +200,7 @@ class Spool:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[int]:
-    """Hold a folder open: what is named relative to it cannot be moved from under us."""
+    """Hold a folder open: it cannot be moved from under relative names."""
     fd = os.open(folder, FOLDER_FLAGS)
     try:
         yield fd
@@ -289,7 +281,7 @@ def _understand(data: bytes) -> tuple[str, Mapping[str, Any]]:
 
 
 def _payload_of(value: dict[str, Any]) -> Mapping[str, Any]:
-    """Return the payload inside an envelope, or the value itself where the payload's own keys stand beside the launch id."""
+    """Return the payload inside an envelope, or the value itself where payload and launch id share one level."""
     if "hook_event_name" in value:
         return value
     return next((value[key] for key in PAYLOAD_KEYS if isinstance(value.get(key), dict)), value)
@@ -301,7 +293,7 @@ def _name_of(payload: Mapping[str, Any]) -> str:
 
 
 def forget_hooks(folder: Path, launch_ids: Collection[str]) -> int:
-    """Remove what hooks of these launches wrote and nobody has read, also what was set aside; return how many there were."""
+    """Remove unread hooks of these launches, also from `bad/`; return how many there were."""
     gone = 0
     for path in [*folder.glob("new/*.json"), *folder.glob("bad/*")]:
         try:
@@ -309,7 +301,7 @@ def forget_hooks(folder: Path, launch_ids: Collection[str]) -> int:
                 path.unlink()
                 gone += 1
         except OSError:
-            continue  # somebody read it meanwhile
+            continue  # it was read meanwhile
     return gone
 
 

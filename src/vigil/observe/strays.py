@@ -1,7 +1,6 @@
-"""Strays: processes and tmux servers that carry this instance's mark, whichever launch they say they are of.
+"""Strays: processes and tmux servers that carry this instance's mark, of whatever launch.
 
-Two homes are two instances: a process is ours only if its environment names our own spool beside the launch. Reads only.
-"""
+Two homes are two instances: a process is ours only if its environment names our spool beside the launch. Reads only."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ CREDENTIALS = struct.Struct("3i")
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """One process of ours: who it is, and what its environment says."""
+    """One process of ours, and what its environment says."""
 
     process: ProcessId
     launch_id: str
@@ -31,7 +30,7 @@ class Marked:
 
 
 def read_marked(seen: Collection[tuple[ProcessId, str | None]], known: Collection[str], spool: str) -> list[Marked]:
-    """Return those of the processes seen that are this instance's and of no known launch."""
+    """Return the seen processes that are this instance's and of no known launch."""
     found = []
     for process, launch_id in seen:
         if launch_id is None or launch_id in known:
@@ -52,7 +51,7 @@ def _read_environment(process: ProcessId) -> bytes:
 
 
 def read_servers(run: Path, known: Collection[str], boot: str) -> dict[str, ProcessId]:
-    """Return who listens on sockets of no known launch, by launch."""
+    """Return the listeners on sockets of no known launch, by launch."""
     found = {}
     for name in sorted(os.listdir(run)):
         launch_id = name.removesuffix(SUFFIX)
@@ -64,7 +63,7 @@ def read_servers(run: Path, known: Collection[str], boot: str) -> dict[str, Proc
 
 
 def read_listener(path: str, boot: str) -> ProcessId | None:
-    """Return who listens on a socket; None if nobody does, or it cannot be told."""
+    """Return a socket's listener; None if there is none, or it cannot be told."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:
             sock.connect(path)
@@ -76,5 +75,4 @@ def read_listener(path: str, boot: str) -> ProcessId | None:
 
 
 def age_s(process: ProcessId) -> float:
-    """Return how long ago a process began."""
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.start_ticks / TICKS_A_SECOND)

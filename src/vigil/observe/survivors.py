@@ -1,8 +1,6 @@
-"""Which processes belong to which launch: by its token in their environment, or by the terminal session they are in.
+"""Which processes belong to which launch, all in one reading: by the token in their environment, or by terminal session.
 
-One reading of /proc answers for every launch. Each process is named by pid and start time, so that only what was seen here can
-be signalled later (P9).
-"""
+Pid and start time name each process, so that only what was seen here can be signalled later (P9)."""
 
 from __future__ import annotations
 
@@ -13,12 +11,12 @@ from dataclasses import dataclass
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.kernel.processes import scan_processes
 
-ELSEWHERE = "another instance's"  # what is known of a process of a home that this one is a copy of, or the other way round
+ELSEWHERE = "another instance's"  # the launch of a process of a home's copy, or of the copy's original
 
 
 @dataclass(frozen=True, slots=True)
 class SeenProcess:
-    """One living process of ours: who it is, which session it is in, which launch it says it belongs to."""
+    """One living process of ours: its session, and the launch it names."""
 
     process: ProcessId
     sid: int
@@ -26,10 +24,7 @@ class SeenProcess:
 
 
 def read_processes(boot: str, spool: str) -> list[SeenProcess]:
-    """Read every living process of our user; what ends meanwhile, or may not be read, is left out.
-
-    A copy of a home has the same launches: whose a process is, its spool decides.
-    """
+    """Read our user's living processes, except unreadable ones; its spool decides whose a process of a copied home is."""
     seen = []
     for found in scan_processes(mine_only=True):
         if found is not None:
@@ -50,11 +45,10 @@ def _is_anothers(named: str, spool: str) -> bool:
 def survivors_of(
     launch: Launch, spare: Iterable[ProcessId], seen: list[SeenProcess], ended_ticks: float | None
 ) -> list[ProcessId]:
-    """Return the processes of a launch among those seen; `spare` are ended in another way, such as its tmux server.
+    """Return a launch's processes among those seen; `spare` are ended in another way, such as its tmux server.
 
-    The token decides. A child that cleaned its environment still belongs to the launch's terminal session, as long as that
-    number is the launch's own: `ended_ticks` is when the launch ended, and what began later is somebody else's (P9).
-    """
+    The token decides. A child that cleaned its environment still belongs to the launch's terminal session while that number is
+    the launch's own: `ended_ticks` is the launch's end, and what began later is not its (P9)."""
     spared = frozenset(spare)
     sid = _own_session(launch, seen)
     return [
@@ -73,7 +67,7 @@ def survivors_of(
 
 
 def _own_session(launch: Launch, seen: list[SeenProcess]) -> int | None:
-    """Return the number of a launch's terminal session; None if it was given to another process since."""
+    """Return the number of a launch's terminal session; None if another process has it since."""
     leader = launch.root or launch.process
     if leader is None:
         return None

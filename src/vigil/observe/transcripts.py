@@ -1,14 +1,11 @@
-"""Transcripts: whether what an agent keeps of a conversation is there, and holds a word of it. A reading, no conclusion (P7).
+"""Transcripts: whether an agent's file of a conversation is there, and holds a word of it. A reading (P7).
 
-It reads what the agent owns and nothing else, from the beginning, and no more than it takes to find one word.
-"""
+It reads only what the agent owns, from the beginning, up to the first word."""
 
 from __future__ import annotations
 
 import glob
 import json
-import os
-import re
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
@@ -16,19 +13,19 @@ from typing import Any
 from vigil.core.model.conversation import Kept
 from vigil.core.model.speech import Said, What
 from vigil.observe.lines import ReadOutcome, read_lines, resolve
+from vigil.observe.walk import fixed_folder
 from vigil.text import decode
 
 LOOK_BYTES = 2 << 20  # newer agents write whole requests: the first word may stand behind a few hundred kilobytes
 LOOK_LINES = 5000
 MOST_FILES = 50
-MAGIC = re.compile(r"[*?[]")
 SAYS_NOTHING = frozenset({What.STARTED, What.ENDED, What.ALIVE, What.SPEAKS, What.TICKS, What.UNKNOWN})
 
 
 def read_transcript(pattern: str, conversation: str, read: Callable[[dict[str, Any]], Iterable[Said]]) -> tuple[Kept, str]:
-    """Return what there is of a conversation, and in which file, or why it is not there; `read` says what an entry means."""
+    """Return what there is of a conversation, and its file, or why not; `read` says what an entry means."""
     found, words = Kept.MISSING, f"there is no transcript {pattern}"
-    roots = resolve([_literal(pattern)])
+    roots = resolve([fixed_folder(pattern)])
     for path in islice(glob.iglob(pattern), MOST_FILES):
         taken = read_lines(path, None, roots, LOOK_BYTES, LOOK_LINES)
         if taken.outcome is ReadOutcome.GONE:
@@ -43,7 +40,7 @@ def read_transcript(pattern: str, conversation: str, read: Callable[[dict[str, A
 
 
 def _speaks(lines: list[bytes], conversation: str, read: Callable[[dict[str, Any]], Iterable[Said]]) -> bool:
-    """Say whether one of these lines is part of a conversation; what names another one is not of this."""
+    """Say whether one of these lines is part of this conversation."""
     spoke = False
     for line in lines:
         try:
@@ -55,10 +52,3 @@ def _speaks(lines: list[bytes], conversation: str, read: Callable[[dict[str, Any
                 return False
             spoke = spoke or said.what not in SAYS_NOTHING
     return spoke
-
-
-def _literal(pattern: str) -> str:
-    """Return the folder of a pattern in which nothing is open: all that matches lies below it."""
-    parts = os.path.dirname(pattern).split("/")
-    kept = next((number for number, part in enumerate(parts) if MAGIC.search(part)), len(parts))
-    return "/".join(parts[:kept]) or "/"

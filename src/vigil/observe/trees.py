@@ -1,8 +1,6 @@
 """Trees: which processes are a launch's own, and how much CPU they used between two moments.
 
-A launch's own are those below its command, and strays: those that outlived their parent and were given to another, known by
-the launch's token in their environment or by its terminal session.
-"""
+Its own are those below its command, and strays that outlived their parent, by the launch's token or terminal session."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from vigil.kernel.process import ENDED, TICKS_A_SECOND, Stat
 from vigil.kernel.processes import TOKEN, read_children, read_environ, value_of
 from vigil.kernel.stats import Scan, read_living, read_scan
 
-SETTLED_S = 2.0  # a process so old has executed its program, and keeps the environment it has
+SETTLED_S = 2.0  # a process this old has executed its program, and keeps its environment
 MOST = 4096  # processes of one launch
 
 
@@ -27,15 +25,15 @@ class ProcessTree:
 
     launch_id: str
     at_s: float
-    agent: Stat | None = None  # None: it is not there, or nobody may see it
+    agent: Stat | None = None  # None: it is not there, or we may not see it
     members: tuple[Stat, ...] = ()  # its command first, parents before their children, strays last
     depths: tuple[int, ...] = ()
-    strays: frozenset[int] = frozenset()  # pids of those that were given to another parent; what is below them is not here
+    strays: frozenset[int] = frozenset()  # pids that have another parent now; those below them are not here
     why: str = ""  # what could not be found out
 
     @property
     def used_cpu_s(self) -> float:
-        """Return the CPU time of all of them so far, with that of the children they have waited for."""
+        """Return the CPU time of all so far, with that of the children they have waited for."""
         return sum(stat.own_ticks + stat.reaped_ticks for stat in self.members) / TICKS_A_SECOND
 
     @property
@@ -50,28 +48,28 @@ class ProcessTree:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """CPU time by the time that passed: 1.0 is one core. None is unknown: there is nothing to compare with."""
+    """CPU time by the time that passed: 1.0 is one core. None is unknown, without a moment to compare."""
 
     window_s: float | None = None
     agent: float | None = None  # its own threads
     tree: float | None = None  # all of them, also children that ended meanwhile
     by_pid: dict[int, float] = field(default_factory=dict)
-    reaped_by_pid: dict[int, float] = field(default_factory=dict)  # by children that ended meanwhile, under who waited for them
+    reaped_by_pid: dict[int, float] = field(default_factory=dict)  # by children that ended meanwhile, under their waiter
 
 
 UNMEASURED = Cpu()
 
 
 class Tokens:
-    """Which launch a process says it belongs to; each is asked once in its life, or until it has settled."""
+    """Which launch a process names; each is asked once in its life, or until it has settled."""
 
     def __init__(self, proc: str = PROC, reapers: Iterable[int] = ()) -> None:
         self._proc = proc
-        self.reapers = frozenset({1, *reapers})  # beside those above a launch: who is given whoever outlives its parent
+        self.reapers = frozenset({1, *reapers})  # beside those above a launch: they inherit orphans
         self._known: dict[tuple[int, int], str | None] = {}
 
     def of(self, stat: Stat, age_s: float) -> str | None:
-        """Return the launch id in a process's environment; None if there is none, or nobody may look."""
+        """Return the launch id in a process's environment; None if there is none, or we may not look."""
         if stat.key in self._known:
             return self._known[stat.key]
         found = self._read(stat)
@@ -80,7 +78,6 @@ class Tokens:
         return found
 
     def forget_ended(self, scan: Scan) -> None:
-        """Remember nothing of processes that are gone."""
         known = list(self._known)  # at once: another thread may learn of more meanwhile
         gone = [key for key in known if (stat := scan.stats.get(key[0])) is None or stat.start_ticks != key[1]]
         for key in gone:
@@ -95,10 +92,7 @@ class Tokens:
 
 
 def scan_launch(launch: Launch, tokens: Tokens, proc: str = PROC) -> Scan:
-    """Read only what may be one launch's: those below it, those above it, and whoever was given to one of these.
-
-    On a host with thousands of processes that is a hundredth of them. Where the kernel does not tell children, all are read.
-    """
+    """Read only what may be one launch's, a hundredth of a busy host; all, where the kernel does not tell children."""
     at_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     found: dict[int, Stat] = {}
     children: dict[int, list[int]] = {}
@@ -130,7 +124,7 @@ def _read_upwards(pid: int, found: dict[int, Stat], proc: str) -> None:
 
 
 def _read_children(pid: int, found: dict[int, Stat], children: dict[int, list[int]], proc: str) -> list[int]:
-    """Read the children of a process, of all its threads; OSError where the kernel does not tell."""
+    """Read the children of all threads of a process; OSError where the kernel does not tell."""
     if pid in children:
         return []
     own = found.get(pid)
@@ -145,12 +139,11 @@ def _read_children(pid: int, found: dict[int, Stat], children: dict[int, list[in
 
 
 def tree_of(launch: Launch, scan: Scan, tokens: Tokens) -> ProcessTree:
-    """Return the processes of one launch."""
     return trees_of([launch], scan, tokens)[launch.id]
 
 
 def trees_of(launches: Iterable[Launch], scan: Scan, tokens: Tokens) -> dict[str, ProcessTree]:
-    """Return the processes of many launches; whoever was left behind is looked for once for all of them."""
+    """Return the processes of many launches; looks for orphans once for all of them."""
     launches = list(launches)
     if scan.why:
         return {launch.id: ProcessTree(launch.id, scan.at_s, why=scan.why) for launch in launches}
@@ -160,7 +153,7 @@ def trees_of(launches: Iterable[Launch], scan: Scan, tokens: Tokens) -> dict[str
 
 
 def _ancestors(launch: Launch, scan: Scan) -> list[int]:
-    """Return who stands above a launch: whoever outlives its parent is given to one of these."""
+    """Return the processes above a launch: one of them inherits its orphans."""
     found: list[int] = []
     for process in (launch.process, launch.root, launch.server):
         stat = _of(process, scan)
@@ -171,7 +164,7 @@ def _ancestors(launch: Launch, scan: Scan) -> list[int]:
 
 
 def _left_behind(above: set[int], scan: Scan, tokens: Tokens) -> tuple[dict[str, list[Stat]], dict[int, list[Stat]]]:
-    """Return the children of those that stand above, by the launch they name; those that name none by their session."""
+    """Return the children of those above, by the launch they name; those that name none by their session."""
     by_token: dict[str, list[Stat]] = {}
     by_sid: dict[int, list[Stat]] = {}
     for pid in above:
@@ -215,7 +208,6 @@ def _tree(
 
 
 def _of(process: ProcessId | None, scan: Scan) -> Stat | None:
-    """Return what was read of this very process."""
     stat = None if process is None else scan.stats.get(process.pid)
     return stat if stat is not None and process is not None and stat.start_ticks == process.start_ticks else None
 
@@ -237,9 +229,8 @@ def _walk(top: Stat, scan: Scan, members: dict[int, tuple[Stat, int]]) -> None:
 def cpu_between(before: ProcessTree, after: ProcessTree) -> Cpu:
     """Return how much CPU a tree used between two moments, by the time that passed.
 
-    What a child used goes to its parent when that waits for it, with what had been seen of the child before: that is taken off
-    again. A child nobody waited for takes what it used unseen along, so a tree may have used more than this, never less.
-    """
+    A parent that waits gets its child's time, so what was seen of the child before is taken off again. A child without a waiter
+    takes its unseen time along: a tree may have used more than this, never less."""
     window_s = after.at_s - before.at_s
     if window_s <= 0 or before.launch_id != after.launch_id or not before.members or not after.members:
         return UNMEASURED
@@ -253,7 +244,7 @@ def cpu_between(before: ProcessTree, after: ProcessTree) -> Cpu:
         was = earlier.get(stat.key)
         if was is None:
             if stat.start_ticks / TICKS_A_SECOND < before.at_s - 1.0:
-                continue  # it was there and not known as ours: what it used before is nobody's rate
+                continue  # it was there and not known as ours: its earlier use is no rate of ours
             own_ticks, reaped_ticks = stat.own_ticks, stat.reaped_ticks
         else:
             own_ticks = max(0, stat.own_ticks - was.own_ticks)  # the kernel's figures may step back a tick
@@ -265,7 +256,7 @@ def cpu_between(before: ProcessTree, after: ProcessTree) -> Cpu:
 
 
 def _seen_of_ended(before: ProcessTree, still_there: set[tuple[int, int]]) -> dict[int, int]:
-    """Return the ticks that were seen of processes which ended since, under the nearest above them that is still there."""
+    """Return the seen ticks of processes that ended, under their nearest ancestor that is still there."""
     by_pid = {stat.pid: stat for stat in before.members}
     seen: dict[int, int] = {}
     for stat in before.members:

@@ -1,4 +1,4 @@
-"""Walking: the files that patterns match; each folder in which more may appear is watched before it is looked into."""
+"""Walking: finds the files that patterns match; watches each folder in which more may appear before it looks into it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 
-# Of one walk: what an agent makes beyond these is left.
+# Of one walk: an agent's further files are left.
 MOST_FOLDERS = 200
 MOST_ENTRIES = 10_000
 MOST_DEPTH = 32
@@ -20,7 +20,7 @@ Version = tuple[int, int, int]  # device, inode and size
 
 
 class Walk:
-    """One walk, and what it found; `watch` is asked to watch a folder, and raises OSError where that cannot be."""
+    """One walk, and its finds; `watch` watches a folder, or raises OSError."""
 
     def __init__(self, watch: Callable[[str], None]) -> None:
         self.files: dict[str, Version] = {}
@@ -59,7 +59,7 @@ class Walk:
                 self.find(path, rest, depth - 1) if rest else self._add(path)
 
     def _entries(self, folder: str) -> Iterator[tuple[str, bool]]:
-        """Yield what is in a folder and whether it is one itself, links aside; the last by name first: dates count up."""
+        """Yield a folder's entries and whether each is a folder, without links; the last by name first: dates count up."""
         try:
             with os.scandir(folder) as entries:
                 found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name[0] != "."]
@@ -85,7 +85,14 @@ class Walk:
                 if len(self._watched) <= MOST_FOLDERS:
                     self._watch_folder(folder)
             except FileNotFoundError:
-                pass  # whoever removed it changed a folder above, or the look at all finds it
+                pass  # its removal changed a folder above, or the look at all finds it
             except OSError:
                 self.is_unwatched = True
         return True
+
+
+def fixed_folder(pattern: str) -> str:
+    """Return the fixed folder of a pattern, above all that matches."""
+    parts = os.path.dirname(pattern).split("/")
+    kept = next((number for number, part in enumerate(parts) if MAGIC.search(part)), len(parts))
+    return "/".join(parts[:kept]) or "/"

@@ -1,8 +1,6 @@
-"""Differences: two answers to one event, side by side, as far as the older one knew what there is to say.
+"""Differences: two answers to one event, side by side, as plain JSON: so values that today's core dropped can be shown.
 
-Answers are plain JSON here, so that what today's core no longer has can still be shown. A field that the recording does not
-have came later and is not compared; a key of a table counts, whoever has it. What was redacted may be anything today.
-"""
+A field that the recording lacks is not compared, a table's key always is. What was redacted matches anything."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from typing import Any
 
 from vigil.recording.shown import is_same
 
-# Part of a Persist: what one thing of it is called.
+# Part of a Persist: the name of one thing of it.
 PARTS = {
     "sessions": "session",
     "launches": "launch",
@@ -23,32 +21,32 @@ PARTS = {
     "removed": "removal",
     "log": "log",
 }
-TABLES = frozenset({"agents", "axes", "data", "read_to", "worked"})  # of these the key says what it is for, not the model
-FIRST = ("state", "why", "hold", "doubt", "charges", "cause")  # what a person asks for first
-INSIDE = ("launch.", "last_death.", "intent.", "session.", "incident.")  # copies of what is compared as a thing of its own
+TABLES = frozenset({"agents", "axes", "data", "read_to", "worked"})  # of these the key is data, not a field of the model
+FIRST = ("state", "why", "hold", "doubt", "charges", "cause")  # a person asks for these first
+INSIDE = ("launch.", "last_death.", "intent.", "session.", "incident.")  # copies of what is compared by itself
 ORDER = ("answer", "death", "removal", "session")  # then effects, then the rest of what is made durable
 DURABLE = tuple(PARTS.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not the same: a field of it, or all of it where `field` is empty; None where it is not there."""
+    """One thing that differs: its `field`, or all of it if that is empty; None is absent."""
 
     of: str
     id: str
-    session: str | None  # the id of the session it is about
+    session: str | None  # the id of its session
     field: str
     then: Any
     now: Any
 
     @property
     def is_echo(self) -> bool:
-        """It says again what another difference says as a rule: the log of it, or a copy inside something else."""
+        """It repeats another difference: a log line of it, or a copy inside something else."""
         return self.of == "log" or self.field.startswith(INSIDE)
 
 
 def compare(then: list[Any] | str, now: list[Any] | str) -> list[Difference]:
-    """Return what differs between two answers, what matters most first; a text is what the machine raised."""
+    """Return what differs between two answers, most important first; a text is what the machine raised."""
     if isinstance(then, str) or isinstance(now, str):
         return [] if is_same(then, now) else [Difference("answer", "", None, "", _words(then), _words(now))]
     before, after = _things(then), _things(now)
@@ -69,7 +67,7 @@ Key = tuple[str, str]
 
 
 def _things(answer: Iterable[Any]) -> dict[Key, Any]:
-    """Return everything an answer holds by what it is and whose it is."""
+    """Return everything an answer holds by kind and owner."""
     found: dict[Key, Any] = {}
     seen: Counter[Key] = Counter()
     for name, body in ((name, body) for effect in answer if isinstance(effect, dict) for name, body in effect.items()):
@@ -89,7 +87,7 @@ def _parts(persist: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _id_of(of: str, thing: Any) -> str:
-    """Return whose a thing is: what two answers must agree in to speak of the same."""
+    """Return a thing's owner: two answers that name it speak of the same."""
     if not isinstance(thing, dict):
         return str(thing)
     if of == "log":
@@ -103,7 +101,7 @@ def _id_of(of: str, thing: Any) -> str:
 
 
 def _session_of(of: str, thing: Any) -> str | None:
-    """Return the id of the session a thing is about."""
+    """Return the id of a thing's session."""
     if not isinstance(thing, dict):
         return str(thing) if of == "removal" else None
     if of == "session":
@@ -139,13 +137,12 @@ def _fields(then: Any, now: Any, path: str, table: bool) -> Iterator[tuple[str, 
 
 
 def _effects(things: dict[Key, Any]) -> list[str]:
-    """Return what acts, in its order, then what is told: where a Tell or a timer stands among acts changes nothing."""
+    """Return acts in their order, then tellings: a Tell or a timer may stand anywhere among acts."""
     found = [key for key in things if key[0] not in DURABLE and key[0] != "SetTimer"]
     return [f"{of} {id_}" for of, id_ in sorted(found, key=lambda key: key[0] == "Tell")]
 
 
 def _rank(difference: Difference) -> tuple[bool, int, int]:
-    """Return where a difference is shown."""
     of, name = difference.of, difference.field.partition(".")[0]
     kind = ORDER.index(of) if of in ORDER else len(ORDER) + (of in DURABLE)
     return difference.is_echo, kind, FIRST.index(name) if name in FIRST else len(FIRST)

@@ -14,12 +14,12 @@ EFFECTS: dict[str, type[Effect]] = {kind.__name__: kind for kind in get_args(Eff
 
 
 def tagged(value: Event | Effect) -> dict[str, object]:
-    """Return an event or effect under the name of its type, ready to be dumped."""
+    """Return an event or effect under its type's name, ready to be dumped."""
     return {type(value).__name__: value}
 
 
 def read_tagged(kinds: Mapping[str, type], value: Any, unknown: list[str]) -> Any:
-    """Return an event or effect from under its name; names of fields nobody knows today are added to `unknown`."""
+    """Return an event or effect from under its name; adds the names of unknown fields to `unknown`."""
     if not isinstance(value, dict) or len(value) != 1:
         raise NotUnderstood((), "an event or effect stands under its name, alone")
     ((name, body),) = value.items()

@@ -1,4 +1,4 @@
-"""Reading a recording: its first line at once, the rest as it is asked for. A last line that is torn ends it, and is said."""
+"""Reading a recording: its first line at once, the rest on request. A torn last line ends it, and is told."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BadRecording(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One event as it was recorded: nothing in it was looked at yet."""
+    """One event as recorded, not yet decoded."""
 
     number: int
     now: float
@@ -33,16 +33,16 @@ class Entry:
 
 
 class Recording:
-    """One recording: what the machine began with, then its entries, then how it ended."""
+    """One recording: the machine's first state, then its entries, then how it ended."""
 
     def __init__(self, path: Path, first: dict[str, Any]) -> None:
         first = with_nested_sessions(first)
         self.path = path
         self.version = str(first.get("version", "unknown"))
         self.at = _number(path, 1, first.get("at"))
-        self.unknown: list[str] = []  # fields of its beginning that today's core does not know
+        self.unknown: list[str] = []  # fields of its first state that today's core does not know
         self.torn = False
-        self.ended: str | None = None  # why it ended; None where nobody could write that
+        self.ended: str | None = None  # why it ended; None where the daemon was killed
         try:
             self.sessions: tuple[Session, ...] = read(tuple[Session, ...], first.get("sessions"), "sessions", self.unknown)
             self.incidents: tuple[Incident, ...] = read(tuple[Incident, ...], first.get("incidents"), "incidents", self.unknown)
@@ -70,7 +70,7 @@ class Recording:
 
 
 def open_recording(path: Path) -> Recording:
-    """Return a recording whose first line was read; BadRecording says why it is none."""
+    """Return a recording with its first line read; BadRecording says why it is none."""
     try:
         with open(path, "rb") as file:
             line = file.readline()

@@ -1,8 +1,6 @@
-"""Replay: every recorded event through today's machine, at its recorded time; what it answers beside what was answered then.
+"""Replay: puts every recorded event through today's machine at its recorded time, and compares the answers.
 
-Pure but for reading the recording. After a difference it goes on with today's machine, so one change may show again and again;
-`cause` marks the events at which a session differs for the first time.
-"""
+After a difference it goes on with today's machine; `cause` marks where a session differs for the first time."""
 
 from __future__ import annotations
 
@@ -23,8 +21,6 @@ from vigil.recording.words import name_of, words_of
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """One event, and where today's answer is another one."""
-
     number: int
     now: float
     kind: str
@@ -33,7 +29,7 @@ class ReplayStep:
     differences: tuple[Difference, ...] = ()
     unknown: tuple[str, ...] = ()  # recorded fields that today's core does not know
     problem: str | None = None  # why today's core could not be told of it
-    cause: bool = False  # a session differs here that did not before
+    cause: bool = False  # a session differs here for the first time
 
     @property
     def differs(self) -> bool:
@@ -85,7 +81,7 @@ class Replay:
         return ReplayStep(entry.number, entry.now, kind, name, what, differences, tuple(unknown), None, cause)
 
     def _ask(self, event: Event, now: float) -> list[Any] | str:
-        """Return today's answer; a fault of the core's is an answer too, as it was when it was recorded."""
+        """Return today's answer; a fault of the core is an answer too, as when it was recorded."""
         try:
             effects = self._machine.handle(event, now)
         except Exception as error:
@@ -93,7 +89,7 @@ class Replay:
         return [plain(tagged(effect)) for effect in effects]
 
     def _is_cause(self, differences: tuple[Difference, ...], name: str | None) -> bool:
-        """Say whether a session differs here that did not before; what is of no session counts once."""
+        """Say whether a session differs here for the first time; things of no session count once."""
         found = {self.names.get(difference.session or "", name) for difference in differences}
         cause = bool(found - self._differing)
         self._differing |= found

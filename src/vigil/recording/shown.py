@@ -1,7 +1,6 @@
-"""What a recording shows of a value: all its fields, commands and words without secrets; it is made to be given away.
+"""What a recording shows of a value: all its fields, commands and words without secrets, to be given away.
 
-Names, ids and states stay as they are whatever they look like: a replay needs them.
-"""
+Names, ids and states stay as they are whatever they look like: a replay needs them."""
 
 from __future__ import annotations
 
@@ -25,7 +24,6 @@ REDACTOR = Redactor()
 
 
 def shown_fields_of(value: object) -> dict[str, Any]:
-    """Return the fields of one value as they may be given away."""
     fields = fields_of(value)
     for name in WORDS:
         if isinstance(fields.get(name), str):
@@ -39,14 +37,13 @@ def shown_fields_of(value: object) -> dict[str, Any]:
     return fields
 
 
-@lru_cache(maxsize=2048)  # most words are said again and again
+@lru_cache(maxsize=2048)  # most words come again and again
 def shown(text: str) -> str:
-    """Return words as they may be given away."""
     return REDACTOR.text(text)
 
 
 def is_same(then: Any, now: Any) -> bool:
-    """Say whether what was recorded is what is said today, as far as the recording shows it."""
+    """Say whether the recorded value is today's, as far as the recording shows it."""
     if then == now or not (isinstance(then, str) and isinstance(now, str)):
         return bool(then == now)
     first, *rest = then.split(MARK)

@@ -1,4 +1,4 @@
-"""Words: an event for a person, one row for each type. The session's name is put before it by whoever knows it."""
+"""Words: an event for a person, one row for each type. The caller puts the session's name before it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def words_of(event: Event) -> str:
 
 
 def name_of(event: Event, names: Mapping[str, str]) -> str | None:
-    """Return the name of the session an event is about, from names by id; the id where nobody knows it."""
+    """Return an event's session name, from names by id; the id where it is unknown."""
     launch_id = event.exit.launch_id if isinstance(event, Exited) else getattr(event, "launch_id", None)
     session_id = getattr(event, "session_id", None) or (launch_id and (parts_of(launch_id) or ("",))[0])
     return names.get(session_id, session_id) if session_id else None

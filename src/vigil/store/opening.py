@@ -16,12 +16,12 @@ from vigil.errors import VigilError
 from vigil.store.revision import HEAD
 from vigil.store.schema import metadata
 
-BIRTHS_FROM = 1577836800  # 2020: what counts seconds from here fits SQLite's `user_version` for longer than we do
+BIRTHS_FROM = 1577836800  # 2020: seconds from here fit SQLite's `user_version` for longer than we do
 CHECKED_BYTES = 256 << 20  # a larger database is not read whole at every start
 
 
 class DatabaseRefused(VigilError):
-    """The database cannot be used as it is; nothing of it was changed."""
+    """The database cannot be used as it is; it was not changed."""
 
 
 def open_database(path: Path) -> Engine:
@@ -50,12 +50,12 @@ def open_database(path: Path) -> Engine:
 
 
 def _remember_birth(connection: Connection) -> None:
-    """Write down once when a database was made; one from before that was asked is as old as its oldest event."""
+    """Record once when a database was made; an older one is as old as its oldest event."""
     if connection.exec_driver_sql("PRAGMA user_version").scalar():
         return
     oldest = connection.exec_driver_sql("SELECT min(at) FROM events").scalar()
     born_at = time.time() if oldest is None else float(oldest)
-    # Rounded down: the first session of a home is launched in the second that made its database, and is not older than it.
+    # Rounded down: a home's first session starts in the second that made its database, and must not be older.
     connection.exec_driver_sql(f"PRAGMA user_version = {max(1, math.floor(born_at - BIRTHS_FROM))}")
 
 
@@ -65,11 +65,11 @@ def read_birth(engine: Engine) -> float:
         return BIRTHS_FROM + float(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
 
 
-DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)  # all else is the disk's, or who holds it: the file may be well
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)  # other errors are the disk's or a lock's: the file may be well
 
 
 def read_revision(path: Path) -> str | None:
-    """Read which schema a database has; None if there is none yet, DatabaseRefused if it is damaged."""
+    """Read a database's schema; None if there is none yet, DatabaseRefused if it is damaged."""
     if not path.exists() or path.stat().st_size == 0:
         return None
     way_out = f"Move it away to start anew (mv {path} {path}.damaged), or restore a copy"
@@ -95,17 +95,17 @@ def read_revision(path: Path) -> str | None:
         raise DatabaseRefused(f"{path} is damaged ({error}). {way_out}") from error
 
 
-LOG_BYTES = 1000 * 4152  # the pages after which SQLite moves them into the database, each with its header
+LOG_BYTES = 1000 * 4152  # SQLite moves so many pages, with their headers, into the database
 CACHE_BYTES = 2000 << 10
 PLENTY_BYTES = 256 << 20
 PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", f"cache_size=-{CACHE_BYTES >> 10}")
 
 
 def make_engine(path: Path, read_only: bool = False) -> Engine:
-    """Return an engine: one writer connection for the life of the daemon, or readers as they come."""
+    """Return an engine: one writer connection for the daemon's life, or readers as they come."""
 
     def connect() -> sqlite3.Connection:
-        # Quoted, and opened by ourselves: in a URL a home called `a?b` would be another file.
+        # Quoted, and opened here: in a URL a home called `a?b` would be another file.
         uri = f"file:{quote(str(path))}{'?mode=ro' if read_only else ''}"
         connection = sqlite3.connect(uri, uri=True, timeout=5, check_same_thread=False)
         for pragma in () if read_only else PRAGMAS:
@@ -121,11 +121,10 @@ def make_engine(path: Path, read_only: bool = False) -> Engine:
 
 
 def lengthen_log(path: Path, connection: sqlite3.Connection) -> None:
-    """Make the write-ahead log at once as long as it gets before SQLite begins it anew, where there is plenty of room.
+    """Make the write-ahead log at once as long as SQLite lets it grow, where there is room.
 
-    A commit into a file that grows waits for the file system's journal, and with it for what others write: for the keeper's
-    record of the same death. What is too large for the cache goes into the log, also if it is taken back.
-    """
+    A commit into a growing file waits for the file system's journal, and so for other writers: for the keeper's record of the
+    same death. What is too large for the cache goes into the log, even if rolled back."""
     disk = os.statvfs(path.parent)
     if disk.f_bavail * disk.f_frsize < PLENTY_BYTES:
         return
@@ -138,17 +137,17 @@ def lengthen_log(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _create(engine: Engine) -> None:
-    """Make a new database at once what the migrations would make of it; that they agree is tested."""
+    """Make a new database at once, as tested against the migrations: migrating nothing took a quarter of a second."""
     with engine.begin() as connection:
-        # First: a start that is killed before the last line leaves a database that is known to be unfinished.
+        # First: a killed start leaves a database that is known to be unfinished.
         connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
         metadata.create_all(connection)
         connection.exec_driver_sql("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
 
 
 def migrate(engine: Engine) -> None:
-    """Bring a database up to today's schema, whatever its own is."""
-    from alembic import command  # imported only to migrate: it costs as much as all the rest of a start
+    """Bring a database of any schema up to today's."""
+    from alembic import command  # only here: it costs as much as all the rest of a start
     from alembic.config import Config
 
     config = Config()

@@ -1,8 +1,6 @@
-"""The database's place: whether what lies there is this home's own, and how ours comes back where it is not.
+"""The database's place: whether the file there is this home's own, and how ours comes back; a foreign one is kept beside.
 
-Nothing is ever overwritten or mixed: what somebody put there is kept beside it. A database and its home share a number that
-nobody else has: another instance's sessions live by their pids too, and whoever took them over would end them (P9).
-"""
+Database and home share a number: another instance's sessions live by their pids too, and taking them over ends them (P9)."""
 
 from __future__ import annotations
 
@@ -18,13 +16,12 @@ from vigil.kernel.durable import read_json, record_json
 from vigil.store.opening import DatabaseRefused, read_revision
 
 MARK = "instance.json"
-FOUND = "found"  # what lay in the database's place is called vigil.db.found-DATE
+FOUND = "found"  # a foreign database becomes vigil.db.found-DATE
 WITH_IT = ("-wal", "-shm")
 File = tuple[int, int] | None
 
 
 def file_of(path: str | Path) -> File:
-    """Return which file lies at a path."""
     try:
         found = os.stat(path)
     except OSError:
@@ -33,18 +30,18 @@ def file_of(path: str | Path) -> File:
 
 
 def files_of(path: Path) -> dict[str, File]:
-    """Return which files a database consists of, by the ends of their names."""
+    """Return the files of a database, by the ends of their names."""
     return {end: file_of(f"{path}{end}") for end in ("", *WITH_IT)}
 
 
 def put_away_another(path: Path) -> Path | None:
-    """Put a database aside that is another instance's; return where it is now, None if there was none."""
+    """Put another instance's database aside; return where it is now, None if there was none."""
     known, found = _mark_of(path), _number_in(path)
     return put_aside(path, {}) if known and found and known != found else None
 
 
 def mark(path: Path, connection: sqlite3.Connection) -> None:
-    """Give a database and its home the number they share, where one of them has none."""
+    """Give a database and its home their shared number, where one lacks it."""
     known = _mark_of(path)
     found = int(connection.execute("PRAGMA application_id").fetchone()[0])
     number = found or known or secrets.randbelow(2**31 - 1) + 1
@@ -63,7 +60,7 @@ def _mark_of(path: Path) -> int:
 
 
 def _number_in(path: Path) -> int:
-    """Read the number of what lies there; 0 if it has none, or is none of ours to judge."""
+    """Read a database's number; 0 if it has none, or we cannot judge it."""
     if file_of(path) is None:
         return 0
     try:
@@ -74,10 +71,7 @@ def _number_in(path: Path) -> int:
 
 
 def put_aside(path: Path, ours: dict[str, File]) -> Path | None:
-    """Give what lies in the database's place another name, with all that belongs to it; return that name.
-
-    A log of ours that still lies there belongs to what was moved away: whoever opened the other one would apply it.
-    """
+    """Rename a foreign database with its files; remove our log, which opening it would apply. Return the new name."""
     aside = _free_name(path)
     there = file_of(path) is not None and os.stat(path).st_size > 0
     for end in ("", *WITH_IT):
@@ -98,7 +92,7 @@ def _free_name(path: Path) -> Path:
 
 
 def copy_beside(path: Path, connection: sqlite3.Connection) -> Path:
-    """Copy a database that is open, also one whose file was removed; return the copy, which is whole."""
+    """Copy an open database, even after its file was removed; return the copy, which is whole."""
     beside = path.with_name(f"{path.name}.new")
     for end in ("", *WITH_IT, "-journal"):
         with contextlib.suppress(FileNotFoundError):
@@ -111,7 +105,7 @@ def copy_beside(path: Path, connection: sqlite3.Connection) -> Path:
 
 
 def is_whole(beside: Path) -> bool:
-    """Say whether a copy can be used: what was copied may have been damaged before it was removed."""
+    """Say whether a copy can be used: its source may have been damaged before it was removed."""
     try:
         return read_revision(beside) is not None
     except DatabaseRefused:
@@ -119,7 +113,6 @@ def is_whole(beside: Path) -> bool:
 
 
 def put_in_place(beside: Path, path: Path) -> None:
-    """Give a copy its name."""
     os.rename(beside, path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

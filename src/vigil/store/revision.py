@@ -1,3 +1,3 @@
-"""The newest revision of the database's schema, alone: whoever only compares it need not import the tables."""
+"""The newest revision of the database's schema, alone: comparing it needs no import of the tables."""
 
 HEAD = "0004"  # the newest in migrations/versions

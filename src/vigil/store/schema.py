@@ -1,4 +1,4 @@
-"""The tables. A `body` holds the whole frozen value as JSON; the columns beside it are what is looked up."""
+"""The tables. A `body` holds the whole frozen value as JSON; the other columns are for looking up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written of each value: its row, the statement that saves it, and what goes when there is too much."""
+"""What is written of each value: its row, the statement that saves it, and the trimming of too many."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ EVENTS_KEPT = 200_000  # the log is bounded: the oldest go first
 
 
 def old_incidents() -> Delete:
-    """Return what removes the incidents that have long been over."""
+    """Return the removal of incidents that are long over."""
     newest = select(incidents.c.id).order_by(incidents.c.opened_at.desc()).limit(INCIDENTS_KEPT)
     return delete(incidents).where(incidents.c.resolved_at.is_not(None), incidents.c.id.not_in(newest))
 
 
 def old_deaths() -> Delete:
-    """Return what removes the oldest death records, when there are very many."""
+    """Return the removal of the oldest death records, when there are very many."""
     newest = select(deaths.c.id).order_by(deaths.c.at.desc()).limit(DEATHS_KEPT)
     return delete(deaths).where(deaths.c.id.not_in(newest))
 
 
 def old_launches() -> Delete:
-    """Return what removes the launches that ended long ago."""
+    """Return the removal of launches that ended long ago."""
     newest = select(launches.c.id).order_by(launches.c.created_at.desc()).limit(DEATHS_KEPT)
     return delete(launches).where(launches.c.ended_at.is_not(None), launches.c.id.not_in(newest))
 
 
 class _Statement:
-    """A statement of the hot path, compiled once and run by the driver: what lies between costs more than SQLite itself."""
+    """A statement of the hot path, compiled once and run by the driver: SQLAlchemy costs more than SQLite itself."""
 
     def __init__(self, statement: Insert | Delete) -> None:
         compiled = statement.compile(dialect=sqlite_dialect(paramstyle="qmark"))
@@ -49,20 +49,20 @@ class _Statement:
         self._order = compiled.positiontup or []
 
     def run(self, cursor: sqlite3.Cursor, row: dict[str, Any]) -> int:
-        """Run it for a row and return the key that the row got."""
+        """Run it for a row; return the row's key."""
         cursor.execute(self._sql, [row[key] for key in self._order])
         return cursor.lastrowid or 0
 
 
 def _saving(table: Table, *changing: str, by: str = "id") -> _Statement:
-    """Return an insert that replaces the columns that change when the row is there already."""
+    """Return an insert that updates the changing columns of an existing row."""
     statement = upsert(table)
     columns = {name: statement.excluded[name] for name in changing}
     return _Statement(statement.on_conflict_do_update(index_elements=[by], set_=columns))
 
 
 def _removing(column: Column[Any]) -> _Statement:
-    """Return what removes the rows of one value of a column."""
+    """Return the removal of the rows of one value of a column."""
     return _Statement(delete(column.table).where(column == bindparam("gone")))
 
 

@@ -1,7 +1,6 @@
-"""Reading and writing sessions, launches, deaths, intents, incidents and events.
+"""The store: reads and writes sessions, launches, deaths, intents, incidents and events.
 
-All writing is one function, `write`: whatever one decision changed, and the events that say so, in one durable transaction.
-"""
+Only `write` writes: all that one decision changed, with its events, in one durable transaction."""
 
 from __future__ import annotations
 
@@ -54,23 +53,19 @@ TRIMMED_EVERY = 1000  # events
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """A line of the event log with its sequence number."""
-
     seq: int
     entry: LogEntry
 
 
 class Store:
-    """One open database."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._is_long = False  # the log may have grown over its bounds
-        self.aside = put_away_another(path)  # where the last one is that lay in our place: another instance's, at a start
+        self.aside = put_away_another(path)  # where the last foreign database is that lay in our place
         self._readers: Engine = make_engine(path, read_only=True)
         self._open()
-        self._again: tuple[Persist, ...] = ()  # what must be written before anything else
-        self.begun_anew = 0  # so often another file was found in our place
+        self._again: tuple[Persist, ...] = ()  # to be written before anything else
+        self.begun_anew = 0  # how often another file was found in our place
 
     def _open(self) -> None:
         self._engine: Engine = open_database(self._path)
@@ -86,10 +81,7 @@ class Store:
         self._readers.dispose()
 
     def write(self, changes: Sequence[Persist], whole: Callable[[], Persist] | None = None) -> list[StoredEvent]:
-        """Make decisions durable, all or none, and return their events with their numbers.
-
-        A file that was removed or replaced is put back; `whole` gives all there is, if what we wrote cannot be read any more.
-        """
+        """Make decisions durable, all or none, and return their events; `whole` gives the state for a file that is lost."""
         stored: list[StoredEvent] = []
         if whole is not None and self.is_lost():
             self._begin_anew(whole)
@@ -105,7 +97,7 @@ class Store:
         return stored
 
     def _trim(self) -> None:
-        """Remove what is older than anybody asks for; before a write, because what is durable must not fail afterwards."""
+        """Remove what is too old; before a write, because what is durable must not fail afterwards."""
         newest = select(func.max(events.c.seq)).scalar_subquery()
         with self._engine.begin() as connection:
             connection.execute(delete(events).where(events.c.seq <= newest - EVENTS_KEPT))
@@ -115,14 +107,11 @@ class Store:
         self._is_long = False
 
     def is_lost(self) -> bool:
-        """Say whether the file we write is not the one in its place any more: it was removed, or another was put there."""
+        """Say whether our file is no longer in its place: it was removed or replaced."""
         return file_of(self._path) != self._files[""]
 
     def _begin_anew(self, everything: Callable[[], Persist]) -> None:
-        """Put our own database back in its place, and what was put there aside.
-
-        What is open can still be read, also if its file was removed: nothing is lost. Of one that is damaged, what is known is.
-        """
+        """Put our database back and a foreign one aside; an open file is readable after removal, else write `everything`."""
         before = self._engine
         beside = copy_beside(self._path, self._writer)
         whole = is_whole(beside)
@@ -137,17 +126,15 @@ class Store:
         self.begun_anew += 1
 
     def read_sessions(self) -> list[Session]:
-        """Read every session."""
         with self._engine.connect() as connection:
             return [upgraded_session(_read(Session, body)) for (body,) in connection.execute(select(sessions.c.body))]
 
     def read_roles(self) -> list[Role]:
-        """Read every role."""
         with self._engine.connect() as connection:
             return [_read(Role, body) for (body,) in connection.execute(select(roles.c.body))]
 
     def read_incidents(self, everything: bool = False, limit: int = 1000) -> list[Incident]:
-        """Read incidents, newest first: those that are open, or also those that are over."""
+        """Read incidents, newest first: the open ones, or all."""
         query = select(incidents.c.body).order_by(incidents.c.opened_at.desc()).limit(limit)
         if not everything:
             query = query.where(incidents.c.resolved_at.is_(None))
@@ -155,12 +142,11 @@ class Store:
             return [upgraded_incident(_read(Incident, body)) for (body,) in connection.execute(query)]
 
     def read_untold(self, since: float, limit: int = 1000) -> list[Incident]:
-        """Read incidents that are over while somebody may not have been told that; and those that are only since then."""
+        """Read resolved incidents whose end may be untold, and those resolved since a moment."""
         over = [incident for incident in self.read_incidents(everything=True, limit=limit) if incident.resolved_at is not None]
         return [incident for incident in over if not is_settled(incident) or (incident.resolved_at or 0.0) >= since]
 
     def read_incident(self, incident_id: str) -> Incident | None:
-        """Read one incident."""
         with self._readers.connect() as connection:
             body = connection.execute(select(incidents.c.body).where(incidents.c.id == incident_id)).scalar()
         return None if body is None else upgraded_incident(_read(Incident, body))
@@ -181,7 +167,7 @@ class Store:
             return [_read(Death, body) for (body,) in connection.execute(query)]
 
     def read_deaths_of_removed(self, name: str, limit: int = 1000) -> list[Death]:
-        """Read the death records of sessions of a name that are no more, newest first."""
+        """Read the death records of removed sessions of a name, newest first."""
         gone = deaths.c.session_id.not_in(select(sessions.c.id))
         query = select(deaths.c.body).where(deaths.c.session == name, gone).order_by(deaths.c.at.desc()).limit(limit)
         with self._readers.connect() as connection:
@@ -195,7 +181,6 @@ class Store:
             return list(dict.fromkeys(name for (name,) in connection.execute(query)))
 
     def read_death(self, death_id: str) -> Death | None:
-        """Read one death record."""
         with self._readers.connect() as connection:
             body = connection.execute(select(deaths.c.body).where(deaths.c.id == death_id)).scalar()
         return None if body is None else _read(Death, body)
@@ -225,7 +210,7 @@ class Store:
 
 
 def _driver_of(engine: Engine) -> sqlite3.Connection:
-    """Return the one connection that an engine writes with: the hot path needs no more than it."""
+    """Return the engine's one writing connection: the hot path needs no more."""
     driver = engine.raw_connection().driver_connection
     assert isinstance(driver, sqlite3.Connection)
     return driver
@@ -254,7 +239,7 @@ def _write_one(cursor: sqlite3.Cursor, change: Persist, stored: list[StoredEvent
 
 
 def _read(kind: type[T], body: str) -> T:
-    """Return a stored value; an error names the field and not what is in it, which may be a secret."""
+    """Return a stored value; an error names the field without its value, which may be a secret."""
     try:
         return load(kind, body)
     except NotUnderstood as problem:

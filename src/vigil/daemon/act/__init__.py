@@ -1,7 +1,4 @@
-"""Carrying out effects: one file for each family of them.
-
-Each effect ends in time and says what became of it, as an event; its intent was durable before it began (P8).
-"""
+"""Act: carries out effects. Each ends in time and feeds its outcome as an event; its intent was durable first (P8)."""
 
 from vigil.daemon.act.birth import born_of, read_birth, with_processes
 from vigil.daemon.act.dispatch import Actors, Carrier

@@ -1,4 +1,4 @@
-"""Adopted sessions: ours while they bear our mark, and left as they were found; the rest of their server never is."""
+"""Adopted sessions: ours while they bear our mark, left as they were found; the rest of their server is never ours."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ from vigil.runtimes import Tmux
 
 
 class AdoptedLaunches:
-    """Sessions that somebody else started."""
-
     def __init__(self, custody: Custody, tmux: Tmux, census: Census, boot: str) -> None:
         self._custody = custody
         self._tmux = tmux
         self._census = census
         self._boot = boot
-        self._releases: dict[str, asyncio.Future[None]] = {}  # who waits until which launch was given back
+        self._releases: dict[str, asyncio.Future[None]] = {}  # by launch: done once we gave it back
 
     def follow(self, session: Session) -> None:
-        """Watch a session that was started elsewhere, ourselves and through the keeper."""
+        """Watch a session that was started elsewhere, here and through the keeper."""
         launch = session.launch
         assert launch is not None
         self._custody.knows(launch, session.spec.runtime)
@@ -34,18 +32,18 @@ class AdoptedLaunches:
         self._custody.hand_to_keeper(launch)
 
     async def mark_again(self, launch: Launch) -> None:
-        """Have an adopted session bear our mark: the daemon before us may have ended before it did."""
+        """Mark an adopted session again: the daemon before us may have ended too early."""
         if not await self._tmux.mark(launch):
             log.warning("an adopted session could not be marked", launch=launch.id)
 
     def release_of(self, launch_id: str) -> asyncio.Future[None]:
-        """Return what is done once a launch was given back; to be asked for before that is."""
+        """Return a future that is done once a launch is given back; ask before it is."""
         if launch_id not in self._releases:
             self._releases[launch_id] = asyncio.get_running_loop().create_future()
         return self._releases[launch_id]
 
     async def release(self, effect: Release) -> None:
-        """Take our marks off a session that was adopted, and watch it no more; all of it goes on."""
+        """Take our marks off an adopted session and stop watching it; its agent goes on."""
         launch = effect.launch
         try:
             async with self._custody.lock(launch.id):
@@ -55,12 +53,12 @@ class AdoptedLaunches:
                 waiting.set_result(None)
 
     async def leave(self, launch: Launch) -> None:
-        """Leave what is not ours as it was found."""
+        """Leave a launch that is not ours as it was found."""
         await self._tmux.unmark(launch)
         await self._custody.forget(launch)
 
     async def end(self, launch: Launch, grace_s: float) -> list[ProcessId]:
-        """End what an adopted session runs, and nothing else of its server; after its agent's end nothing of it is ours."""
+        """End what an adopted session runs, and nothing else of its server."""
         assert launch.host is not None
         if launch.ended_at is not None:
             await self.leave(launch)

@@ -1,4 +1,4 @@
-"""A birth: who was born with a launch, from the keeper's words or its record."""
+"""A birth: the processes of a new launch, from the keeper's words or its record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 def read_birth(
     launch: Launch, born: Born, clock: Clock, boot: str, adopted: bool = False, names: tuple[str, ...] = ()
 ) -> Launched:
-    """Return the event that says who was born, with a first reading of each."""
+    """Return the event of a birth, with a first reading of each process."""
     at = clock.now()
     known = processes_in(born, boot)
     names = launch.names or names
@@ -37,20 +37,20 @@ def read_birth(
 
 
 def born_of(launch: Launch) -> Born:
-    """Return who was born with a launch that is known."""
+    """Return the birth of a launch that is known."""
     assert launch.process is not None
     root, server = ((one.pid, one.start_ticks) if one is not None else None for one in (launch.root, launch.server))
     return Born((launch.process.pid, launch.process.start_ticks), root, server, launch.pane)
 
 
 def processes_in(born: Born, boot: str) -> dict[str, ProcessId]:
-    """Return the processes that were born, by role."""
+    """Return the born processes, by role."""
     found = {"agent": born.agent, "root": born.root, "server": born.server}
     return {role: ProcessId(*one, boot) for role, one in found.items() if one is not None}
 
 
 def _started_at(launch: Launch, agent: ProcessId, clock: Clock, at: float) -> float:
-    """Return when an agent began, as the kernel has it: we may hear of a birth long after it."""
+    """Return when the kernel started an agent: we may hear of a birth long after it."""
     return min(at, max(launch.created_at, clock.at(agent.start_ticks / TICKS_A_SECOND)))
 
 
@@ -75,7 +75,7 @@ def _read_found(launch: Launch, names: tuple[str, ...], boot: str, at: float) ->
 
 
 def with_processes(launch: Launch, event: Launched) -> Launch:
-    """Return a launch with the processes that were born."""
+    """Return a launch with its born processes."""
     return replace(
         launch,
         started_at=event.at,

@@ -1,4 +1,4 @@
-"""The carrier: which part carries out which effect, and as what a fault of ours is told."""
+"""The carrier: which part carries out which effect, and how it tells a fault of ours."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ Calls = Mapping[type[Effect], Callable[[Any], None]]
 
 @dataclass(frozen=True)
 class Actors:
-    """The parts that act on launches."""
-
     custody: Custody
     spawning: Spawning
     ending: Ending
@@ -52,7 +50,7 @@ class Actors:
     purging: Purging
 
     def tasks(self) -> Tasks:
-        """Return which of them carries out which effect."""
+        """Return the method that carries out each effect."""
         return {
             Spawn: self.spawning.spawn,
             EndLaunch: self.ending.end,
@@ -68,7 +66,7 @@ class Actors:
 
 
 class Carrier:
-    """Does to the world what the machine asked for: by a task where that takes time, by a call where it does not."""
+    """Carries out effects: by a task where one takes time, else by a call."""
 
     def __init__(self, tasks: Tasks, calls: Calls, clock: Clock, feed: Callable[[Event], None]) -> None:
         assert not tasks.keys() & calls.keys()
@@ -89,13 +87,12 @@ class Carrier:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Stop acting."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _carry_out(self, effect: Effect, otherwise: Event | None) -> None:
-        """Do it; a fault of ours is an outcome too, never silence."""
+        """Carry it out; a fault of ours is an outcome too, never silence."""
         try:
             await self._parts[type(effect)](effect)
         except Exception:
@@ -105,7 +102,7 @@ class Carrier:
 
 
 def fault_of(effect: Effect, now: float) -> Event | None:
-    """Return what the machine is told where an effect failed by a fault of ours; None where it waits for nothing."""
+    """Return what the machine hears when an effect fails by our fault; None if it waits for nothing."""
     match effect:
         case Spawn():
             return LaunchFailed(effect.launch.id, now, FAULT)

@@ -1,4 +1,4 @@
-"""Attended: whether somebody uses a launch that we would lay hands on."""
+"""Endings: a launch ends whole (agent, survivors, server), unless a person uses it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from vigil.runtimes.tmux.guard import KILLED, SPARED
 
 
 def why_attended(launch: Launch, home: Home) -> str:
-    """Say who uses a launch's pane, or what a dead agent left open; nothing if nobody does."""
+    """Say who uses a launch's pane, or what a dead agent left open; empty if it is free."""
     if launch.host is None and launch.server is not None:
         clients = read_clients()
         if clients is None:
@@ -60,8 +60,6 @@ ROUNDS = 4  # survivors may start survivors while they are ended
 
 
 class Ending:
-    """Ends launches."""
-
     def __init__(
         self,
         ground: Ground,
@@ -82,7 +80,7 @@ class Ending:
         self._feed = ground.feed
 
     async def end(self, effect: EndLaunch) -> None:
-        """End all there is of a launch, verified: agent, survivors, server. The intent was durable before this ran (P8)."""
+        """End agent, survivors and server of a launch, verified. The intent was durable before this ran (P8)."""
         launch = effect.launch
         async with self._custody.lock(launch.id):
             if effect.unless_attended and not effect.reap and (why := why_attended(launch, self._home)):
@@ -101,10 +99,10 @@ class Ending:
             self._feed(Ended(launch.id, ok=True, transcript=transcript))
 
     async def _spared(self, launch: Launch, guard: Guard | None) -> Spared | None:
-        """Have a launch compared once more and killed where it lives; return that it was not, None if it is to end."""
+        """Compare a launch once more, and return why it is spared; None if it is to end."""
         agent = launch.agent
         if agent is None or not is_alive(agent, self._boot):
-            return None  # it died meanwhile: what is left of it is nobody's
+            return None  # it died meanwhile: no person uses it
         if guard is None:
             return Spared(launch.id, "it was not compared before the daemon ended; the next sweep looks at it again")
         runtime = self._custody.runtime_of(launch)
@@ -120,7 +118,7 @@ class Ending:
             return await self._adopted.end(launch, grace_s)
         agent = launch.process or self._find_agent(launch)
         agents = [process for process in (launch.found, agent) if process is not None]
-        if launch.ended_at is not None:  # what is left is no agent that would have to finish something
+        if launch.ended_at is not None:  # the agent is dead: its rest gets no time to finish
             grace_s = min(grace_s, SURVIVOR_GRACE_S)
         left = await end_processes(dict.fromkeys(agents), grace_s)
         if launch.process is not None and not left:
@@ -139,14 +137,14 @@ class Ending:
         return left
 
     def _find_agent(self, launch: Launch) -> ProcessId | None:
-        """Look for an agent whose birth was not told to us."""
+        """Look for an agent of whose birth the keeper did not tell us."""
         born = durable.read_json(str(self._home.launch(launch.id) / "born.json"))
         if born is None or is_other_boot(str(born.get("boot", self._boot)), self._boot):
             return None
         return ProcessId(*wire.read(Born, born).agent, self._boot)
 
     async def close(self, effect: CloseLaunch) -> None:
-        """The agent is dead: keep its last screen, end its server; children it left behind stay."""
+        """Keep a dead agent's last screen and end its server; its children stay."""
         launch = effect.launch
         async with self._custody.lock(launch.id):
             gone = await self._end_server(launch)
@@ -160,7 +158,7 @@ class Ending:
         self._feed(Closed(launch.id, tuple(facts), gone, transcript))
 
     async def _end_server(self, launch: Launch) -> bool:
-        """End a launch's tmux server, its screen kept first; say whether it is gone."""
+        """Keep the screen, end the tmux server, and say whether it is gone."""
         if launch.host is not None:
             await self._adopted.leave(launch)
             return True
@@ -171,7 +169,7 @@ class Ending:
                 with contextlib.suppress(OSError):
                     await runtime.keep_screen(launch)
             own_kb = read_peak_kb(launch.server.pid)
-            send(launch.server, signal.SIGCHLD)  # before 3.6 it may have overlooked the end of its pane, and not waited for it
+            send(launch.server, signal.SIGCHLD)  # before 3.6 it may have missed its pane's end, and not reaped it
             gone = not await end_processes([launch.server], SERVER_GRACE_S)
         if gone:
             self._weigh(launch, await self._custody.forget(launch), own_kb)
@@ -179,25 +177,25 @@ class Ending:
         return gone
 
     def _weigh(self, launch: Launch, peak_kb: int | None, own_kb: int | None) -> None:
-        """Tell how much memory a launch had at most by what the kernel counted; a server's count holds its own use too."""
+        """Feed a launch's peak memory as the kernel counted it; a server's count includes itself."""
         known = launch.server is None or (own_kb is not None and peak_kb is not None and peak_kb > own_kb + SERVER_ENDS_KB)
         if peak_kb is not None and known:
             self._feed(Weighed(launch.id, peak_kb * 1024))
 
     async def _read_conversation(self, launch_id: str) -> Transcript | None:
-        """Read what a launch that is over left of its conversation."""
+        """Read the rest of a conversation whose launch is over."""
         session = self._session_of(launch_id)
         return None if session is None else await self._conversations.read(session)
 
     async def survivors(self, launch: Launch) -> list[ProcessId]:
-        """Return the processes of a launch that is over which live on; the pane it ran in is none of them."""
+        """Return the processes that outlived their launch, except its pane."""
         if launch.host is not None:
-            return []  # whatever else runs there is not ours
+            return []  # nothing else there is ours
         spare = [process for process in (launch.server, launch.root, launch.process) if process is not None]
         return survivors_of(launch, spare, await self._census.take(), self._ticks(launch.ended_at))
 
     def _ticks(self, at: float | None) -> float | None:
-        """Return a moment as the kernel counts the starts of processes, a little late rather than early."""
+        """Return a moment in the kernel's ticks, a little late rather than early."""
         if at is None:
             return None
         booted_at = self._clock.now() - time.clock_gettime(time.CLOCK_BOOTTIME)

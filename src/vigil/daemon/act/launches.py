@@ -1,4 +1,4 @@
-"""Custody: the launches in our care, from the first watch to the last file; one hand at a time is laid on each."""
+"""Custody: the launches in our care, from the first watch to the last file; one task at a time acts on each."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ FORGET_S = 2.0
 
 
 class Custody:
-    """What this daemon has of each launch."""
-
     def __init__(
         self,
         home: Home,
@@ -54,23 +52,23 @@ class Custody:
         self._kinds[launch.id] = kind
 
     def runtime_of(self, launch: Launch) -> Runtime | None:
-        """Return the runtime a launch lives in, if that is known."""
+        """Return a launch's runtime, if known."""
         kind = self._kinds.get(launch.id)
         return None if kind is None else self._runtimes[kind]
 
     def lock(self, launch_id: str) -> asyncio.Lock:
-        """Return the lock of a launch: it is ended or closed by one at a time."""
+        """Return a launch's lock: one task at a time ends or closes it."""
         return self._locks.setdefault(launch_id, asyncio.Lock())
 
     def follow(self, launch: Launch, exec_seen: bool = True, newborn: bool = False) -> None:
-        """Watch a launch that has come to life, and what it prints."""
+        """Watch a launch that has come to life, and its output."""
         self.watch.watch(launch, exec_seen)
         if self._kinds[launch.id] is RuntimeKind.HEADLESS:
             self._outputs.follow(launch, newborn)
         self._finder.look_for(launch, self._found)
 
     def _found(self, launch: Launch, event: Found) -> None:
-        """Watch an agent that was found below its command, ourselves and through the keeper."""
+        """Watch an agent that was found below its command, here and through the keeper."""
         launch = replace(launch, found=event.process)
         self._feed(event)
         self.watch.found(launch)
@@ -83,7 +81,7 @@ class Custody:
         self._keeper.tell(WatchRequest(watches_of(launch, self._home)))
 
     async def forget(self, launch: Launch) -> int | None:
-        """Ask for nothing of a launch any more; return the most memory that one process of it had, in kB, if that is known."""
+        """Stop watching a launch; return the peak memory of its largest process in kB, if known."""
         for runtime in self._runtimes.values():
             runtime.forget(launch)
         self.watch.forget(launch.id)
@@ -92,17 +90,17 @@ class Custody:
         return await self._keeper_forgets(launch.id)
 
     async def remove(self, launch_id: str) -> bool:
-        """Remove a launch's folder; say whether there is none any more."""
+        """Remove a launch's folder; say whether it is gone."""
         self._kinds.pop(launch_id, None)
         folder = self._home.launch(launch_id)
         if not folder.exists():
             return True
-        await self._keeper_forgets(launch_id, removing=True)  # or it writes a last record into what is being removed
+        await self._keeper_forgets(launch_id, removing=True)  # or it writes a last record into the folder
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return not os.path.lexists(folder)
 
     async def _keeper_forgets(self, launch_id: str, removing: bool = False) -> int | None:
-        """Have the keeper watch nothing of a launch any more, and wait until it does not."""
+        """Have the keeper stop watching a launch, and wait until it did."""
         request = ForgetRequest(launch_id, removing)
         if self._keeper.wedged:
             self._keeper.tell(request)
@@ -117,6 +115,6 @@ class Custody:
 
 
 def watches_of(launch: Launch, home: Home) -> tuple[Watch, ...]:
-    """Return what a keeper is told to watch of a launch."""
+    """Return what the keeper must watch of a launch."""
     folder, known = str(home.launch(launch.id)), roles_of(launch).items()
     return tuple(Watch(launch.id, folder, role, process.pid, process.start_ticks) for role, process in known)

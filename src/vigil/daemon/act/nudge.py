@@ -1,4 +1,4 @@
-"""Remedies: what is done to a launch that is to live on: its socket, its turn, a child, its input."""
+"""Remedies: act on a launch that is to live on: its socket, its turn, a child, its input."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.keeper.protocol import CloseInputRequest
 
-END_CHILD, CLOSE_INPUT = "end-child", "close-stdin"  # what an outcome is of
+END_CHILD, CLOSE_INPUT = "end-child", "close-stdin"  # the verbs of outcomes
 REPAIR_S = 0.1  # a server makes its socket at once
 CLOSE_INPUT_S = 2.0
 
 
 class Remedies:
-    """Lays a hand on what lives."""
-
     def __init__(self, ground: Ground, custody: Custody, keeper: KeeperLink, look_at: Callable[[str], Awaitable[None]]) -> None:
         self._home = ground.home
         self._custody = custody
@@ -32,7 +30,7 @@ class Remedies:
         self._feed = ground.feed
 
     async def repair(self, effect: RepairSocket) -> None:
-        """Ask a tmux server to make its socket anew, and look: SIGUSR1, to exactly the process that was recorded (P9)."""
+        """Have a tmux server make its socket anew, and look: SIGUSR1 to exactly the recorded process (P9)."""
         server = effect.launch.server
         if server is not None and effect.launch.host is None and is_alive(server, self._boot):
             send(server, signal.SIGUSR1)
@@ -40,7 +38,7 @@ class Remedies:
         await self._look_at(effect.launch.id)
 
     async def interrupt(self, effect: Interrupt) -> None:
-        """Ask an agent to leave what it does, as Ctrl-C would; the intent was durable before this ran (P8)."""
+        """Ask an agent to drop its turn, as Ctrl-C would; the intent was durable before this ran (P8)."""
         launch, agent = effect.launch, effect.launch.agent
         async with self._custody.lock(launch.id):
             if why := why_attended(launch, self._home):
@@ -60,7 +58,7 @@ class Remedies:
         self._feed(Stepped(launch.id, END_CHILD, not left, words))
 
     async def close_input(self, effect: CloseInput) -> None:
-        """Let a headless agent read the end of its input: the keeper holds the other end."""
+        """Have the keeper close a headless agent's input: it holds the other end."""
         try:
             await self._keeper.ask(CloseInputRequest(effect.launch.id), timeout_s=CLOSE_INPUT_S)
         except (KeeperSilent, KeeperRefused) as error:

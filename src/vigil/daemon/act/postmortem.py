@@ -1,8 +1,6 @@
 """The coroner: after each death, one line in the exit log and a bundle of what is left, within two seconds.
 
-The keeper's snapshot is waited for, but not for long; should it come later, the bundle is made anew, and so it is when words
-of the agent are read after its death. What a killed daemon did not get to is done by the next one.
-"""
+It makes a bundle anew when a snapshot or the agent's words come late. The next daemon does what a killed one left undone."""
 
 from __future__ import annotations
 
@@ -31,12 +29,10 @@ SNAPSHOT_S = 1.5  # the keeper takes it half a second after the death, or a seco
 EVENTS = 30
 UNSEEN_KEPT = 1000
 LOGGED_KEPT = 20_000
-CAUGHT_UP = 200  # newest deaths that a new daemon looks at for what its predecessor did not get to
+CAUGHT_UP = 200  # newest deaths that a new daemon checks for what its predecessor left undone
 
 
 class Coroner:
-    """Examines every death of one home."""
-
     def __init__(self, home: Home, store: Store, clock: Clock, secrets: Secrets, find: Callable[[str], Session | None]) -> None:
         self._home = home
         self._store = store
@@ -46,9 +42,9 @@ class Coroner:
         self._exit_log = ExitLog(home.log / "exits.log")
         self._shelf = Shelf(home.deaths)
         self._snapshots: dict[str, asyncio.Event] = {}
-        self._unseen: dict[str, Death] = {}  # by launch: those whose snapshot did not come in time
-        self._amended: dict[str, Death] = {}  # by launch: those of which more was read later
-        self._logged: dict[str, None] | None = None  # the newest of those that have their line
+        self._unseen: dict[str, Death] = {}  # by launch: their snapshot did not come in time
+        self._amended: dict[str, Death] = {}  # by launch: more was read later
+        self._logged: dict[str, None] | None = None  # the newest deaths that have their line
         self._work = ThreadPoolExecutor(1, "coroner")
 
     async def examine(self, effect: Examine) -> None:
@@ -62,7 +58,7 @@ class Coroner:
         await self._do(self._assemble, death)
 
     def snapshot_taken(self, launch_id: str) -> None:
-        """The keeper has written down what it saw; one that comes late makes the bundle anew."""
+        """The keeper wrote a snapshot; a late one makes the bundle anew."""
         if (taken := self._snapshots.get(launch_id)) is not None:
             taken.set()
         elif (death := self._unseen.pop(launch_id, None)) is not None:
@@ -74,18 +70,18 @@ class Coroner:
         self._work.submit(self._assemble, effect.death)
 
     def with_words(self, death: Death, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the last events of a bundle with what its agent said by what is known now, which may be more."""
+        """Return a bundle's last events with all its agent's words known by now."""
         redact = self._secrets.redactor(death.session_id).text
         known = [_as_event(replace(one, name=redact(one.name), text=redact(one.text))) for one in self._words_of(death)]
         logged = [event for event in events if event.get("seq") is not None]
         return sorted([*logged, *known], key=lambda event: str(event.get("at"))) if known else events
 
     async def catch_up(self) -> None:
-        """Do what the daemon before us did not get to."""
+        """Do what the daemon before us left undone."""
         await self._do(self._catch_up)
 
     async def purge(self, session: Session) -> list[str]:
-        """Remove the bundles of a session that is no more; return which."""
+        """Remove a removed session's bundles; return their names."""
         ids = [f"d-{session.id}-{number}" for number in range(1, session.launches + 1)]
         removed: list[str] = await self._do(self._shelf.remove, ids)
         return removed
@@ -95,7 +91,7 @@ class Coroner:
         self._work.shutdown(wait=True, cancel_futures=True)
 
     def _has_snapshot(self, launch_id: str) -> bool:
-        """Say whether there is one of this death: an agent may have outlived its server, whose snapshot is older."""
+        """Say whether this death has a snapshot: one of its server may be older."""
         found = durable.read_json(str(self._home.launch(launch_id) / "snapshot.json"))
         return found is not None and found.get("of") != "server"
 
@@ -103,7 +99,7 @@ class Coroner:
         return await asyncio.get_running_loop().run_in_executor(self._work, work, *about)
 
     def _log(self, death: Death) -> None:
-        """Write the line of a death, unless we or a daemon before us wrote it."""
+        """Write a death's line, unless we or an earlier daemon did."""
         if self._logged is None:
             self._logged = dict.fromkeys(self._exit_log.logged_ids())
         if death.id not in self._logged:
@@ -121,7 +117,7 @@ class Coroner:
         self._shelf.tidy(self._clock.now())
 
     def _assemble(self, death: Death) -> None:
-        """Put a bundle together; a launch whose files are gone was removed, and has none."""
+        """Put a bundle together; a removed launch has no files, so no bundle."""
         folder = self._home.launch(death.launch_id)
         if not folder.exists():
             return
@@ -145,7 +141,7 @@ class Coroner:
         return [self._home.path, *([Path(session.spec.cwd)] if session else [])]
 
     def _events_of(self, death: Death) -> list[dict[str, Any]]:
-        """Return what was logged of a session before its death, and what its agent said, in order."""
+        """Return a session's log before its death, with its agent's words, in order."""
         found: list[tuple[float, dict[str, Any]]] = []
         for event in self._store.read_events(session_id=death.session_id, until=death.at, limit=EVENTS, newest=True):
             entry = event.entry
@@ -157,7 +153,7 @@ class Coroner:
         return [event for _, event in sorted(found, key=lambda pair: pair[0])]
 
     def _words_of(self, death: Death) -> tuple[Recent, ...]:
-        """Return the last words of an agent, with what was read of it after its death."""
+        """Return an agent's last words, also those read after its death."""
         session = self._find(death.session_id)
         is_last = session is not None and session.launch is not None and session.launch.id == death.launch_id
         return session.vitals.recent if session is not None and is_last else self._amended.get(death.launch_id, death).said
@@ -170,7 +166,7 @@ def _keep(deaths: dict[str, Death], death: Death) -> None:
 
 
 def _as_event(one: Recent) -> dict[str, Any]:
-    """Return a word of an agent as a line among those of the event log, of which it is none."""
+    """Return an agent's word in the form of a logged event."""
     told = {
         "tool" if one.what in (What.TOOL_STARTED, What.TOOL_ENDED) else "name": one.name,
         "text": one.text,

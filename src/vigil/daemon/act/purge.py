@@ -1,4 +1,4 @@
-"""Purging: the files of a session that is no more are removed, exactly the names its launches had."""
+"""Purging: removes the files of a removed session, by the exact names of its launches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from vigil.home import Home
 from vigil.observe.spool import forget_hooks
 
 PARKING = frozenset({IntentVerb.HIBERNATE, IntentVerb.REAP})
-REMEMBERED = 1000  # removed sessions; whoever asked reads it within a minute
+REMEMBERED = 1000  # removed sessions; the caller reads its answer within a minute
 Purged = tuple[list[str], list[str]]
 
 
 class Purging:
-    """Removes what sessions leave."""
-
     def __init__(
         self,
         home: Home,
@@ -34,11 +32,11 @@ class Purging:
         self._environments = environments
         self._purge_bundles = purge_bundles
         self._purge_messages = purge_messages
-        # What went with whom, and what could not be removed; not taken away by who reads it: two may have asked.
+        # Kept after reading: two callers may have asked.
         self._purged: dict[str, asyncio.Future[Purged]] = {}
 
     async def purged(self, session_id: str, within_s: float) -> Purged | None:
-        """Return what went with a session, and what could not be removed; None if that takes longer."""
+        """Return what went with a session, and what would not go; None if that takes longer."""
         future = self._outcome(session_id)
         await asyncio.wait((future,), timeout=within_s)
         return future.result() if future.done() else None
@@ -51,7 +49,7 @@ class Purging:
         return self._purged[session_id]
 
     async def purge(self, effect: Purge) -> None:
-        """Remove all that a session left, and keep in words what that was."""
+        """Remove a session's files, and keep a list; deaths and events stay under its id, which no namesake has."""
         session = effect.session
         gone = [f"session {session.name}"]
         gone += ["park mark"] if _was_parked(session) else []
@@ -74,7 +72,7 @@ class Purging:
 
 
 def _was_parked(session: Session) -> bool:
-    """Say whether its last launch was ended so that it could be woken."""
+    """Say whether its last launch was parked, to be woken."""
     launch, death = session.launch, session.last_death
     if launch is None or death is None or death.launch_id != launch.id or death.intent is None:
         return False

@@ -1,4 +1,4 @@
-"""Signals: only through a pidfd of exactly the one that was recorded (P9), and always verified."""
+"""Signals: only through a pidfd of exactly the recorded process (P9), and always verified."""
 
 from __future__ import annotations
 
@@ -17,14 +17,11 @@ SURVIVOR_GRACE_S = 3.0  # of what an agent left behind
 
 
 async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[ProcessId]:
-    """End processes together: TERM, their grace, KILL. Returns those that are still there after all that.
-
-    One of which nobody can say whether it is there is not signalled, and counts as still there (P7, P9).
-    """
+    """End processes together: TERM, grace, KILL; return those left, and those we cannot tell (P7, P9)."""
     held, unsure = {}, []
     boot = kernel.read_boot()
     for process in processes:
-        # Of another boot it is gone: the same pid and start time may be a process of this one (P9).
+        # A process of another boot is gone: its pid and start time may match one of this boot (P9).
         pidfd = kernel.open_pidfd(process.pid, process.start_ticks) if process.boot == boot else None
         if pidfd is not None:
             held[pidfd] = process
@@ -49,7 +46,7 @@ def is_alive(process: ProcessId, boot: str) -> bool:
 
 
 def send(process: ProcessId, number: signal.Signals) -> None:
-    """Signal exactly one recorded process; one that is gone is nobody's."""
+    """Signal exactly one recorded process, if it still lives."""
     pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
     if pidfd is not None:
         try:

@@ -1,4 +1,4 @@
-"""Claims: a conversation is open in one launch at a time; two agents in one would write into each other."""
+"""Spawning: makes launches; a conversation is open in one launch at a time, as two would mix their words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from vigil.runtimes import Order, Runtime
 
 
 class Claims:
-    """Which launch was last made into which agent's conversation."""
+    """Which launch last opened which conversation."""
 
     def __init__(
         self, session_of: Callable[[str], Session | None], owner_of: Callable[[str, str, str], Session | None]
@@ -39,10 +39,7 @@ class Claims:
         self._claims: dict[tuple[str, str], str] = {}
 
     def claim(self, session: Session, launch: Launch, conversation: str) -> None:
-        """Refuse a launch into a conversation that another one is in: ValueError.
-
-        Its command may name one itself, and two may be launched at once: whoever comes first has it while its launch lives.
-        """
+        """Raise ValueError if another live launch has this conversation: the first to claim it keeps it."""
         if not conversation:
             return
         key = (session.spec.agent, conversation)
@@ -58,12 +55,10 @@ class Claims:
 HOOK = Path(__file__).parents[2] / "agents" / "hook.sh"
 SPAWN_S = 15.0
 EXEC_S = 0.5
-LAUNCHES_KEPT = 10  # folders a session keeps of its launches: a crash loop does not fill the disk
+LAUNCHES_KEPT = 10  # folders of launches per session: a crash loop does not fill the disk
 
 
 class Spawning:
-    """Makes launches."""
-
     def __init__(
         self,
         ground: Ground,
@@ -111,7 +106,7 @@ class Spawning:
         self._custody.listening.follow(born_session, launch)
 
     async def _prepare(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str) -> Start:
-        """Write down the order of a launch; return how it is made."""
+        """Write a launch's order; return how it starts."""
         start = await asyncio.to_thread(self._begin, session, launch, env, folder)
         self._claims.claim(session, launch, start.conversation)
         talks = replace(session, conversation=start.conversation or session.conversation)
@@ -120,7 +115,7 @@ class Spawning:
         return start
 
     def _begin(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str) -> Start:
-        """Return how a launch is made: as its adapter says, unless the configuration wants it left alone."""
+        """Return how a launch starts: by its adapter, unless the configuration leaves it alone."""
         spec = session.spec
         if not self._kinds.is_set_up(spec.agent):
             return Start(spec.command)
@@ -135,14 +130,14 @@ class Spawning:
         return start
 
     def _give_up(self, session: Session, launch: Launch, error: Exception) -> None:
-        # A keeper that was only slow finds no order any more: a launch that was given up is never born late (P1).
+        # A slow keeper then finds no order: a launch that we gave up is never born late (P1).
         with contextlib.suppress(OSError):
             os.unlink(self._home.launch(launch.id) / "launch.json")
         why = self._secrets.redactor(session.id).text(_in_words(error))
         self._feed(LaunchFailed(launch.id, self._clock.now(), why))
 
     def _with_start(self, event: Launched, session: Session, start: Start, env: Mapping[str, str]) -> Launched:
-        """Return a birth with what follows from how it was started."""
+        """Return a birth with what follows from its start."""
         adapter = self._kinds.adapter_of(session.spec.agent)
         headless = session.spec.runtime is RuntimeKind.HEADLESS
         return replace(
@@ -162,7 +157,7 @@ def _in_words(error: Exception) -> str:
 
 
 async def _exec_seen(pid: int) -> bool:
-    """Wait for the shim to become the agent; say whether it was seen to."""
+    """Wait for the shim to become the agent; say whether we saw it."""
     deadline = asyncio.get_running_loop().time() + EXEC_S
     while asyncio.get_running_loop().time() < deadline:
         try:

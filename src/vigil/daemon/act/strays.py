@@ -1,4 +1,4 @@
-"""Strays: what belongs to no launch that is known is ended, compared by its server where it has one (P9)."""
+"""Strays: ends what belongs to no known launch, compared by its server where it has one (P9)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from vigil.words import some
 
 
 class Strays:
-    """Ends what nobody knows."""
-
     def __init__(self, tmux: Tmux, feed: Callable[[Event], None]) -> None:
         self._tmux = tmux
         self._feed = feed
 
     async def end(self, effect: EndStray) -> None:
-        """End one, verified, and feed what became of it."""
+        """End one, verified, and feed the outcome."""
         stray, glimpse = effect.stray, effect.stray.glimpse
         ended = partial(StrayEnded, stray, ticket=effect.ticket)
         if stray.server is not None and glimpse is not None and glimpse.guard is not None:
@@ -45,13 +43,13 @@ class Strays:
 
 
 def launch_of(stray: Stray) -> Launch:
-    """Return a launch that stands for what is not one any more, so that its server can be asked."""
+    """Return a launch that stands for a stray, so that its server can be asked."""
     session_id, number = parts_of(stray.launch_id) or ("", 0)
     return Launch(stray.launch_id, session_id, number, 0.0, pane=stray.pane or None)
 
 
 def remove_socket(path: str) -> None:
-    """Remove the socket of a server that is gone; where somebody listens by now it is theirs."""
+    """Remove the socket of a server that is gone, unless another listens there by now."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:
         try:
             sock.connect(path)

@@ -1,4 +1,4 @@
-"""Timers: the machine's moments; each comes back as an event when it has come."""
+"""Timers: each of the machine's moments comes back as an event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vigil.daemon.base.clock import Clock
 
 
 class Timers:
-    """One timer for each session and kind; a new one replaces the one before."""
+    """One timer for each session and kind; a new one replaces the old one."""
 
     def __init__(self, clock: Clock, feed: Callable[[Event], None]) -> None:
         self._clock = clock
@@ -20,7 +20,7 @@ class Timers:
         self._waiting: dict[tuple[str, TimerKind], asyncio.TimerHandle] = {}
 
     def set(self, effect: SetTimer) -> None:
-        """Come back at a moment."""
+        """Feed the timer's event at its moment."""
         key = (effect.session_id, effect.kind)
         if (before := self._waiting.pop(key, None)) is not None:
             before.cancel()
@@ -28,7 +28,6 @@ class Timers:
         self._waiting[key] = asyncio.get_running_loop().call_later(delay_s, self._fire, key)
 
     def close(self) -> None:
-        """Come back no more."""
         for handle in self._waiting.values():
             handle.cancel()
 

@@ -1,7 +1,6 @@
 """Environments: what sessions are launched with, one file for each session or role, 0600, never shown.
 
-A role's has two parts: what the caller of `vigil up` had, and what the manifest adds; a key taken out of the manifest is gone.
-"""
+A role's file keeps the caller's part and the manifest's apart: a key taken out of the manifest is gone."""
 
 from __future__ import annotations
 
@@ -18,8 +17,6 @@ Env = dict[str, str]
 
 
 class Environments:
-    """All environments of one home."""
-
     def __init__(self, home: Home) -> None:
         self._folder = home.environments
 
@@ -28,11 +25,11 @@ class Environments:
         record_json(str(self._path(session_id)), dict(env))
 
     def record_role(self, key: str, caller: Mapping[str, str], declared: Mapping[str, str]) -> None:
-        """Keep the environment of a role; what holds for its next launches."""
+        """Keep the environment of a role for its next launches: one file, as 200 replicas would sync 200."""
         record_json(str(self._path(environment_of_role(key))), {"caller": dict(caller), "declared": dict(declared)})
 
     def declare_role(self, key: str, caller: Mapping[str, str], declared: Mapping[str, str]) -> None:
-        """Let a role have what its manifest says now; what its caller had stays, unless that was lost."""
+        """Take over what a role's manifest says now; keep the caller's part unless it was lost."""
         path = self._path(environment_of_role(key))
         try:
             caller, before = self._parts(path)
@@ -44,15 +41,15 @@ class Environments:
             self.record_role(key, caller, declared)
 
     def read(self, session: Session) -> Env:
-        """Read what a session is launched with; OSError or ValueError if that cannot be read."""
+        """Read a session's environment; OSError or ValueError if it cannot be read."""
         return self.read_lone(session.id) if session.role is None else self.read_role(session.role)
 
     def read_lone(self, session_id: str) -> Env:
-        """Read what a lone session is launched with, also one that is gone from the store."""
+        """Read a lone session's environment, also after it left the store."""
         return self._load(self._path(session_id))
 
     def read_role(self, key: str) -> Env:
-        """Read what the replicas of a role are launched with."""
+        """Read the environment of a role's replicas."""
         try:
             caller, declared = self._parts(self._path(environment_of_role(key)))
         except FileNotFoundError:
@@ -60,7 +57,7 @@ class Environments:
         return {**caller, **declared}
 
     def forget(self, session_id: str) -> bool:
-        """Remove a lone session's; say whether there was one."""
+        """Remove a lone session's environment; say whether there was one."""
         try:
             self._path(session_id).unlink()
         except FileNotFoundError:
@@ -68,7 +65,7 @@ class Environments:
         return True
 
     def forget_roles_but(self, keys: Collection[str]) -> None:
-        """Remove those of all roles but these: what a manifest declared goes with it."""
+        """Remove the environments of all other roles."""
         kept = {f"{environment_of_role(key)}.json" for key in keys}
         for path in self._folder.glob("role-*.json"):
             if path.name not in kept:
@@ -82,7 +79,7 @@ class Environments:
         caller, declared = found.get("caller"), found.get("declared")
         if isinstance(caller, dict) and isinstance(declared, dict):
             return caller, declared
-        return found, {}  # from before the two were kept apart
+        return found, {}  # from before the two parts were kept apart
 
     @staticmethod
     def _load(path: Path) -> Env:

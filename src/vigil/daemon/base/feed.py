@@ -1,7 +1,6 @@
 """The feed of events: durable first, then told to every subscriber in order, none lost.
 
-Subscribers read from a ring in memory; one that is further behind than the ring reads from the store.
-"""
+Subscribers read from a ring in memory; one that fell behind the ring reads from the store."""
 
 from __future__ import annotations
 
@@ -16,21 +15,19 @@ PAGE = 500
 
 
 class Feed:
-    """What happened, for whoever wants to know as it happens."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._ring: deque[StoredEvent] = deque(maxlen=RING)
-        self._waiting: list[asyncio.Future[list[StoredEvent]]] = []  # for the next news
+        self._waiting: list[asyncio.Future[list[StoredEvent]]] = []  # each for the next news
         self.last_seq = 0
 
     def load(self) -> None:
-        """Take up the numbering where the store has it."""
+        """Take up the store's numbering."""
         last = self._store.read_events(limit=1, newest=True)
         self.last_seq = last[-1].seq if last else 0
 
     def publish(self, stored: list[StoredEvent]) -> None:
-        """Tell what has become durable."""
+        """Tell subscribers what has become durable."""
         if stored:
             self._ring.extend(stored)
             self.last_seq = stored[-1].seq
@@ -39,7 +36,7 @@ class Feed:
                 _tell(one, stored)
 
     async def after(self, seq: int, within_s: float) -> list[StoredEvent]:
-        """Return what came after a sequence number, in order; nothing if nothing comes in time."""
+        """Return what came after a sequence number, in order; nothing if none comes in time."""
         if seq < self.last_seq:
             return await self._after(seq)
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The ground: where all parts that act stand."""
+"""The ground: what every acting part is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vigil.home import Home
 
 @dataclass(frozen=True)
 class Ground:
-    """One home, its clock, this boot of its host, and where to feed what happened."""
+    """One home, its clock, this boot of its host, and where events are fed."""
 
     home: Home
     clock: Clock

@@ -1,4 +1,4 @@
-"""The inbox: what happened and waits for the machine, in order. It is made first; all who sense and act feed it."""
+"""The inbox: events that wait for the machine, in order. It is made first: all who sense and act feed it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from vigil.daemon.base.log import log
 from vigil.errors import VigilError
 
 BATCH = 200
-Queued = tuple[Event, asyncio.Future[None] | None]  # an event, and who waits until it is durable
+Queued = tuple[Event, asyncio.Future[None] | None]  # an event, and the future of a caller who waits until it is durable
 
 
 class Inbox:
-    """One queue of events."""
-
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Queued] = deque()
@@ -29,19 +27,18 @@ class Inbox:
         return len(self._queue)
 
     def feed(self, event: Event) -> None:
-        """Queue an event; returns at once."""
         self._queue.append((event, None))
         self._arrived.set()
 
     def put(self, event: Event) -> asyncio.Future[None]:
-        """Queue an event, and return what is done once all that it changed is durable."""
+        """Queue an event; return a future that is done once its changes are durable."""
         future: asyncio.Future[None] = self._loop.create_future()
         self._queue.append((event, future))
         self._arrived.set()
         return future
 
     async def recorded(self, event: Event) -> None:
-        """Queue an event and return when what it changed is durable, however long that takes."""
+        """Queue an event and return once its changes are durable, however long that takes."""
         await self.put(event)
 
     def note(self, kind: str, data: dict[str, Any], session: Session | None = None) -> None:
@@ -51,7 +48,7 @@ class Inbox:
         self.feed(Noted(kind, tuple(data.items()), *whose))
 
     def feed_from_thread(self, event: Event) -> None:
-        """Queue an event from any thread; once the loop is closed nothing is recorded any more."""
+        """Queue an event from any thread; a closed loop drops it."""
         try:
             self._loop.call_soon_threadsafe(self.feed, event)
         except RuntimeError:
@@ -65,7 +62,7 @@ class Inbox:
             pass
 
     def record_from_thread(self, events: Sequence[Event], within_s: float) -> None:
-        """Queue events from another thread, in order, and wait until they are durable; not for long."""
+        """Queue events in order from another thread, and wait a bounded time until they are durable."""
         for event in events[:-1]:
             self.feed_from_thread(event)
         recording = self.recorded(events[-1])
@@ -77,12 +74,12 @@ class Inbox:
             recording.close()  # the loop is closed
 
     async def arrival(self) -> None:
-        """Wait until something was fed since the last time."""
+        """Wait for the next event."""
         await self._arrived.wait()
         self._arrived.clear()
 
     def take(self) -> list[Queued]:
-        """Take what came together; a declaration goes alone, because it is taken back if it cannot become durable."""
+        """Take the events that came together; a declaration goes alone, as a failed write takes it back."""
         batch = [self._queue.popleft()]
         while self._queue and len(batch) < BATCH and not isinstance(batch[0][0], Declared):
             if isinstance(self._queue[0][0], Declared):

@@ -1,7 +1,6 @@
-"""The daemon's line to the keeper: started when there is none, asked with deadlines, listened to, never doubled.
+"""The daemon's line to the keeper: starts one if there is none, asks with deadlines, listens.
 
-A keeper that does not answer but lives is wedged: that is an event, not a reason for a second one (its lock forbids it anyway).
-"""
+A keeper that lives but does not answer is wedged: that is an event, not a reason for a second one (its lock forbids it)."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ WATCH_S = 10.0
 
 
 class KeeperSilent(Exception):
-    """The keeper gave no answer in time; what it was asked may still happen."""
+    """The keeper gave no answer in time; it may still do what we asked."""
 
 
 class KeeperRefused(Exception):
@@ -31,7 +30,7 @@ class KeeperRefused(Exception):
 
 
 class KeeperLink:
-    """One connection to the keeper of this home, made anew whenever it is lost."""
+    """One connection to this home's keeper, made anew whenever it is lost."""
 
     def __init__(
         self,
@@ -45,19 +44,19 @@ class KeeperLink:
         self._home = home
         self._on_word = on_word
         self._on_change = on_change
-        self._watches = watches  # what a keeper that is new watches, although it did not spawn it
+        self._watches = watches  # a new keeper watches these, although it did not spawn them
         self._nofile = nofile
         self._writer: asyncio.StreamWriter | None = None
         self._waiting: dict[int, asyncio.Future[wire.Message]] = {}
         self._next_id = 0
-        self._process = process  # a keeper that was started for us and may still be on its way
+        self._process = process  # a keeper that our process started and that may still be on its way
         self._lost = asyncio.Event()
         self.pid: int | None = None
         self.wedged = False
         self._asked_anew: int | None = None
 
     async def connect(self) -> None:
-        """Reach the keeper, starting it if there is none; one that hangs up on us was dying, and is not the one."""
+        """Reach the keeper, or start one; a keeper that hangs up on us was dying."""
         deadline = asyncio.get_running_loop().time() + START_S
         while True:
             try:
@@ -111,7 +110,7 @@ class KeeperLink:
     async def ask(self, request: protocol.Request, timeout_s: float) -> protocol.Answer: ...
 
     async def ask(self, request: protocol.Request, timeout_s: float) -> protocol.Answer:
-        """Ask the keeper and return its answer; KeeperSilent after the deadline, KeeperRefused if it says no."""
+        """Return the keeper's answer; raise KeeperSilent after the deadline, KeeperRefused if it says no."""
         message = await self._exchange(request, timeout_s)
         try:
             answer = wire.read_answer(request, message)
@@ -140,16 +139,16 @@ class KeeperLink:
             self._waiting.pop(number, None)
 
     def tell(self, request: protocol.Request) -> None:
-        """Ask for something and go on; a refusal is an event."""
+        """Ask and go on; a refusal becomes an event."""
         if self._writer is not None:
             self._writer.write(wire.encode_request(0, request))
 
     def note_refusal(self, why: str) -> None:
-        """Write down a refusal whose reason its asker has no other use for."""
+        """Log a refusal that its asker does not handle."""
         self._on_change("keeper.refused", {"pid": self.pid, "why": why})
 
     async def rewatch(self) -> None:
-        """Tell the keeper what lives here: one that is new watches what it did not spawn."""
+        """Tell a new keeper to watch what it did not spawn."""
         if watches := self._watches():
             try:
                 await self.ask(protocol.WatchRequest(watches), timeout_s=WATCH_S)
@@ -159,7 +158,7 @@ class KeeperLink:
                 self.note_refusal(str(error))
 
     async def close(self) -> None:
-        """Hang up; the keeper stays for as long as it has something to watch."""
+        """Hang up; the keeper stays while it has something to watch."""
         if self._writer is not None:
             self._listening.cancel()
             self._writer.close()
@@ -219,7 +218,7 @@ class KeeperLink:
             await asyncio.sleep(0.02)
 
     async def _upgrade(self) -> None:
-        """Have an older keeper exec the one that is installed now; it keeps its pid, children, lock and socket."""
+        """Have an older keeper exec the installed one; it keeps pid, children, lock and socket."""
         try:
             await self.ask(protocol.UpgradeRequest(), timeout_s=START_S)
         except KeeperSilent:
@@ -245,7 +244,7 @@ class KeeperLink:
                 answered.set_exception(ConnectionResetError())
 
     def _hear(self, line: bytes) -> None:
-        """Take in one line: a word of the keeper's own, or an answer."""
+        """Take in one line: an answer, or a word that the keeper sent unasked."""
         try:
             message = wire.decode(line)
             if "ev" in message:

@@ -1,7 +1,6 @@
-"""Starting a keeper: a process of its own that outlives us, in its own session and, where there is systemd, its own scope.
+"""Starting a keeper: a process that outlives us, in its own session and, under systemd, its own scope.
 
-Imports next to nothing, so that a keeper comes up beside all that a daemon imports.
-"""
+Imports next to nothing, so that a keeper comes up while the daemon imports the rest."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ MAIN = Path(protocol.__file__).parent / "__main__.py"
 
 
 def start_if_none(home: Home, nofile: int) -> subprocess.Popen[bytes] | None:
-    """Start the keeper of a home unless one listens there; should two be started, the second one finds the lock taken."""
+    """Start a home's keeper unless one listens; of two, the second finds the lock taken."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.setblocking(False)  # one that hangs is there too
+        sock.setblocking(False)  # a keeper that hangs is there too
         try:
             sock.connect(str(home.keeper_socket))
         except (FileNotFoundError, ConnectionRefusedError):
@@ -33,7 +32,7 @@ def start_if_none(home: Home, nofile: int) -> subprocess.Popen[bytes] | None:
 
 
 def start_keeper(home: Home, nofile: int) -> subprocess.Popen[bytes]:
-    """Start a keeper; the programs it starts get so many open files."""
+    """Start a keeper whose children may open `nofile` files."""
     log_path = str(home.log / "keeper.log")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIGIL_", "TMUX"))}
     isolated = [sys.executable, "-E", "-s", "-S", str(MAIN)]
@@ -51,7 +50,7 @@ def start_keeper(home: Home, nofile: int) -> subprocess.Popen[bytes]:
 
 
 def scope_argv() -> list[str]:
-    """Return what puts a command into a scope of its own, outside our cgroup, where systemd runs the user's session."""
+    """Return the command prefix for a scope outside our cgroup, where systemd runs the user's session."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if shutil.which("systemd-run") and runtime and os.path.exists(os.path.join(runtime, "systemd", "private")):
         return ["systemd-run", "--user", "--scope", "--quiet", "--collect", "--"]
@@ -59,7 +58,7 @@ def scope_argv() -> list[str]:
 
 
 def raise_nofile() -> int:
-    """Raise our own soft limit of open files as far as it goes; return what it was, which is what children get."""
+    """Raise our soft limit of open files; return the old one, which children get."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return soft

@@ -1,4 +1,4 @@
-"""How late the daemon's own loop is: a heartbeat that notes by how much each beat came too late."""
+"""How late the daemon's own loop is: a heartbeat notes the delay of each beat."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ BEATS = 600
 
 
 class Beats:
-    """By how much the last beats came too late."""
-
     def __init__(self) -> None:
         self._late_ms: deque[float] = deque(maxlen=BEATS)
 
@@ -31,14 +29,12 @@ class Beats:
 
 
 class Lateness:
-    """The last ten minutes of beats."""
-
     def __init__(self, on_beat: Callable[[float], None]) -> None:
         self._beats = Beats()
         self._on_beat = on_beat
 
     async def run(self) -> None:
-        """Beat for ever, and say so, and how late it is."""
+        """Beat for ever, and report each beat with its delay."""
         loop = asyncio.get_running_loop()
         while True:
             pause_s = next_tick_s(BEAT_S)
@@ -54,22 +50,22 @@ class Lateness:
 
 
 BEAT_S = 1.0  # how often the loop says that it runs
-ALLOWED_S = 2.0  # by so much a beat may be late before what was read meanwhile is void
+ALLOWED_S = 2.0  # readings taken during a longer delay are void
 
 
 class Gaps:
-    """Knows when the loop last ran, on a clock that goes on while the host sleeps and never jumps."""
+    """Knows when the loop last ran, on a clock that counts suspends and never jumps."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._beat_at = now()
 
     def beat(self) -> None:
-        """Say that the loop runs; what was missed by then has been asked for."""
+        """Say that the loop runs; read `missed_s` first."""
         self._beat_at = self._now()
 
     def missed_s(self) -> float:
-        """Return for how long nobody looked since the last beat, once; 0 if that is no gap."""
+        """Return the gap since the last beat, once; 0 if the beat was in time."""
         missed_s = self._now() - self._beat_at - BEAT_S
         if missed_s <= ALLOWED_S:
             return 0.0

@@ -10,19 +10,19 @@ import structlog
 from vigil.redact import Redactor
 
 LOG_BYTES = 4 << 20
-REDACTOR = Redactor()  # what looks like a secret is in no log
+REDACTOR = Redactor()  # no log shows what looks like a secret
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class BoundedFile:
-    """A file that is turned over once when it grows too large: the last two halves are kept."""
+    """A file that turns over when it grows too large, and keeps the last two halves."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = open(path, "a", encoding="utf-8", errors="replace")  # noqa: SIM115
 
     def write(self, text: str) -> None:
-        """Append; a disk that refuses is no reason to stop watching."""
+        """Append; a disk that refuses does not stop the watch."""
         try:
             self._file.write(text)
             if self._file.tell() > LOG_BYTES:
@@ -33,7 +33,6 @@ class BoundedFile:
             pass
 
     def flush(self) -> None:
-        """Hand over to the kernel."""
         try:
             self._file.flush()
         except OSError:
@@ -41,7 +40,6 @@ class BoundedFile:
 
 
 def log_to(path: Path) -> None:
-    """Send the log into a file."""
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

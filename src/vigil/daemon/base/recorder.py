@@ -1,8 +1,6 @@
-"""The recorder: writes down what the machine was told and answered, in a thread of its own.
+"""The recorder: a thread writes down what the machine was told and answered.
 
-Nobody waits for it. A disk that is full, fails or hangs costs the recording, which ends then and says so once, never the
-daemon.
-"""
+The daemon never waits for it: a disk that is full, fails or hangs ends the recording, which says so once."""
 
 from __future__ import annotations
 
@@ -27,12 +25,12 @@ from vigil.recording import STOPPED, begin_line, end_line, entry_line, fault
 from vigil.text import decode
 
 WAITING = 10_000  # events that may wait for the disk: some 30 MB
-HANGS_S = 10  # a write that takes longer is not waited for
+HANGS_S = 10  # seconds until a write counts as hung
 CLOSE_S = 2.0
 MOST_BYTES = 1 << 30  # about two days of 200 sessions
-RESERVE_BYTES = 64 << 20  # the disk's last space belongs to the store
+RESERVE_BYTES = 64 << 20  # the store needs the disk's last space
 Line = Callable[[], str]
-Handled = Callable[[float, Event, list[Effect] | str], None]  # when, what, and what the machine answered or raised
+Handled = Callable[[float, Event, list[Effect] | str], None]  # when, what, and the machine's answer or error
 
 
 class RecordingRefused(VigilError):
@@ -40,7 +38,7 @@ class RecordingRefused(VigilError):
 
 
 def create(path: Path) -> int:
-    """Create the file of a recording, 0600; refuse one that is there."""
+    """Create the file of a recording, 0600; refuse an existing one."""
     file, folder = shown(path), shown(path.parent)
     try:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -58,7 +56,7 @@ def shown(path: Path) -> str:
 
 
 class Recorder:
-    """One recording under way; `on_ended` hears once, from any thread, that it is over and the daemon is not."""
+    """One recording; `on_ended` hears once, from any thread, that it ended before the daemon."""
 
     def __init__(
         self,
@@ -69,34 +67,33 @@ class Recorder:
     ) -> None:
         self.path = path
         self._on_ended = on_ended
-        self.lines = 0  # written so far, the first one included
+        self.lines = 0  # written so far, with the first
         self.bytes = 0
         self.ended: str | None = None
         self._fd = fd
         self._most_bytes = most_bytes
         self._lines: SimpleQueue[Line | None] = SimpleQueue()
         self._writing = False
-        self._stalled = (0, 0)  # at which line it was a second ago, and for how many seconds
+        self._stalled = (0, 0)  # the line of a second ago, and for how many seconds it is the last
         self._ending = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
 
     @property
     def events(self) -> int:
-        """How many events are written."""
         return max(0, self.lines - 1)
 
     def status(self) -> dict[str, str | int | None]:
-        """Return where events are recorded, how much so far, and why it ended if it did."""
+        """Return where events are recorded, how many so far, and why it ended, if so."""
         return {"file": shown(self.path), "events": self.events, "bytes": self.bytes, "ended": self.ended}
 
     def begin(self, at: float, sessions: Iterable[Session], incidents: Iterable[Incident], roles: Iterable[Role] = ()) -> None:
-        """Start, with what the machine was given."""
+        """Start with the machine's first state."""
         given = tuple(sessions), tuple(incidents), tuple(roles)
         self._lines.put(lambda: begin_line(__version__, at, *given))
         self._thread.start()
 
     def handled(self, now: float, event: Event, answer: Iterable[Effect] | str) -> None:
-        """Take down an event and what the machine answered, or raised; returns at once."""
+        """Take down an event and the machine's answer or error; returns at once."""
         if self.ended is not None:
             return
         taken = answer if isinstance(answer, str) else tuple(answer)  # frozen values: the thread may read them later
@@ -105,14 +102,14 @@ class Recorder:
             self._end(f"its disk does not keep up: {WAITING} events wait to be written")
 
     def check(self) -> None:
-        """End the recording if its disk hangs; asked once a second. Seconds in which we did not run are not the disk's."""
+        """End the recording if its disk hangs; call once a second. Seconds in which we did not run do not count."""
         line, seconds = self._stalled
         self._stalled = (self.lines, seconds + 1 if self._writing and line == self.lines else 0)
         if self._stalled[1] > HANGS_S:
             self._end(f"its disk has not answered for {HANGS_S} s")
 
     def close(self, why: str = STOPPED) -> None:
-        """Write what is left and the end, for a bounded time."""
+        """Write the rest and the end, for a bounded time."""
         if self.ended is None:
             self._lines.put(lambda: end_line(why))
         self._lines.put(None)
@@ -126,7 +123,7 @@ class Recorder:
                 self.lines += self.ended is None
         except OSError as error:
             self._end(f"its disk says: {error.strerror}")
-        except Exception as error:  # a value that JSON cannot hold: ours to mend, and no reason to stop watching
+        except Exception as error:  # a value that JSON cannot hold: our fault, and no reason to stop watching
             self._end(f"{type(error).__name__}: {error}")
         finally:
             os.close(self._fd)
@@ -157,7 +154,7 @@ class Recorder:
             self.ended = why
         with contextlib.suppress(Empty):
             while True:
-                self._lines.get_nowait()  # nobody writes it any more, and it holds whole sessions
+                self._lines.get_nowait()  # the thread is gone, and these hold whole sessions
         self._lines.put(None)
         self._on_ended({"file": shown(self.path), "events": self.events, "why": why})
 
@@ -175,12 +172,12 @@ class RecordedMachine:
         return self._clock.now()
 
     def ask(self, event: Event) -> tuple[list[Effect], dict[str, Session | None]]:
-        """Return what the machine asks for, and the sessions that it changed."""
+        """Return the machine's effects, and the sessions that it changed."""
         now = self._clock.now()
         try:
             effects = self.machine.handle(event, now)
         except Exception as error:
-            self._note(now, event, fault(error))  # what broke us is what a recording is wanted for most
+            self._note(now, event, fault(error))  # a recording is wanted most for what broke us
             raise
         self._note(now, event, effects)
         return effects, dict(self.machine.changed)
@@ -190,11 +187,11 @@ class RecordedMachine:
             self._on_handled(now, event, answer)
 
     def incidents(self) -> dict[str, Incident]:
-        """Return the incidents that are open now."""
+        """Return the open incidents."""
         return dict(self.machine.incidents)
 
     def whole(self) -> Persist:
-        """Return all there is, for a database that was put in the place of ours."""
+        """Return the whole state, for a database that replaced ours."""
         machine = self.machine
         sessions = tuple(machine.sessions.values())
         launches = tuple(session.launch for session in sessions if session.launch is not None)

@@ -1,4 +1,4 @@
-"""Secrets: what must not be shown of a session, read anew from its command and environment each time; nothing is kept."""
+"""Secrets: what must not be shown of a session, read anew from its command and environment; nothing is kept."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from vigil.redact import Redactor, secrets_of
 
 
 class Secrets:
-    """The secrets of every session of one home."""
-
     def __init__(self, environments: Environments, find: Callable[[str], Session | None]) -> None:
         self._environments = environments
         self._find = find
 
     def redactor(self, session_id: str) -> Redactor:
-        """Return what takes a session's secrets out of a text; of one that is gone, what looks like a secret."""
+        """Return a session's redactor; for one that is gone, one that hides what looks like a secret."""
         session = self._find(session_id)
         try:
             env = self._environments.read(session) if session is not None else self._environments.read_lone(session_id)

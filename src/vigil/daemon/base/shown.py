@@ -17,12 +17,12 @@ class Shown:
     def __init__(self, sessions: Mapping[str, Session], incidents: Mapping[str, Incident]) -> None:
         self.sessions = dict(sessions)
         self.incidents: Mapping[str, Incident] = dict(incidents)  # open ones
-        self.answers: dict[str, Wake] = {}  # what was decided for whom, until they ask
+        self.answers: dict[str, Wake] = {}  # by session: what was decided, until its caller asks
         self.store_trouble: str | None = None
         self._changed = asyncio.Event()
 
     def change(self, changed: Mapping[str, Session | None], incidents: Mapping[str, Incident]) -> None:
-        """Show what is durable by now; a session that is None is gone."""
+        """Show what is durable by now, only what changed (copying all sessions for each event cost too much); None is gone."""
         self.incidents = incidents
         for session_id, session in changed.items():
             if session is None:
@@ -31,7 +31,7 @@ class Shown:
                 self.sessions[session_id] = session
 
     def answer(self, effect: Answer) -> None:
-        """Keep what was decided for one who asked."""
+        """Keep a decision for its caller."""
         self.answers[effect.ticket] = effect.wake
 
     def store_is(self, trouble: str | None) -> None:

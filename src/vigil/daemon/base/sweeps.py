@@ -1,4 +1,4 @@
-"""Sweeps: who swept gets what the core judged, then what became of each that was to go, as futures."""
+"""Sweeps: the caller gets the core's judgement, then the outcome of each removal, as futures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TAKES_LONG = "it takes long"
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """What was judged of one session or stray, and what became of it; without an outcome it was kept."""
+    """The judgement on one session or stray, and its outcome; kept ones have none."""
 
     verdict: ReapVerdict
     outcome: ReapOutcome | None = None
@@ -23,26 +23,25 @@ class Reaped:
 
 
 class SweepReport:
-    """One sweep: its judgement, once the event is durable, and a future for each that is to go."""
+    """One sweep: its judgement, once durable, and a future for each that is to go."""
 
     def __init__(self) -> None:
         self.verdicts: tuple[ReapVerdict, ...] = ()
         self._ended: dict[str, asyncio.Future[ReapEnded]] = {}
 
     def judged(self, verdicts: tuple[ReapVerdict, ...]) -> None:
-        """Take in what the core judged."""
         going = [verdict.launch_id for verdict in verdicts if verdict.action is not ReapAction.KEEP]
         loop = asyncio.get_running_loop()
         self.verdicts, self._ended = verdicts, {launch_id: loop.create_future() for launch_id in going}
 
     def ended(self, effect: ReapEnded) -> None:
-        """Take in what became of one; the first word counts."""
+        """Take in one outcome; the first counts."""
         future = self._ended.get(effect.launch_id)
         if future is not None and not future.done():
             future.set_result(effect)
 
     async def outcomes(self, within_s: float) -> list[Reaped]:
-        """Return what became of everything; what takes longer is unknown."""
+        """Return the outcome of each; what takes longer is unknown."""
         if self._ended:
             await asyncio.wait(self._ended.values(), timeout=within_s)
         return [self._reaped(verdict) for verdict in self.verdicts]
@@ -57,14 +56,12 @@ class SweepReport:
 
 
 class Sweeps:
-    """The sweeps that are under way, by their tickets."""
-
     def __init__(self) -> None:
         self._under_way: dict[str, SweepReport] = {}
 
     @contextmanager
     def follow(self, ticket: str) -> Iterator[SweepReport]:
-        """Collect what is said of a sweep inside this block; what comes later, or of another daemon's, has no listener."""
+        """Collect a sweep's news inside this block; what comes later has no listener."""
         report = self._under_way[ticket] = SweepReport()
         try:
             yield report
@@ -72,11 +69,9 @@ class Sweeps:
             del self._under_way[ticket]
 
     def judged(self, effect: Judged) -> None:
-        """Hand on what the core judged."""
         if (report := self._under_way.get(effect.ticket)) is not None:
             report.judged(effect.verdicts)
 
     def ended(self, effect: ReapEnded) -> None:
-        """Hand on what became of one launch or stray."""
         if (report := self._under_way.get(effect.ticket)) is not None:
             report.ended(effect)

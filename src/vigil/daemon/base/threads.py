@@ -1,4 +1,4 @@
-"""Threads: what the loop has done by hands, and waits for as long as it likes and no longer."""
+"""Threads: the loop hands work to a thread and waits no longer than its deadline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def begin(hands: Hands, work: Callable[[], T]) -> tuple[Job, asyncio.Future[T]]:
-    """Have something done; return it, and a future that is done when it is."""
+    """Begin work in a thread; return the job, and a future of its result."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
     return hands.begin(work, lambda result, error: tell(loop, _settle, done, result, error)), done
@@ -33,7 +33,7 @@ async def ask(hands: Hands, work: Callable[[], T], within_s: float) -> T:
 
 
 def tell(loop: asyncio.AbstractEventLoop, hear: Callable[..., object], *what: object) -> None:
-    """Tell the loop something from a thread; one that is closed has no use for it."""
+    """Tell the loop something from a thread; a closed loop drops it."""
     try:
         loop.call_soon_threadsafe(hear, *what)
     except RuntimeError:
@@ -47,4 +47,4 @@ def _settle(done: asyncio.Future[Any], result: Any, error: Exception | None) -> 
 
 def _ignore(done: asyncio.Future[Any]) -> None:
     if not done.cancelled():
-        done.exception()  # or asyncio would say that it was never asked for
+        done.exception()  # or asyncio complains that it was never retrieved

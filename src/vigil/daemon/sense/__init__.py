@@ -1,1 +1,1 @@
-"""From the world to events: what reads, and never concludes (P7)."""
+"""Sense: reads the world and feeds events; it never concludes (P7)."""

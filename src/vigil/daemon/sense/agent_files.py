@@ -1,15 +1,12 @@
-"""Growth: when the files an agent writes of itself last grew, its own and those of its sub-agents.
+"""What agents write of themselves: streams and transcripts, followed as words, and when each file last grew.
 
-Read when somebody asks, by what the file system says: also of an agent whose words come another way, and of one that writes
-lines nobody understands.
-"""
+The growth is read from the file system on request, so it holds for agents whose lines Vigil cannot read."""
 
 from __future__ import annotations
 
 import glob
 import json
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +23,7 @@ from vigil.daemon.sense.tail.turns import Following
 from vigil.home import Home
 from vigil.observe.lines import Position, TakenLines
 from vigil.observe.spool import TIME
+from vigil.observe.walk import fixed_folder
 from vigil.redact import Redactor
 from vigil.text import decode
 
@@ -34,7 +32,7 @@ MOST = 200  # files of one pattern
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """One file: whose it is, when it was written to last by the wall's clock, and how large it is."""
+    """One file: its owner, its last write by the wall clock, its size."""
 
     path: str
     subagent: bool
@@ -43,7 +41,7 @@ class Grown:
 
 
 def read_growth(patterns: Sequence[str]) -> list[Grown]:
-    """Read the files that patterns name: the conversation's own, then its sub-agents', the newest first."""
+    """Read the files of patterns: the conversation's own, then its sub-agents', newest first."""
     own = _read(patterns[:1], subagent=False)
     others = sorted(_read(patterns[1:], subagent=True), key=lambda grown: -grown.at)
     return [*own, *others]
@@ -63,18 +61,15 @@ def _read(patterns: Iterable[str], subagent: bool) -> list[Grown]:
 
 FINISH_S = 2.0
 CATCH_UP_S = 1.0
-SET_S = 1.0  # a clock that is set is set by more
-TOLD_S = 1.0  # so often it is told that an agent prints on and on
+SET_S = 1.0  # a clock that is set jumps by more
+TOLD_S = 1.0  # how often the machine hears that an agent prints on and on
 UNKNOWN_KEPT = 200
 SIGNS = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})
 SHOWN = frozenset({What.LIMIT, What.AUTH, What.RETRIES, What.ERROR})
 REDACTOR = Redactor()
-MAGIC = re.compile(r"[*?[]")
 
 
 class Listening:
-    """Follows the streams and transcripts of all launches."""
-
     def __init__(
         self,
         home: Home,
@@ -87,42 +82,41 @@ class Listening:
         self._adapter_of = adapter_of
         self._environment_of = environment_of
         self._feed = feed
-        self._off_s = off_s  # by how much the wall's time, which files and agents have, is not ours
-        self._conversations: dict[str, str] = {}  # of which launch the transcript of which conversation is followed
-        self._printed: dict[str, float] = {}  # when each launch printed what was no tick, by the wall's clock
+        self._off_s = off_s  # how far the wall clock, which stamps files and words, is ahead of ours
+        self._conversations: dict[str, str] = {}  # by launch: the conversation whose transcript is followed
+        self._printed: dict[str, float] = {}  # by launch: the last print that was no tick, by the wall clock
         self.following = Following()
-        self.unknown: Counter[tuple[str, str]] = Counter()  # kinds of events that nobody listed, by agent and name
+        self.unknown: Counter[tuple[str, str]] = Counter()  # kinds of events that no adapter lists, by agent and name
 
     async def run(self) -> None:
-        """Read for ever."""
         await self.following.run()
 
     def follow(self, session: Session, launch: Launch) -> None:
-        """Follow what a launch writes, from where it was read last."""
+        """Follow a launch's stream or transcript from its position, never both: spending would count twice."""
         if session.spec.runtime is RuntimeKind.HEADLESS:
             self._follow_stream(session, launch)
         elif session.conversation:
             self.converses(session, launch, session.conversation)
 
     def converses(self, session: Session, launch: Launch, conversation: str) -> None:
-        """Follow the transcript of a conversation; what another launch said in it before is not news."""
+        """Follow a conversation's transcript; an earlier launch's words in it are not news."""
         adapter = self._adapter_of(session.spec.agent)
         if session.spec.runtime is RuntimeKind.HEADLESS or self._conversations.get(launch.id) == conversation:
             return
         try:
             env = self._environment_of(session)
         except (OSError, ValueError):
-            return  # nobody knows where it lies
+            return  # its place is unknown
         patterns = adapter.transcripts(Place(os.path.realpath(session.spec.cwd), env), conversation)
         if not patterns:
             return
         self._conversations[launch.id] = conversation
         on_lines = self._reader(session.spec.agent, launch.id, adapter.read_entry, "transcript")
-        roots = [_literal(pattern) for pattern in patterns]
+        roots = [fixed_folder(pattern) for pattern in patterns]
         self.following.follow(launch.id, patterns, roots, on_lines, _positions(session), from_end=True)
 
     def growth(self, session: Session) -> list[Grown]:
-        """Read when the transcripts of a session's conversation last grew; takes as long as the file system takes."""
+        """Read when a session's transcripts last grew; takes as long as the file system takes."""
         if not session.conversation:
             return []
         try:
@@ -133,29 +127,26 @@ class Listening:
         return read_growth(self._adapter_of(session.spec.agent).transcripts(place, session.conversation))
 
     async def printed_at(self, launch_id: str) -> float | None:
-        """Return when a headless agent last printed what was no tick; None if nobody knows what it printed last."""
+        """Return when a headless agent last printed more than a tick; None if unknown."""
         caught_up = await self.following.catch_up(launch_id, CATCH_UP_S)
         return self._printed.get(launch_id) if caught_up else None
 
     async def finish(self, launch_id: str) -> None:
-        """Read what an agent that is gone wrote last, then follow nothing of it any more."""
+        """Read the last words of an agent that is gone, then follow it no more."""
         await self.following.catch_up(launch_id, FINISH_S)
         self.forget(launch_id)
 
     def forget(self, launch_id: str) -> None:
-        """Follow nothing of a launch any more."""
         self._conversations.pop(launch_id, None)
         self._printed.pop(launch_id, None)
         self.following.forget(launch_id)
 
     def read_hook(self, agent: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
-        """Return what one hook says."""
         said = tuple(map(redacted, self._adapter_of(agent).read_hook(dict(payload))))
         self._count_unknown(agent, said)
         return said
 
     def close(self) -> None:
-        """Follow nothing any more."""
         self.following.close()
 
     def _follow_stream(self, session: Session, launch: Launch) -> None:
@@ -182,17 +173,18 @@ class Listening:
         return on_lines
 
     def _take_growth(self, launch_id: str, by_line: list[tuple[Said, ...]], at: float, more: bool) -> None:
-        """Take note that a headless agent printed, and tell it where its words do not."""
+        """Note that a headless agent printed, and tell the machine where its words do not."""
         if by_line and all(line and all(one.what is What.TICKS for one in line) for line in by_line):
             return
         speaks = by_line and all(by_line)
         if more and not speaks and at - self._printed.get(launch_id, 0.0) < TOLD_S:
-            return  # what comes at once will tell
+            return  # the next lines will tell
         self._printed[launch_id] = at
         if not speaks:
             self._feed(Observed(launch_id, (), active_at=at - self._off_s()))
 
     def _by_our_clock(self, said: Iterable[Said]) -> list[Said]:
+        # A wall clock set back by an hour made each word an hour old, and its agent silent.
         off_s = self._off_s()
         return list(said) if abs(off_s) < SET_S else [_earlier(one, off_s) for one in said]
 
@@ -204,7 +196,7 @@ class Listening:
 
 
 def redacted(said: Said) -> Said:
-    """Return what was said of a wall without secrets: those are the words of somebody's API, and people are shown them."""
+    """Return words about a wall without secrets: an API wrote them, and people see them."""
     return replace(said, text=REDACTOR.text(said.text)) if said.what in SHOWN and said.text else said
 
 
@@ -214,7 +206,7 @@ def _earlier(said: Said, by_s: float) -> Said:
 
 
 def _written_at(path: str) -> float:
-    """Return when the last line of a file was written, as far as anybody can tell: what it says was said by then."""
+    """Return when a file was last written: all in it was said by then."""
     now = time.time()
     try:
         return min(now, os.stat(path).st_mtime)
@@ -223,7 +215,7 @@ def _written_at(path: str) -> float:
 
 
 def _read_line(line: bytes, read: Callable[[dict[str, Any]], Iterable[Said]], at: float) -> Iterable[Said]:
-    """Return what a line says, one without a time of its own as of then; what is no event says nothing: agents print much."""
+    """Return what a line says, at `at` if it has no time; other output says nothing."""
     if not line.lstrip().startswith(b"{"):
         return ()
     try:
@@ -234,19 +226,12 @@ def _read_line(line: bytes, read: Callable[[dict[str, Any]], Iterable[Said]], at
 
 
 def _folded(said: Iterable[Said]) -> Iterable[Said]:
-    """Return what was said with one sign of life for many in a row: a stream has one for every few letters."""
+    """Fold signs of life in a row into one: a stream has one for every few letters."""
     before = None
     for one in said:
         if one.what not in SIGNS or before is None or before.what is not one.what or one.usage or one.conversation:
             yield one
         before = one
-
-
-def _literal(pattern: str) -> str:
-    """Return the folder of a pattern in which nothing is open: all that matches lies below it."""
-    parts = os.path.dirname(pattern).split("/")
-    kept = next((number for number, part in enumerate(parts) if MAGIC.search(part)), len(parts))
-    return "/".join(parts[:kept]) or "/"
 
 
 def _positions(session: Session) -> dict[str, Position]:

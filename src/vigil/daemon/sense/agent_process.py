@@ -1,4 +1,4 @@
-"""Finding the agent below its command: often at first, then once a second, until it was seen or the launch is over."""
+"""Finding the agent below its command: often at first, then once a second, until it is seen or the launch is over."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from vigil.observe.process import read_process
 
 FIRST_S = 0.005
 OFTEN_S = 0.05
-OFTEN_FOR_S = 10.0  # an agent that is born and dies within this long is seen if it lives as long as one wait
+OFTEN_FOR_S = 10.0  # an agent that is born and dies within this time is seen if it lives for one wait
 LONGEST_S = 1.0
 
 
 class Finder:
-    """Looks for the agents that are known by name."""
-
     def __init__(self, clock: Clock, machine: Machine, feed: Callable[[Event], None]) -> None:
         self._clock = clock
         self._machine = machine
@@ -32,14 +30,13 @@ class Finder:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def look_for(self, launch: Launch, found: Callable[[Launch, Found], None]) -> None:
-        """Look for a launch's agent until it is found; `found` is told of it."""
+        """Look for a launch's agent until it is found, then call `found`."""
         if launch.names and launch.found is None and launch.id not in self._tasks:
             task = asyncio.create_task(self._run(launch, found))
             self._tasks[launch.id] = task
             task.add_done_callback(lambda _: self._tasks.pop(launch.id, None))
 
     def close(self) -> None:
-        """Look for nothing any more."""
         for task in list(self._tasks.values()):
             task.cancel()
 
@@ -60,7 +57,7 @@ class Finder:
             wait_s = min(wait_s * 1.3, OFTEN_S if often else LONGEST_S)
 
     def _may_come(self, launch: Launch) -> bool:
-        """Say whether the launch still lives; one that the machine has not heard of yet does."""
+        """Say whether the launch still lives, or is too new for the machine."""
         session = self._machine.sessions.get(launch.session_id)
         now = session.launch if session else None
         return now is not None and now.id == launch.id and now.ended_at is None

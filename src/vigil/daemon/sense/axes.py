@@ -1,4 +1,4 @@
-"""Looking: what the axes of one launch read now; where a reading is not sure the kernel is asked. It concludes nothing."""
+"""Looking: reads the axes of one launch now, and asks the kernel where a reading is unsure. It concludes nothing."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ CLIENTS_S = 0.5
 
 
 class Looker:
-    """Reads all axes of a launch."""
-
     def __init__(self, home: Home, clock: Clock, runtimes: dict[RuntimeKind, Runtime], watch: DeathWatch) -> None:
         self._home = home
         self._clock = clock
@@ -32,10 +30,7 @@ class Looker:
         self._clients_at = 0.0
 
     def begin(self, session: Session, thorough: bool = True) -> bool:
-        """Ask what takes a moment to answer; say whether an answer is owed.
-
-        A look that is not thorough asks only a server whose process does not run as it should: a ping costs more than all else.
-        """
+        """Ask what takes a moment; say whether an answer is owed. Only a thorough look pings healthy servers, the dear part."""
         launch = session.launch
         if launch is None or launch.server is None or self._watch.has_ended(launch.id, "server"):
             return False
@@ -48,7 +43,7 @@ class Looker:
         return read_process(Axis.SERVER, server, self._boot, 0.0).value == AxisValue.ALIVE
 
     def read(self, session: Session, asked: bool) -> Observed | None:
-        """Return what the axes read; None while a server that was asked may still answer."""
+        """Return what the axes read; None while an asked server may still answer."""
         launch = session.launch
         assert launch is not None and launch.process is not None
         now = self._clock.now()
@@ -69,7 +64,7 @@ class Looker:
         return Observed(launch.id, tuple(facts), attached, socket_lost=socket_lost)
 
     def _read_attached(self, launch: Launch, now: float) -> int | None:
-        """Read how many are attached to a launch, once for all that are looked at in the same moment; None is unknown."""
+        """Read how many clients a launch has, once for all looks of a moment; None is unknown."""
         if not 0 <= now - self._clients_at < CLIENTS_S:
             self._clients_at, self._clients = now, read_clients()
         return None if self._clients is None else self._clients.get(socket_of(self._home, launch), 0)
@@ -94,7 +89,7 @@ class Looker:
         return read_group(launch.process, process, now)
 
     def _read_role(self, axis: Axis, launch: Launch, role: str, process: ProcessId, now: float) -> Fact:
-        """Read a process by the pidfd that is held of it; without one ask the kernel anew."""
+        """Read a process by its held pidfd; without one ask the kernel anew."""
         ended = self._watch.has_ended(launch.id, role)
         if ended is None:
             return ask_kernel(axis, process, self._boot, now)

@@ -1,8 +1,6 @@
-"""The census: who is alive of which launch, taken once for all who ask at the same time.
+"""The census: all living processes of our launches, read once for all who ask at the same time.
 
-Ending a hundred sessions asks a hundred times; a reading of /proc costs tens of milliseconds. Whoever asks gets a census that
-began after the question, so nothing that was there is missed.
-"""
+A hundred endings ask at once, and a reading of /proc costs tens of ms. A census begins after the question it answers."""
 
 from __future__ import annotations
 
@@ -12,8 +10,6 @@ from vigil.observe.survivors import SeenProcess, read_processes
 
 
 class Census:
-    """Readings of /proc, shared."""
-
     def __init__(self, boot: str, spool: str) -> None:
         self._boot = boot
         self._spool = spool

@@ -1,9 +1,6 @@
-"""The death watch: pidfds of agent, pane root and server of every launch; one event when an agent ended.
+"""The death watch: holds pidfds of every launch's agent, pane root and server; one event when an agent ended.
 
-It gathers and concludes nothing. What an exit means depends on who else ended: a pane that was closed hangs up its root first,
-which therefore dies by a signal; then the server gets a moment to show whether it went too. The keeper's word fills in what we
-could not see ourselves.
-"""
+A closed pane hangs up its root first, so the server gets a moment to follow; the keeper's word fills in what we missed."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ from vigil.keeper.protocol import ExitWord
 from vigil.kernel import process as kernel
 
 SETTLE_S = 0.3  # a server that closes its panes is gone a few milliseconds after them
-KEEPER_S = 1.0  # how long the keeper's word is waited for where the kernel told us nothing
+KEEPER_S = 1.0  # how long we wait for the keeper's word where the kernel told us nothing
 ORPHAN_S = 1.0  # a hangup ends an agent at once or not at all
 AMBIGUOUS_OVER = 128
 
@@ -47,21 +44,19 @@ class Watched:
     launch: Launch
     fds: dict[str, int] = field(default_factory=dict)
     ends: dict[str, ProcessEnd] = field(default_factory=dict)
-    waiting: list[asyncio.Event] = field(default_factory=list)  # for the next change
+    waiting: list[asyncio.Event] = field(default_factory=list)  # each for the next change
     gathering: bool = False
     reported: bool = False
     exec_seen: bool = True
-    oom_kills: int | None = None  # how many the kernel ended for want of memory just before, as far as is known
+    oom_kills: int | None = None  # how many processes the kernel killed for want of memory just before, if known
 
     def tell(self) -> None:
-        """Something changed: whoever waits for it looks again."""
+        """Something changed: wake those who wait."""
         for one in self.waiting:
             one.set()
 
 
 class DeathWatch:
-    """Watches every living launch of this host."""
-
     def __init__(self, home: Home, clock: Clock, feed: Callable[[Event], None], witness: Witness) -> None:
         self._home = home
         self._clock = clock
@@ -72,7 +67,7 @@ class DeathWatch:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def watch(self, launch: Launch, exec_seen: bool = True) -> None:
-        """Watch a launch's processes from now on; one that is gone already is reported as soon as it is known how."""
+        """Watch a launch's processes; one that is gone is reported once we know how it ended."""
         if launch.id in self._watched:
             return
         watched = self._watched[launch.id] = Watched(launch, exec_seen=exec_seen)
@@ -85,7 +80,7 @@ class DeathWatch:
             self._watch_role(self._watched.setdefault(launch.id, Watched(launch, reported=True)), runtime_role(launch))
 
     def found(self, launch: Launch) -> None:
-        """Watch the agent that was found below a launch's command; from now on its end is the launch's."""
+        """Watch the agent found below a launch's command; its end is now the launch's."""
         watched = self._watched.get(launch.id)
         if watched is not None and not watched.reported:
             watched.launch = launch
@@ -103,7 +98,6 @@ class DeathWatch:
             self._pidfds.add(pidfd, partial(self._read_end, watched, role))
 
     def forget(self, launch_id: str) -> None:
-        """Stop watching a launch."""
         watched = self._watched.pop(launch_id, None)
         if watched is not None:
             for pidfd in watched.fds.values():
@@ -111,11 +105,11 @@ class DeathWatch:
             watched.fds.clear()
 
     def watching(self) -> list[Launch]:
-        """Return the launches whose agents are believed to live."""
+        """Return the launches whose agents seem to live."""
         return [watched.launch for watched in self._watched.values() if not watched.reported]
 
     def has_ended(self, launch_id: str, role: str) -> bool | None:
-        """Say whether the kernel has seen a process of a launch end; None if no pidfd of it was ever held."""
+        """Say whether the kernel saw a launch's process end; None if we never held its pidfd."""
         watched = self._watched.get(launch_id)
         if watched is None:
             return None
@@ -124,7 +118,7 @@ class DeathWatch:
         return True if role in watched.ends and watched.ends[role].source else None
 
     def conclude(self, launch: Launch) -> None:
-        """Tell how a launch ended that is known dead, from what is left of it: a backstop for an event that never came."""
+        """Tell how a dead launch ended, from what is left of it: a backstop for an event that never came."""
         watched = self._watched.get(launch.id)
         if watched is None:
             self._feed(Exited(self.describe(launch, ends_from_records(self._folder(launch), self._clock), "daemon")))
@@ -150,14 +144,13 @@ class DeathWatch:
             watched.tell()
 
     async def reported(self, launch_id: str, within_s: float) -> bool:
-        """Wait until the end of a launch's agent was told to the machine; say whether it was."""
+        """Wait until the machine was told of an agent's end; say whether it was."""
         watched = self._watched.get(launch_id)
         if watched is None:
             return True
         return await self._until(watched, lambda: watched.reported, within_s)
 
     async def close(self) -> None:
-        """Stop watching everything."""
         for task in self._tasks:
             task.cancel()
         for launch_id in list(self._watched):
@@ -189,17 +182,14 @@ class DeathWatch:
                 self._start(self._gather(watched))
 
     def _ask_memory(self, watched: Watched, end: ProcessEnd) -> None:
-        """Where a SIGKILL ended an agent, see whether the kernel has ended anybody for want of memory.
-
-        Only then, or where nobody can say, the keeper is waited for: it knows whether it was this one.
-        """
+        """After a SIGKILL, see whether the kernel killed for want of memory; unless surely not, the keeper is waited for."""
         if end.killed and end.oom is None:
             watched.oom_kills = self._witness.oom_kills()
             if watched.oom_kills == 0:
                 watched.ends[agent_role(watched.launch)] = replace(end, oom=Oom(host_kills=0))
 
     def _is_plain(self, watched: Watched) -> bool:
-        """Say whether nothing needs to be waited for: a signal that no hangup sends, and the server still stood."""
+        """Say whether there is nothing to wait for: no hangup's signal, and the server stands."""
         role = agent_role(watched.launch)
         status = watched.ends[role].status
         if status is None or "server" in watched.ends or _wants_memory(watched):
@@ -212,9 +202,8 @@ class DeathWatch:
     async def _gather(self, watched: Watched) -> None:
         """Wait for what is still to come: the keeper's word, the root's end, the server's end.
 
-        The kernel hangs up the agent while the root that dies of the same hangup is still on its way to be a zombie: so the
-        root's own status is waited for, and it says whether the pane was closed or the agent ended by itself.
-        """
+        The kernel hangs up the agent before the root is a zombie. The root's own status then says whether the pane was closed
+        or the agent ended by itself."""
         agent = agent_role(watched.launch)
         if watched.launch.root is not None:
             await self._until(watched, lambda: "root" in watched.ends, SETTLE_S)
@@ -249,7 +238,7 @@ class DeathWatch:
             self._feed(Orphaned(watched.launch.id, end.at, what, code, number))
 
     def describe(self, launch: Launch, ends: dict[str, ProcessEnd], observer: str, exec_seen: bool = True) -> Exit:
-        """Put together all that is known of how a launch ended."""
+        """Return all that is known of how a launch ended."""
         role = agent_role(launch)
         agent = ends.get(role) or ProcessEnd(None, "", self._clock.now())
         status, source, at, observed_by, ambiguous = agent.status, agent.source, agent.at, observer, False
@@ -307,12 +296,12 @@ class DeathWatch:
 
 
 def _told(end: ProcessEnd) -> bool:
-    """Say whether there is more to hope for: the status is known, or the keeper said that it does not know it either."""
+    """Say whether the status is known, or the keeper does not know it either."""
     return end.status is not None or end.by_keeper
 
 
 def _wants_memory(watched: Watched) -> bool:
-    """Say whether the kernel may have ended an agent for want of memory, and nobody has said yet."""
+    """Say whether the kernel may have killed an agent for want of memory, with no word yet."""
     end = watched.ends[agent_role(watched.launch)]
     return end.killed and end.oom is None
 

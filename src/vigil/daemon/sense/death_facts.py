@@ -1,4 +1,4 @@
-"""The witness: what is asked only when somebody died, and answered at once: memory, disk, last words."""
+"""The witness: reads at a death what may explain it: memory, disk, last words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vigil.home import Home
 from vigil.kernel.host import OomKills
 from vigil.text import decode
 
-TAIL_BYTES = 256 << 10  # read in the loop: what ends an agent is a short event
+TAIL_BYTES = 256 << 10  # read in the loop: the event that ends an agent is short
 REDACTED_CHARS = 4096
 KILLS_S = 5.0
 DISK_S = 1.0
@@ -47,7 +47,7 @@ class Witness:
         self._ended = threading.Event()
 
     async def run(self) -> None:
-        """Look again and again: what grew long ago explains no death now, and a disk that hangs holds up a thread only."""
+        """Read counters and disks again and again, in a thread: growth of long ago explains no death now."""
         threading.Thread(target=self._watch_disk, name="disk", daemon=True).start()
         try:
             while True:
@@ -63,10 +63,7 @@ class Witness:
                 return
 
     def oom_kills(self) -> int | None:
-        """Return by how much the host's counter of kills for want of memory grew just now; None if it cannot be read.
-
-        A growth counts for a while: several may have ended together, and a large one ends long after it was counted.
-        """
+        """Return how much the count of memory kills grew of late (a large process ends long after); None if unreadable."""
         before, self._oom_kills = self._oom_kills, self._counter.read()
         if before is None or self._oom_kills is None:
             return None
@@ -76,7 +73,7 @@ class Witness:
         return self._grown if now - self._grew_at < SETTLED_S else 0
 
     def words_of(self, launch: Launch, exit_code: int | None) -> Words | None:
-        """Return what an agent's last words say of its end; those of a pane are not read: a screen is no record."""
+        """Return what an agent's last words say of its end; a pane has none: a screen is no record."""
         try:
             return self._words_of(launch, exit_code)
         except Exception:  # whatever it printed: a death is recorded without words rather than not at all (P3)
@@ -93,7 +90,7 @@ class Witness:
         return words and replace(words, text=redact(words.text[:REDACTED_CHARS])[:WORDS_CHARS])
 
     def result_of(self, launch: Launch) -> bool | None:
-        """Say whether a headless agent that is gone said that its work was done; None if that cannot be told."""
+        """Say whether a dead headless agent called its work done; None if unknown."""
         try:
             adapter = self._adapter_of(self._agent_of_launch(launch.id))
             return has_result(adapter, self._read_lines(launch)[0]) if launch.pane is None else None
@@ -102,7 +99,7 @@ class Witness:
             return None
 
     def _read_lines(self, launch: Launch) -> tuple[list[str], float]:
-        """Read the last lines that an agent printed, and when the very last one was."""
+        """Read an agent's last printed lines, and the moment of the very last."""
         path = self._home.launch(launch.id) / "stdout.jsonl"
         try:
             return decode(read_end(path, TAIL_BYTES).data).split("\n"), path.stat().st_mtime
@@ -110,7 +107,7 @@ class Witness:
             return [], time.time()
 
     def full_disk(self) -> str:
-        """Return where nothing could be written a moment ago, of the places we write to ourselves; else nothing."""
+        """Return which of the places we write to was full a moment ago, or nothing."""
         return self._full
 
     def _read_full_disk(self) -> str:

@@ -1,9 +1,6 @@
-"""Dialogs: questions that an agent puts on its screen before it says anything; a person is told, nobody answers blindly.
+"""Dialogs: questions on the screens of agents that have said nothing or wait; a person is told, Vigil never answers.
 
-Only screens of agents that have not said anything yet, or that wait for an answer, are looked at: what an agent says of itself
-is always better than its screen. But agents that tell of a question do not tell that it was answered before its tool has ended:
-a permission that stood on the screen and stands there no more was answered.
-"""
+Agents tell of an answer only when the tool has ended, so a permission that left the screen was answered."""
 
 from __future__ import annotations
 
@@ -24,17 +21,15 @@ from vigil.text import decode, one_line, plain
 
 TICK_S = 1.0
 EVERY_S = 5.0
-YOUNG_S = 3.0  # before that a screen is still being drawn
-OLD_S = 600.0  # a look costs a process: who says nothing for so long is not asked for ever, who waits for so long rarely
-SOON_S = 60.0  # most questions are answered within a minute: so long they are looked at with every tick
+YOUNG_S = 3.0  # a younger screen is still being drawn
+OLD_S = 600.0  # a look costs a process: silent agents are looked at no longer than this, waiting ones rarely after it
+SOON_S = 60.0  # most questions are answered within a minute: until then each tick looks
 RARELY_S = 60.0
 PERMISSION = "permission"
 SHOWN_CHARS = 160
 
 
 class Dialogs:
-    """Looks for dialogs on the screens of silent agents."""
-
     def __init__(
         self,
         sessions: Callable[[], Iterable[Session]],
@@ -51,10 +46,9 @@ class Dialogs:
         self._now = now
         self._feed = feed
         self._looked_at: dict[str, float] = {}  # by launch
-        self._shown: dict[str, frozenset[str]] = {}  # questions of a launch that were asked while its screen showed one
+        self._shown: dict[str, frozenset[str]] = {}  # by launch: questions asked while its screen showed one
 
     async def run(self) -> None:
-        """Look for ever."""
         pause_s = TICK_S
         while True:
             await asyncio.sleep(next_tick_s(pause_s))
@@ -67,7 +61,7 @@ class Dialogs:
                 self._forget_but({session.launch.id for session in sessions if session.launch is not None})
             try:
                 await asyncio.gather(*map(self._look, due))
-            except Exception:  # a screen that cannot be read is no reason to stop watching
+            except Exception:  # a screen that cannot be read does not stop the watch
                 log.exception("dialogs not looked for", next_look_s=TICK_S)
 
     def _forget_but(self, launches: set[str]) -> None:
@@ -76,7 +70,7 @@ class Dialogs:
                 known.pop(launch_id)
 
     def _is_due(self, session: Session) -> bool:
-        """Say whether the screen of a session is to be looked at now."""
+        """Say whether to look at a session's screen now."""
         launch, now = session.launch, self._now()
         if session.spec.runtime is not RuntimeKind.TMUX or session.state is not State.RUNNING or launch is None:
             return False
@@ -88,7 +82,7 @@ class Dialogs:
 
     @staticmethod
     def _every_s(session: Session, launch: Launch, now: float) -> float | None:
-        """Return how often a screen is looked at; None for never."""
+        """Return how often to look at a screen; None for never."""
         if session.vitals.doing.asked:
             waits_s = now - max(one.since for one in session.vitals.doing.asked)
             return TICK_S if waits_s < SOON_S else EVERY_S if waits_s < OLD_S else RARELY_S
@@ -101,7 +95,7 @@ class Dialogs:
         call = self._runtime.commands_to(launch)
         screen = await keyboard.read_visible(call, launch.pane) if call is not None and launch.pane is not None else None
         if screen is None:
-            return  # nobody knows: it is asked again
+            return  # unknown: the next tick looks again
         text = plain(decode(screen))
         found = find_dialog(self._adapter_of(session.spec.agent).dialogs, text)
         standing = _standing(session)
@@ -117,14 +111,13 @@ class Dialogs:
             self._feed(Heard(launch.id, (*gone, *new), "screen"))
 
     def _asked(self, launch: Launch, dialog: Dialog, text: str) -> Said:
-        """Return the question, with what stands around its sign on the screen."""
+        """Return the question, with the lines around its sign on the screen."""
         at = text.find(dialog.signs[0])
         words = one_line(self._secrets.redactor(launch.session_id).text(text[at : at + 2 * SHOWN_CHARS]))[:SHOWN_CHARS]
         return Said(What.ASKED, id=_id(dialog), name=f"dialog {dialog.name}: {words}")
 
 
 def find_dialog(dialogs: Iterable[Dialog], text: str) -> Dialog | None:
-    """Return the dialog that stands on a screen."""
     return next((dialog for dialog in dialogs if all(sign in text for sign in dialog.signs)), None)
 
 

@@ -1,7 +1,6 @@
-"""Silences: what the processes of a silent launch do is read, and told the machine as evidence; here nothing is concluded.
+"""Silences: reads what a silent launch's processes do, and feeds it as evidence; it concludes nothing.
 
-Reading takes as long as its window, and no longer than its deadline; what is not known by then is unknown (P7).
-"""
+Reading takes its window, and at most its deadline; what is not known by then is unknown (P7)."""
 
 from __future__ import annotations
 
@@ -31,14 +30,12 @@ from vigil.text import one_line
 
 FILES_S = 2.0
 COMMAND_CHARS = 200
-SLOW_S = 1.0  # a look may take so much longer than its window
+SLOW_S = 1.0  # how much longer than its window a look may take
 AGENT_ROLES = ("agent", "command")
 PROC, DIAG, FILES = "procfs", "sock_diag", "files"
 
 
 class Silences:
-    """Reads silent launches."""
-
     def __init__(
         self,
         machine: Machine,
@@ -56,7 +53,7 @@ class Silences:
         self._feed = feed
 
     async def run(self) -> None:
-        """After each pass over all launches, tell what agents use that wait for input."""
+        """After each pass over all launches, tell what agents that wait for input use."""
         told: object = None
         while True:
             await asyncio.sleep(PASS_S)
@@ -74,13 +71,12 @@ class Silences:
         return doing.started and (not doing.turn or bool(doing.asked))
 
     async def diagnose(self, effect: Diagnose) -> None:
-        """Carry out a diagnosis."""
         session = self._machine.of_launch(effect.launch.id)
         if session is not None:
             self._feed(Diagnosed(effect.launch.id, await self.read(session, effect.launch, effect.window_s)))
 
     async def read(self, session: Session, launch: Launch, window_s: float) -> Evidence:
-        """Read all there is to know of a launch that says nothing."""
+        """Read all there is to know of a silent launch."""
         begun = time.monotonic()
         diagnosis, written = await asyncio.gather(self._diagnoser.look(launch, window_s), self._read_files(session, launch))
         late_s = max(0.0, time.monotonic() - begun - window_s - SLOW_S)
@@ -114,7 +110,7 @@ class Silences:
         )
 
     async def _printed_s(self, session: Session, launch: Launch) -> float | None:
-        """Return how long ago a headless agent printed; a pane is no measure: a spinner turns whatever happens."""
+        """Return how long ago a headless agent printed; a pane is no measure, as a spinner turns whatever happens."""
         if session.spec.runtime is not RuntimeKind.HEADLESS:
             return None
         folder = self._home.launch(launch.id)
@@ -135,7 +131,7 @@ def _grew_at(path: Path) -> float | None:
 def evidence_of(
     diagnosis: Diagnosis, cpu: Cpu, now: float, late_s: float = 0.0, written: tuple[Number, Number, Number] = (NUMBER,) * 3
 ) -> Evidence:
-    """Return a diagnosis as the classifier knows it."""
+    """Return a diagnosis as the classifier's evidence."""
     agent = diagnosis.agent
     why = "; ".join(diagnosis.unknown)[:COMMAND_CHARS] if agent is None else ""
     number = _Numbers(now, why)
@@ -184,7 +180,7 @@ class _Numbers:
 
 
 def _io(diagnosis: Diagnosis) -> float | None:
-    """Return the bytes a second that all together read and wrote; unknown if it is unknown of the agent."""
+    """Return the bytes a second that all read and wrote; unknown if the agent's are."""
     agent, window_s = diagnosis.agent, diagnosis.window_s
     if agent is None or agent.io_read is None or not window_s:
         return None
@@ -192,7 +188,7 @@ def _io(diagnosis: Diagnosis) -> float | None:
 
 
 def _youngest(owned: list[Owned], name: str, readable: bool, now: float) -> Number:
-    """Return how long ago a byte passed over any of some sockets; those that do not tell are unknown."""
+    """Return how long ago the last byte passed over some sockets; unknown if they do not tell."""
     known = [value for one in owned if (value := getattr(one.socket, name)) is not None] if readable else []
     return Number(min(known) / 1000 if known else None, DIAG, now)
 

@@ -1,8 +1,6 @@
-"""Hooks: the spool's events, taken in at a bounded pace.
+"""Hooks: takes in the spool's events at a bounded pace, also while the store hangs: a call for a person must not wait (P6).
 
-A file goes only after what it said is durable, so a daemon that dies in between reads it again and loses nothing (P10). What
-comes while the store hangs or refuses is taken in all the same: whoever asks for a human must not wait for a disk (P6).
-"""
+A file goes only once its words are durable, so a daemon that dies in between loses nothing (P10)."""
 
 from __future__ import annotations
 
@@ -22,14 +20,14 @@ from vigil.observe.folder import FolderWatch
 from vigil.observe.spool import ReadSaid, Spool
 
 SLICE = 200
-PAUSE_S = 0.05  # after each slice, however many wait: the loop belongs to others too
-HELD = 1000  # files that may wait for the store; beyond them the next stay where they are
+PAUSE_S = 0.05  # after each slice, however many wait: the loop has other work
+HELD = 1000  # files that may wait for the store; the next ones stay in the spool
 RETRY_S = 1.0
-LOOK_S = 60.0  # without being told: a watch ends with its folder
+LOOK_S = 60.0  # without a notice: a watch ends with its folder
 
 
 class HookReader:
-    """Says what a hook means, by the adapter of its agent; a thread reads, the loop follows what it names."""
+    """Says what a hook means, by its agent's adapter; a thread reads, the loop follows the conversation."""
 
     def __init__(self, machine: Machine, listening: Listening) -> None:
         self._machine = machine
@@ -41,7 +39,7 @@ class HookReader:
         return self._machine.of_launch(launch_id) is not None
 
     def read(self, launch_id: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
-        """Return what a hook says; the conversation it names is followed from now on."""
+        """Return what a hook says, and follow the conversation that it names."""
         session = self._machine.of_launch(launch_id)
         if session is None or session.launch is None:
             return ()
@@ -53,7 +51,7 @@ class HookReader:
 
 
 class Hooks:
-    """Feeds what agents say of themselves, one event for each launch of a slice."""
+    """Feeds what agents say by hooks, one event for each launch of a slice."""
 
     def __init__(
         self,
@@ -70,19 +68,18 @@ class Hooks:
         self._is_current = is_current
         self._recorded = recorded
         self._spooling = asyncio.Lock()  # one thread at a time reads and clears the folder
-        self._unsettled: dict[asyncio.Task[None], int] = {}  # slices whose events are not durable yet, and their files
+        self._unsettled: dict[asyncio.Task[None], int] = {}  # slices that are not durable yet, and their files
         self._dropped = 0
         self._trouble: str | None = None
         self._arrived = asyncio.Event()
-        self._arrived.set()  # what came before us waits
+        self._arrived.set()  # files from before us wait
         self._watch = FolderWatch(spool_folder / "new", self._changed)
 
     def counts(self) -> dict[str, int]:
-        """Return what became of the files so far, and how many are known to wait."""
+        """Return what became of the files so far, and how many wait."""
         return {**asdict(self._spool.counts), "dropped": self._dropped}
 
     async def run(self) -> None:
-        """Take hooks in for ever."""
         while True:
             if not self._spool.counts.backlog:
                 await self._wait_for_more()
@@ -97,13 +94,13 @@ class Hooks:
                 await asyncio.sleep(PAUSE_S)
 
     def close(self) -> None:
-        """Stop watching; files of what is not durable stay."""
+        """Stop watching; files whose events are not durable stay."""
         for task in self._unsettled:
             task.cancel()
         self._watch.close()
 
     def _changed(self, names: list[str]) -> None:
-        if not names or any(not name.startswith(".") for name in names):  # a dot begins what is not finished
+        if not names or any(not name.startswith(".") for name in names):  # a dot begins an unfinished file
             self._arrived.set()
 
     async def _wait_for_more(self) -> None:
@@ -112,7 +109,7 @@ class Hooks:
                 await self._arrived.wait()
         except TimeoutError:
             pass
-        self._arrived.clear()  # before the folder is listed: what comes after that is told again
+        self._arrived.clear()  # before the folder is listed: a later file sets it again
 
     async def _take_slice(self) -> None:
         flooded = self._spool.counts.flooded
@@ -136,7 +133,7 @@ class Hooks:
                 self._arrived.set()  # the next look removes them, or says why it cannot
 
     def _group(self, hooks: Iterable[Hook]) -> list[Hooked]:
-        """Return an event for each launch that lives, its hooks in order."""
+        """Return an event for each live launch, its hooks in order."""
         by_launch: dict[str, list[Hook]] = {}
         for hook in hooks:
             by_launch.setdefault(hook.launch_id, []).append(hook)

@@ -1,8 +1,6 @@
-"""Outputs: the files headless agents print into, kept within their bound; that one prints errors shows that it works.
+"""Outputs: keeps the files that headless agents print into within their bound; printed errors show that one works.
 
-A file that grew is looked at once a second at most; one that is quiet costs nothing. What is printed into the other file is
-read by whoever listens to agents: there are lines that show no work.
-"""
+A grown file is looked at once a second at most, a quiet one never. `agent_files` reads stdout, whose lines may be no work."""
 
 from __future__ import annotations
 
@@ -23,8 +21,6 @@ TEND_S = 1.0
 
 
 class Outputs:
-    """All files that are printed into."""
-
     def __init__(self, home: Home, clock: Clock, feed: Callable[[Event], None]) -> None:
         self._home = home
         self._clock = clock
@@ -33,7 +29,7 @@ class Outputs:
         self._inotify = Inotify(self._written)
 
     def follow(self, launch: Launch, newborn: bool) -> None:
-        """Follow what a launch prints, from now until it is forgotten; what a newborn has printed already counts."""
+        """Follow what a launch prints until it is forgotten; what a newborn has printed already counts."""
         for path in self._paths(launch.id):
             self._launch_of[path] = launch.id
             self._tend(path, grew=False)
@@ -41,12 +37,10 @@ class Outputs:
             self._tell(launch.id)
 
     def forget(self, launch_id: str) -> None:
-        """Follow a launch no more."""
         for path in self._paths(launch_id):
             self._launch_of.pop(path, None)
 
     def close(self) -> None:
-        """Follow nothing any more."""
         self._launch_of.clear()
         self._inotify.close()
 
@@ -58,7 +52,7 @@ class Outputs:
             asyncio.get_running_loop().call_later(TEND_S, self._tend, path, True)
 
     def _tend(self, path: str, grew: bool) -> None:
-        """Watch a file for its next line, then keep what it has within its bound: so nothing falls between the two."""
+        """Watch a file for its next line, then bound it: so nothing falls between the two."""
         launch_id = self._launch_of.get(path)
         if launch_id is None:
             return

@@ -1,4 +1,4 @@
-"""Ends of processes: which of a launch are known, by role, and how each ended as the keeper recorded it."""
+"""Ends of processes: those of a launch by role, and how each ended as the keeper recorded it."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class ProcessEnd:
 
     @property
     def killed(self) -> bool:
-        """A SIGKILL ended it: somebody's, or the kernel's own."""
+        """A SIGKILL ended it, a sender's or the kernel's own."""
         return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL
 
 
 def roles_of(launch: Launch) -> dict[str, ProcessId]:
-    """Return the processes of a launch that are known, by role."""
+    """Return the known processes of a launch, by role."""
     inner = launch.found if launch.found != launch.process else None
     known = {"inner": inner, "agent": launch.process, "root": launch.root, "server": launch.server}
     return {role: process for role, process in known.items() if process is not None}
 
 
 def agent_role(launch: Launch) -> str:
-    """Return the role whose end is the launch's: the agent found below its command, else the command itself."""
+    """Return the role whose end is the launch's: the agent found below its command, else the command."""
     return "inner" if launch.found is not None and launch.found != launch.process else "agent"
 
 
@@ -51,7 +51,7 @@ def ends_from_records(folder: str, clock: Clock) -> dict[str, ProcessEnd]:
     """Return what the keeper recorded of a launch while no daemon listened."""
     ends = {}
     for role, record in records.read_exits(folder).items():
-        with contextlib.suppress(wire.Malformed):  # it says as little as one that is not there
+        with contextlib.suppress(wire.Malformed):  # a broken record says as little as none
             ends[role] = end_of(wire.read(ExitWord, record), clock)
     return ends
 
@@ -63,10 +63,10 @@ def end_of(word: ExitWord, clock: Clock) -> ProcessEnd:
 
 
 def oom_of(facts: KillFacts | None) -> Oom | None:
-    """Return what the keeper found out about want of memory; nothing where it did not ask."""
+    """Return what the keeper found out about want of memory; None if it did not ask."""
     return None if facts is None else Oom(facts.named, facts.cgroup or "", facts.cgroup_kills, facts.host_kills)
 
 
 def moment_of(word: ExitWord, clock: Clock) -> float:
-    """Return when something ended that the keeper recorded, on our clock: the wall's may have been set meanwhile."""
+    """Return a recorded moment on our clock: the wall clock may have been set since."""
     return word.at if word.boot_s is None else clock.at(word.boot_s)

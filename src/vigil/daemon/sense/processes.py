@@ -1,8 +1,6 @@
-"""Diagnosing: a cheap pass over all living launches now and then, and a close look at one when somebody asks.
+"""Diagnosing: a cheap pass over all living launches now and then, and a close look at one on request.
 
-Only threads touch /proc: some of its files wait for a lock of the process they tell of, and one that is stuck in the kernel
-never gives it. Such a look is given up after its deadline, and said to be.
-"""
+Only threads touch /proc: some files wait for a lock that a stuck process never gives; a deadline gives such a look up."""
 
 from __future__ import annotations
 
@@ -25,18 +23,18 @@ from vigil.observe.diagnosis import Diagnosis, Sample, diagnose, take_sample
 from vigil.observe.trees import UNMEASURED, Cpu, ProcessTree, Tokens, cpu_between, trees_of
 
 T = TypeVar("T")
-PASS_S = 30.0  # while anybody works
-QUIET_PASS_S = 120.0  # of a fleet in which nothing happened for so long
-BETWEEN_S = 0.5  # two looks, where there is none to compare with: a rate over less is of a few ticks
-LEAST_S, MOST_S = 0.2, 120.0  # how old a look is that another one is compared with
+PASS_S = 30.0  # while an agent works
+QUIET_PASS_S = 120.0  # in a fleet where nothing happened for so long
+BETWEEN_S = 0.5  # between two looks, without an earlier one to compare: a shorter rate covers a few ticks
+LEAST_S, MOST_S = 0.2, 120.0  # the age of a look that another is compared with
 DEADLINE_S = 5.0
-HUNG = 4  # looks at a time; all of them may wait for what does not come
-GREW = 1.05  # a peak of memory that is not much higher is not worth telling
+HUNG = 4  # looks at a time; all of them may hang
+GREW = 1.05  # a smaller growth of a memory peak is not told
 
 
 @dataclass(frozen=True, slots=True)
 class Cheap:
-    """What a pass read of one launch: its processes, and what they used since the pass before."""
+    """What a pass read of one launch: its processes, and their use since the last pass."""
 
     tree: ProcessTree
     cpu: Cpu = UNMEASURED
@@ -47,8 +45,6 @@ class ProcHangs(Exception):
 
 
 class Diagnoser:
-    """Looks at the processes of launches."""
-
     def __init__(
         self,
         machine: Machine,
@@ -66,9 +62,9 @@ class Diagnoser:
         self._deadline_s = deadline_s
         self._tokens = Tokens(proc)
         self._hands = Hands("diagnosis", HUNG)
-        self._samples: dict[str, Sample] = {}  # the last close look at each launch
+        self._samples: dict[str, Sample] = {}  # by launch: the last close look
         self._peaks: dict[str, int] = {}
-        self.latest: Mapping[str, Cheap] = {}  # what the last pass read, by launch
+        self.latest: Mapping[str, Cheap] = {}  # by launch: what the last pass read
 
     @property
     def hung(self) -> int:
@@ -76,7 +72,6 @@ class Diagnoser:
         return self._hands.hung
 
     async def run(self) -> None:
-        """Pass for ever."""
         while True:
             await asyncio.sleep(PASS_S)
             if not self._is_quiet():
@@ -87,11 +82,11 @@ class Diagnoser:
             await self.sweep()
         except ProcHangs as error:
             log.warning("processes not read", why=str(error), next_pass_s=PASS_S)
-        except Exception:  # a sensor that fails is no reason to stop watching
+        except Exception:  # a sensor that fails does not stop the watch
             log.exception("a pass over processes failed", next_pass_s=PASS_S)
 
     def _is_quiet(self) -> bool:
-        """Say whether nothing happened since the last pass that would make another one worth its cost."""
+        """Say whether too little happened since the last pass for another one."""
         now = self._clock.now()
         read_at = max((self._clock.at(cheap.tree.at_s) for cheap in self.latest.values()), default=0.0)
         living = [session for session in self._machine.sessions.values() if is_looked_at(session)]
@@ -112,10 +107,7 @@ class Diagnoser:
         return self.latest
 
     async def look(self, launch: Launch, window_s: float | None = None) -> Diagnosis:
-        """Look closely at one launch; whatever /proc does, this returns, and what is not known is named.
-
-        Without a window it is compared with the last look, if that is of use, and else with one a moment before.
-        """
+        """Look closely at one launch, whatever /proc does; without a window, compared with the last look or one just before."""
         self._note_reaper()
         before = self._samples.get(launch.id) if window_s is None else None
         age_s = None if before is None else self._clock.now() - self._clock.at(before.tree.at_s)
@@ -132,7 +124,7 @@ class Diagnoser:
         return diagnose(launch, before, after)
 
     def _note_reaper(self) -> None:
-        """Remember who is given the processes that outlive their parents."""
+        """Remember which process inherits orphans."""
         if (pid := self._keeper_pid()) is not None and pid not in self._tokens.reapers:
             self._tokens.reapers = frozenset({1, pid})
 
@@ -145,13 +137,13 @@ class Diagnoser:
         return trees_of(launches, scan, self._tokens)
 
     def _measure(self, launch_id: str, tree: ProcessTree) -> None:
-        """Tell of a launch's memory when it has grown."""
+        """Feed a launch's memory when it has grown."""
         if tree.members and tree.rss_bytes > self._peaks.get(launch_id, 0) * GREW:
             self._peaks[launch_id] = tree.rss_bytes
             self._feed(Weighed(launch_id, tree.rss_bytes))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Do something in a thread; raises ProcHangs after its deadline."""
+        """Work in a thread; raises ProcHangs after its deadline."""
         try:
             return await ask(self._hands, work, self._deadline_s)
         except Hangs as error:

@@ -1,8 +1,6 @@
-"""Screens: what each terminal showed when it was last seen to print, on disk before anything dies.
+"""Screens: keeps on disk what each terminal last showed: a dead tmux server shows nothing.
 
-After a tmux server's death nothing can be read of it, so its screen is read while it lives. What is quiet costs one look at its
-pty; what printed costs one question to its server, which nobody waits for.
-"""
+A quiet terminal costs one look at its pty; one that printed costs one question to its server, and nothing waits for it."""
 
 from __future__ import annotations
 
@@ -25,34 +23,32 @@ from vigil.runtimes import Runtime
 A_PASS = 100
 COMMANDS_A_PASS = 4
 SCREEN_BYTES = 1 << 16
-RARELY_S = 120.0  # between looks at a terminal of which nothing tells whether it printed
-# The kernel moves a terminal's mtime once in eight seconds (those of the clock, not of the terminal), by a clock that is a tick
-# late: so an mtime says that something was printed until the end of its eight seconds, or just after.
+RARELY_S = 120.0  # between looks at a terminal without a sign of printing
+# The kernel moves a terminal's mtime once in eight seconds of the clock, and a tick late: so an mtime says that something was
+# printed until the end of its eight seconds, or just after.
 STEP_S = 8
 LATE_S = 0.1
-SPINNER_LINES = 3  # that a spinner and what stands beside it change
+SPINNER_LINES = 3  # that a spinner and the words beside it change
 SPINS_S = 60.0
 ESCAPES = re.compile(rb"\x1b\[[0-9;:?]*[A-Za-z]|\x1b[()][0-9A-Za-z]|[\x0e\x0f]")
 CONTINUED = bytes(range(0x80, 0xC0))  # the bytes of a UTF-8 character after its first
-OnChanged = Callable[[Launch, float], None]  # what it shows changed, not only by a spinner, and at least so many seconds ago
+OnChanged = Callable[[Launch, float], None]  # the picture changed, not only by a spinner, at least so many seconds ago
 Shown = tuple[tuple[int, int], ...]
 
 
 @dataclass(slots=True)
 class SeenScreen:
-    """What is remembered of one launch; its times are the kernel's own, which stamps terminals and files with it."""
+    """What we remember of one launch, in the kernel's time, which stamps terminals and files."""
 
-    captured_at: float  # what is on disk was asked for then; 0 if nothing is
-    asked_at: float  # it was asked last, whatever came of it
+    captured_at: float  # when the screen on disk was asked for; 0 without one
+    asked_at: float  # the last question, whatever came of it
     terminal: str | None = None  # once it was found
     server_read: int | None = None  # how much its server had read by then, where no terminal is found
     shown: Shown | None = None  # what it showed then
-    same_since: float | None = None  # it prints all the time, and has shown the same since then
+    same_since: float | None = None  # it prints all the time, and shows the same since then
 
 
 class Screens:
-    """The screens of all launches."""
-
     def __init__(self, home: Home, runtime: Runtime, on_changed: OnChanged = lambda *_: None) -> None:
         self._home = home
         self._runtime = runtime
@@ -60,7 +56,7 @@ class Screens:
         self._seen: dict[str, SeenScreen] = {}
 
     async def keep(self, sessions: Iterable[Session]) -> None:
-        """Keep the screens of those that printed; given all who live, the others are forgotten."""
+        """Keep the screens of those that printed; forget launches that are not among `sessions`."""
         alive = {session.launch.id: session.launch for session in sessions if session.launch and has_terminal(session.launch)}
         self._seen = {launch.id: self._seen.get(launch.id) or self._meet(launch) for launch in alive.values()}
         now = time.time()
@@ -75,7 +71,7 @@ class Screens:
             log.warning("screens not kept", count=len(failures), why=failures[0])
 
     def forget(self, launch_id: str) -> None:
-        """Drop what is remembered of a launch; a screen that is still on its way is not kept."""
+        """Forget a launch; a screen that is still on its way is not kept."""
         self._seen.pop(launch_id, None)
 
     def spins(self, launch_id: str) -> bool:
@@ -89,7 +85,7 @@ class Screens:
             await self._keep(launch, seen)
 
     def _compare(self, launch: Launch, seen: SeenScreen, text: bytes) -> None:
-        """Say that a terminal shows something else than when it was seen last; only a spinner is not told."""
+        """Tell that a terminal's picture changed; a spinner alone is not told."""
         shown = shown_of(text)
         if seen.shown is not None and is_same(seen.shown, shown):
             seen.same_since = seen.same_since or seen.asked_at
@@ -99,7 +95,7 @@ class Screens:
         seen.shown = shown
 
     def _meet(self, launch: Launch) -> SeenScreen:
-        """Begin with what is on disk: an earlier daemon may have kept it."""
+        """Begin with the screen on disk: an earlier daemon may have kept it."""
         try:
             captured_at = os.stat(self._path(launch)).st_mtime
         except OSError:
@@ -114,11 +110,11 @@ class Screens:
             return None
 
     async def _keep(self, launch: Launch, seen: SeenScreen) -> str | None:
-        """Read one screen and write it; returns why the disk did not take it, if it did not."""
+        """Read and write one screen; return why the disk refused it, if so."""
         seen.asked_at = asked_at = time.time()
         server_read = None if seen.terminal or launch.server is None else read_by(launch.server)
         text = await self._runtime.read_screen(launch)
-        # From here to the end nothing is waited for, so no last screen can come in between and be overwritten.
+        # No await from here on: no last screen can come in between and be overwritten.
         if text is None or self._seen.get(launch.id) is not seen:
             return None
         text = fit(text)
@@ -137,14 +133,14 @@ class Screens:
 
 
 def shown_of(text: bytes) -> Shown:
-    """Return a screen as one pair of sums a line: of all of it, and of its letters alone."""
+    """Return a pair of sums for each line: of all of it, and of its letters alone."""
     lines = ESCAPES.sub(b"", text).rstrip().splitlines()
     letters = ("".join(filter(str.isalpha, line.decode("utf-8", "replace"))) for line in lines)
     return tuple((crc32(line), crc32(words.encode())) for line, words in zip(lines, letters, strict=True))
 
 
 def is_same(before: Shown, after: Shown) -> bool:
-    """Say whether two screens differ only as a spinner does: in signs and numbers, in few lines, each where it stood."""
+    """Say whether two screens differ only as a spinner does: in signs and numbers, in few lines, each in its place."""
     if len(before) != len(after):
         return False
     moved = [(one, other) for one, other in zip(before, after, strict=True) if one != other]
@@ -158,7 +154,7 @@ def has_terminal(launch: Launch) -> bool:
 
 def has_printed(launch: Launch, seen: SeenScreen, now: float) -> bool:
     """Say whether a launch may have printed since its screen was kept."""
-    if seen.captured_at > now:  # the clock was set back: nothing can be compared with it
+    if seen.captured_at > now:  # the clock was set back: nothing can be compared
         return True
     if seen.terminal is None and launch.root is not None:
         seen.terminal = find_terminal(launch.root)  # a newborn has none for a moment
@@ -185,7 +181,7 @@ def printed_s(seen: SeenScreen) -> float:
 
 
 def find_terminal(root: ProcessId) -> str | None:
-    """Return the terminal of a pane's root; None if it cannot be told."""
+    """Return the terminal of a pane's root; None if unknown."""
     try:
         stat = read_stat(root.pid)
         if stat is None or stat.start_ticks != root.start_ticks:
@@ -199,7 +195,7 @@ def find_terminal(root: ProcessId) -> str | None:
 
 
 def read_by(server: ProcessId) -> int | None:
-    """Read how many bytes a server has read; what a pane prints is among them, what clients send is not."""
+    """Read how many bytes a server has read: its panes' prints, not what clients send."""
     try:
         return read_io(server.pid).read
     except (OSError, ValueError):
@@ -207,7 +203,7 @@ def read_by(server: ProcessId) -> int | None:
 
 
 def fit(text: bytes) -> bytes:
-    """Return the last lines of a text that have room; the end of the last one, where not even that has."""
+    """Return the last lines that fit; only the end of the last one if it is too long."""
     if len(text) <= SCREEN_BYTES:
         return text
     text = text[-SCREEN_BYTES:]
@@ -216,7 +212,7 @@ def fit(text: bytes) -> bytes:
 
 
 def write_screen(path: str, text: bytes, at: float) -> None:
-    """Put a screen in the place of the one before, in one step; its mtime is the moment it was asked for."""
+    """Replace a screen in one step; its mtime is the moment it was asked for."""
     temporary = f"{path}.tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""Conversations: whether a session could go on with its own, asked of its adapter and of the files it keeps (DESIGN 4.6)."""
+"""Conversations: whether a session could go on with its own, by its adapter and its files (DESIGN 4.6)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from vigil.hands import Hands, Hangs
 from vigil.observe.transcripts import read_transcript
 
 MOST_HUNG = 8
-READ_S = 2.0  # a folder on a network that hangs delays nobody longer
+READ_S = 2.0  # a network folder that hangs delays a caller no longer
 MOST_KNOWN = 10_000
-AGAIN_S = 2.0  # what was not there is looked for again after so long
+AGAIN_S = 2.0  # a missing transcript is looked for again after so long
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Known:
     kept: Kept
     why: str  # or the file
     at: float
-    file: tuple[int, int, int] | None = None  # which one was read: device, inode, size
+    file: tuple[int, int, int] | None = None  # the file that was read: device, inode, size
 
 
 def _is_still_so(known: _Known, now: float) -> bool:
@@ -41,7 +41,7 @@ def _is_still_so(known: _Known, now: float) -> bool:
 
 
 def _file_at(path: str) -> tuple[int, int, int] | None:
-    """Return which file has this name; a link, or what is no file, is none."""
+    """Return which file has this name; a link or a folder is none."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -50,8 +50,6 @@ def _file_at(path: str) -> tuple[int, int, int] | None:
 
 
 class Conversations:
-    """Reads what there is of conversations."""
-
     def __init__(
         self,
         clock: Clock,
@@ -64,10 +62,10 @@ class Conversations:
         self._is_set_up = is_set_up
         self._environment_of = environment_of
         self._hands = Hands("conversations", MOST_HUNG)
-        self._known: dict[str, _Known] = {}  # of each session, what was found when a list was asked for
+        self._known: dict[str, _Known] = {}  # by session: what the last list found
 
     async def peek(self, sessions: Iterable[Session]) -> dict[str, Transcript]:
-        """Return what there is of many conversations: a file that was there is only asked for, one that was not again later."""
+        """Return what there is of many conversations; found files are only checked, missing ones asked for later."""
         wanted = [session for session in sessions if session.conversation]
         if not wanted:
             return {}
@@ -92,7 +90,7 @@ class Conversations:
         return known.kept, known.why
 
     async def read(self, session: Session) -> Transcript | None:
-        """Return what there is of a session's conversation; None if it has none. Ends in time, whatever the disk does."""
+        """Return what there is of a session's conversation, in time; None if it has none."""
         if not session.conversation:
             return None
         try:
@@ -130,5 +128,5 @@ class Conversations:
 
 
 def _beginning(spec: Spec, place: Place, conversation: str, resume: bool) -> Beginning:
-    """Return a launch that is only thought of: nothing of it is written."""
+    """Return an imagined launch: nothing of it is written."""
     return Beginning(spec.command, place, "/nowhere", spec.runtime is RuntimeKind.HEADLESS, conversation, resume)

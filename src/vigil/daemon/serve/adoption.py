@@ -1,8 +1,6 @@
-"""Adopting: a tmux session that somebody else started is watched from now on, and may be given back; it is never restarted.
+"""Adopting: watches a tmux session that another program started, and may give it back; it is never restarted.
 
-Found by its exact name and held by what cannot change: its id, its server's process, its pane. The agent in it is found in the
-process tree below its panes. Nothing else on that server is touched, nor asked for more than what is listed.
-"""
+Found by its exact name, held by its id, server process and pane. The rest of its server is listed, never touched."""
 
 from __future__ import annotations
 
@@ -52,14 +50,12 @@ PANE = " ".join(
     )
 )
 ROW = re.compile(r"pane (\$\d+) (%\d+) (\d+) (\d+) ([01]) ([01]) (\d+) ([01]) (.*)")
-SHARED = frozenset({"node"})  # names that tell nothing of which agent it is
+SHARED = frozenset({"node"})  # names that do not tell which agent it is
 COMMAND_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignAgent:
-    """An agent that was found in a pane."""
-
     kind: str
     process: ProcessId
     command: tuple[str, ...]
@@ -68,7 +64,7 @@ class ForeignAgent:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A session of a server that is not ours, and the agent in it."""
+    """A session of a foreign server, and the agent in it."""
 
     name: str
     socket: str
@@ -79,13 +75,11 @@ class Candidate:
     attached: int
     panes: int
     agent: ForeignAgent
-    known: bool  # of a kind that Vigil knows; else it is whatever has the terminal
+    known: bool  # of a kind that Vigil knows; else the process that has the terminal
     tag: str
 
 
 class Adopting:
-    """Takes sessions over, and gives them back."""
-
     def __init__(
         self,
         home: Home,
@@ -106,14 +100,14 @@ class Adopting:
         self._boot = read_boot()
 
     async def candidates(self, sockets: Iterable[str]) -> list[Candidate]:
-        """Return the sessions on other servers; VigilError if there are none and one gave no answer: it may have some."""
+        """Return the sessions on other servers; VigilError if there are none and a server stayed silent."""
         found, silent = await self._look(sockets)
         if silent and not found:
             raise VigilError(_no_answer(silent))
         return found
 
     async def _look(self, sockets: Iterable[str]) -> tuple[list[Candidate], list[str]]:
-        """Return the sessions on other servers, and the servers that gave no answer."""
+        """Return the sessions on other servers, and the silent servers."""
         found: list[Candidate] = []
         silent: list[str] = []
         for path in dict.fromkeys(map(os.path.realpath, sockets)):
@@ -127,7 +121,7 @@ class Adopting:
         return os.path.dirname(path) == os.path.realpath(self._home.run)
 
     async def _read(self, path: str) -> list[Candidate] | None:
-        """Return the sessions of a server; None if somebody listens there and gave no whole answer."""
+        """Return a server's sessions; None if it listens and gave no whole answer."""
         call = self._tmux.commands_at(path)
         tags = ["list-sessions", "-F", "tag #{session_id} #{" + TAG + "}"]
         said = await call("list-panes", "-a", "-F", f"pane {PANE}", ";", *tags, ";", "display-message", "-p", END)
@@ -143,7 +137,7 @@ class Adopting:
         return [candidate for candidate in read if candidate is not None]
 
     def _candidate(self, path: str, target: str, panes: list[re.Match[str]], tag: str) -> Candidate | None:
-        """Return one session with its agent: of a kind that is known, in any pane; else what has the active one's terminal."""
+        """Return a session with its agent: a known kind in any pane, else the holder of the active pane's terminal."""
         server = self._process(int(panes[0][4]))
         living = [row for row in panes if row[8] == "0"]
         active_first = sorted(living, key=lambda row: (row[5], row[6]), reverse=True)
@@ -170,7 +164,7 @@ class Adopting:
         return None
 
     def _foreground(self, root: ProcessId) -> ProcessId | None:
-        """Return who has the terminal of a pane: the leader of its foreground group."""
+        """Return the leader of a pane's foreground group: it has the terminal."""
         try:
             stat = read_stat(root.pid)
         except OSError:
@@ -178,7 +172,7 @@ class Adopting:
         return self._process(stat.tpgid) if stat is not None and stat.tpgid > 0 else None
 
     def _process(self, pid: int) -> ProcessId | None:
-        """Return a living process of ours; what is somebody else's is not ours to watch."""
+        """Return a living process of our user; Vigil watches no other's."""
         try:
             stat, mine = read_stat(pid), read_owner(pid) == os.getuid()
         except OSError:
@@ -186,7 +180,7 @@ class Adopting:
         return None if stat is None or stat.state in "ZX" or not mine else ProcessId(pid, stat.start_ticks, self._boot)
 
     async def adopt(self, target: str, sockets: Iterable[str], name: str | None, actor: str) -> Session:
-        """Take over the session of exactly this name; everything that can be wrong is found before anything is done."""
+        """Take over the session of exactly this name; every check comes before the first change."""
         sockets = list(sockets)
         if sockets and all(self._is_own(os.path.realpath(path)) for path in sockets):
             raise Refused(f"{sockets[0]} is a server of Vigil's own: what runs there is watched already (vigil ls)")
@@ -220,7 +214,7 @@ class Adopting:
 
     def _choose(self, target: str, found: list[Candidate], silent: list[str]) -> Candidate:
         named = [one for one in found if one.name == target]
-        if not named and target.startswith("="):  # as tmux itself would have an exact name
+        if not named and target.startswith("="):  # tmux's own way to ask for an exact name
             named = [one for one in found if one.name == target[1:]]
         if not named and silent:
             raise VigilError(f"{target} was not found: {_no_answer(silent)}")
@@ -259,7 +253,7 @@ class Adopting:
         return Session(session_id, name, spec, now, State.RUNNING, now, why, launch=launch, launches=1, vitals=unheard(now))
 
     def _record(self, session: Session) -> None:
-        """Write down in the launch's folder whose it is, as for any other: without the store it is known again by that."""
+        """Record in the launch's folder whose it is: so a daemon without its store knows it again."""
         launch = session.launch
         assert launch is not None and launch.host is not None
         folder = self._home.launch(launch.id)
@@ -271,7 +265,7 @@ class Adopting:
         record_json(str(folder / "born.json"), {**as_json(born_of(launch)), "boot": self._boot})
 
     async def release(self, name: str, actor: str, reason: str = "") -> Session:
-        """Give a session back: all of it goes on, and nothing of ours is left on it."""
+        """Give a session back: all of it goes on, without our marks."""
         session = self._operations.find(name)
         if session.launch is None or session.launch.host is None:
             raise Refused(f"{name} was not adopted: Vigil started it; vigil stop {name} ends it")
@@ -284,7 +278,7 @@ class Adopting:
 
     async def _give_back(self, session: Session, actor: str, reason: str) -> None:
         assert session.launch is not None
-        (self._home.launch(session.launch.id) / "born.json").unlink(missing_ok=True)  # it is not to be found again
+        (self._home.launch(session.launch.id) / "born.json").unlink(missing_ok=True)  # so that no daemon finds it again
         await self._operations.give_back(session, actor, reason)
 
 

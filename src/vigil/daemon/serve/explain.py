@@ -1,4 +1,4 @@
-"""Explanations: what is found of one session now, for a person who asks; nothing is kept of it."""
+"""Explanations: looks at one session now, for a person who asks; keeps nothing."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from vigil.daemon.sense.sweep import Sweep
 from vigil.daemon.supervisor import Supervisor
 
 READ_S = 1.5
-JUDGE_S = 0.5  # whoever asks why waits so long
+JUDGE_S = 0.5  # a person who asks why waits so long
 
 
 class Explainer:
-    """Looks at a session because somebody asks."""
-
     def __init__(self, supervisor: Supervisor, sweep: Sweep, silences: Silences) -> None:
         self._supervisor = supervisor
         self._sweep = sweep
         self._silences = silences
 
     async def look(self, session: Session) -> None:
-        """Read one session's axes now; a server that does not answer costs its deadline and nothing else."""
+        """Read a session's axes now, for a silent server's deadline at most; two looks within 5 s are one sample."""
         if session.state in ALIVE and session.launch is not None:
             await self._sweep.look(session)
             shown = self._supervisor.shown

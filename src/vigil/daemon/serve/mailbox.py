@@ -1,8 +1,6 @@
-"""Delivery: prompts for sessions that sleep are kept on disk and typed in order once their agents can take them.
+"""Delivery: keeps prompts for sleeping sessions on disk, and types them in order once their agents can take them.
 
-Durable before it is acknowledged; typed once. Where a daemon was killed while it typed, what became of that prompt is found
-out or said to be unknown, and the next one follows.
-"""
+Durable before acknowledged, typed once. A prompt that a killed daemon was typing is traced, or its outcome is unknown."""
 
 from __future__ import annotations
 
@@ -27,15 +25,15 @@ from vigil.kernel.durable import read_json, record_json
 from vigil.moments import rfc3339
 from vigil.words import some
 
-DIRECT_S = 20.0  # for a composer that can take what is typed at once
+DIRECT_S = 20.0  # for a composer that can take a prompt at once
 FIT_S = 10.0
-AGAIN_S = 2.0  # a dialog, or a person who types, is asked for again after so long
+AGAIN_S = 2.0  # a dialog, or a person who types, is looked at again after so long
 QUIET_S = 600.0
 TAKES = frozenset({State.STARTING, State.RUNNING})
 
 
 class Texts:
-    """The texts of messages, a file each, 0600; gone with their session."""
+    """The texts of messages, a file each, 0600; no rows: prompts hold secrets, which store and recording must not have."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -58,18 +56,17 @@ class Texts:
         return text if isinstance(text, str) else None
 
     def forget(self, session_id: str, message_id: str) -> None:
-        """Remove a text."""
         self._path(session_id, message_id).unlink(missing_ok=True)
 
     def purge(self, session: Session) -> list[str]:
-        """Remove all texts of a session that is no more; return what went."""
+        """Remove a removed session's texts; return what went."""
         folder = self._folder / session.id
         found = sorted(path.stem for path in folder.glob("*.json"))
         shutil.rmtree(folder, ignore_errors=True)
         return [f"message {name}" for name in found]
 
     def keep_only(self, sessions: dict[str, Session]) -> None:
-        """Remove what no session waits for: it was never acknowledged, or was dealt with."""
+        """Remove texts that no session waits for: never acknowledged, or dealt with."""
         for folder in self._folder.iterdir():
             session = sessions.get(folder.name)
             known = {message.id for message in session.queue} if session is not None else set()
@@ -84,15 +81,13 @@ class Texts:
 
 
 class Delivery:
-    """Sends prompts: at once, or when their session is awake."""
-
     def __init__(self, texts: Texts, supervisor: Supervisor, sending: Sending, conversations: Conversations) -> None:
         self._texts = texts
         self._supervisor = supervisor
         self._sending = sending
         self._conversations = conversations
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._asked: dict[tuple[str, str], asyncio.Future[Sent]] = {}  # who waits for what became of whose message
+        self._asked: dict[tuple[str, str], asyncio.Future[Sent]] = {}  # by session and message: the caller's answer
 
     def start(self) -> None:
         """Take up what the daemon before us left."""
@@ -104,13 +99,13 @@ class Delivery:
                 self._see_to(session.id)
 
     async def close(self) -> None:
-        """Deliver nothing any more; what waits is durable."""
+        """Deliver nothing more; what waits is durable."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def send(self, session: Session, text: str, wait_s: float | None, actor: str) -> Sent:
-        """Type a prompt into what is awake; for what sleeps it is queued, and wakes it."""
+        """Type a prompt into an awake session; queue it for a sleeping one, and wake that."""
         if not _must_wait(session):
             return await self._sending.send(session.id, text, DIRECT_S if wait_s is None else wait_s, actor)
         prompt = checked(text)
@@ -151,13 +146,13 @@ class Delivery:
         return Sent("queued", f"typed when it can take it: {words}; vigil events says what became of it ({message.id})")
 
     def _see_to(self, session_id: str) -> None:
-        """Deliver what waits for a session, by one at a time."""
+        """Deliver a session's messages, in one task at a time."""
         before = self._tasks.get(session_id)
         if before is None or before.done():
             self._tasks[session_id] = asyncio.create_task(self._deliver(session_id))
 
     async def _deliver(self, session_id: str) -> None:
-        """Deliver what is durable; whoever queues more sees to it again."""
+        """Deliver what is durable; a later message calls `_see_to` again."""
         while (session := self._supervisor.shown.get(session_id)) is not None and session.queue:
             if not self._can_go_on(session_id):
                 await self._supervisor.until(lambda: self._can_go_on(session_id), QUIET_S)
@@ -165,7 +160,7 @@ class Delivery:
             try:
                 if not await self._deliver_first(session_id, session.queue[0]):
                     await asyncio.sleep(AGAIN_S)
-            except VigilError as error:  # the store cannot be written: nothing is typed that is not durable first
+            except VigilError as error:  # the store cannot be written: nothing is typed before it is durable
                 log.error("message waits", session=session.name, why=str(error), next_try_s=AGAIN_S)
                 await asyncio.sleep(AGAIN_S)
         for who, asked in self._asked.items():

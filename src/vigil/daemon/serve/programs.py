@@ -1,4 +1,4 @@
-"""Programs: whether a command can be executed where it is to be, asked before anything is made for it."""
+"""Programs: says whether a command can be executed in its folder, before anything is made for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def why_not_executable(command: tuple[str, ...], cwd: str, env: Mapping[str, str
         folder = _why_not_a_folder(cwd)
         if folder is not None:
             yield VigilError(folder)
-        if folder is None or os.path.isabs(command[0]) or "/" not in command[0]:  # else that folder is all that is known
+        if folder is None or os.path.isabs(command[0]) or "/" not in command[0]:  # else only that folder is known
             yield from _why_not_a_program(command, cwd, env)
 
 
@@ -40,7 +40,7 @@ def _why_not_a_folder(cwd: str) -> str | None:
 
 def _why_not_a_program(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> Iterator[VigilError]:
     program = command[0]
-    shown = redact_command(command)[0]  # whoever forgets `env` before NAME=VALUE names a secret here
+    shown = redact_command(command)[0]  # a caller who forgets `env` before NAME=VALUE names a secret here
     if not program:
         yield UsageError("the command is empty")
     elif "/" in program:
@@ -59,12 +59,12 @@ def _why_not_a_program(command: tuple[str, ...], cwd: str, env: Mapping[str, str
 
 
 def missing_interpreter(script: str) -> str:
-    """Return what a script's first line names if there is no such file: the kernel would say that the script is not there."""
+    """Return the missing interpreter of a script's first line: the kernel would call the script missing."""
     try:
         with open(script, "rb") as file:
             line = file.read(FIRST_LINE_BYTES).partition(b"\n")[0]
     except OSError:
-        return ""  # who may execute a file need not be able to read it
+        return ""  # an executable file need not be readable
     words = line.removeprefix(b"#!").split() if line.startswith(b"#!") else []
-    # A relative one is looked for where the agent works, which is the kernel's to say.
+    # The kernel looks for a relative one in the agent's folder.
     return os.fsdecode(words[0]) if words and words[0].startswith(b"/") and not os.path.exists(words[0]) else ""

@@ -1,7 +1,6 @@
-"""Sending: a prompt is typed into a session's terminal once, when its composer can take it; what became of it is said.
+"""Sending: types a prompt into a session's terminal once its composer can take it, and says what became of it.
 
-Never twice: whatever happens after the paste began, the answer tells it and nothing is tried again.
-"""
+Never twice: after the paste began, the answer tells what happened and nothing is tried again."""
 
 from __future__ import annotations
 
@@ -31,11 +30,11 @@ from vigil.runtimes import Runtime
 from vigil.runtimes.tmux import keyboard
 from vigil.text import decode, plain
 
-PAUSE_S = 0.3  # Codex takes an Enter within 120 ms of a paste for a part of it, Claude one that comes in the same read
+PAUSE_S = 0.3  # Codex takes an Enter within 120 ms of a paste for a part of it, Claude one in the same read
 CONFIRM_S = 6.0
 ENTERS = 2  # one may be lost: Gemini CLI shows its composer seconds before it takes any
 LOOK_S = 0.3
-SEEN_CHARS = 40  # of a line, which a terminal shows without breaking it
+SEEN_CHARS = 40  # of a line, which a terminal shows unbroken
 MOST_CHARS = 1_000_000
 
 
@@ -68,7 +67,7 @@ class Sending:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def send(self, session_id: str, text: str, wait_s: float, actor: str) -> Sent:
-        """Wait for a composer that can take it, type it, and find out what became of it."""
+        """Wait for a composer that can take a prompt, type it, and find out what became of it."""
         prompt = checked(text)
         async with self.lock(session_id):
             sent = await self.type(session_id, prompt, wait_s)
@@ -78,11 +77,11 @@ class Sending:
         return sent
 
     def lock(self, session_id: str) -> asyncio.Lock:
-        """Return the lock of a session's keyboard: whoever types has it."""
+        """Return the lock of a session's keyboard; only its holder types."""
         return self._locks.setdefault(session_id, asyncio.Lock())
 
     async def type(self, session_id: str, prompt: str, wait_s: float) -> Sent:
-        """Type a prompt when it can be taken; whoever calls has the lock. `refused` means that nothing was typed."""
+        """Type a prompt when it can be taken, with the lock held. `refused`: nothing was typed."""
         refusal = await self.wait_until_fit(session_id, wait_s)
         session = self._shown.sessions.get(session_id)
         if refusal is not None or session is None or session.launch is None or session.launch.pane is None:
@@ -109,7 +108,7 @@ class Sending:
         return Sent("unsubmitted", "it stands in its composer: its agent took no Enter")
 
     async def finish(self, session_id: str, launch_id: str, typed_at: float, wait_s: float, prompt: str) -> Sent:
-        """Send what may stand in a composer since then, and not twice: Enter alone, and only where it is seen to stand."""
+        """Send what may stand in a composer since then: Enter alone, and only where it is seen."""
         session = self._shown.sessions.get(session_id)
         launch = session.launch if session is not None else None
         if session is None or launch is None or launch.id != launch_id or launch.ended_at is not None:
@@ -130,14 +129,14 @@ class Sending:
         return await self._press(session_id, launch, typed_at)
 
     async def _stands_there(self, session_id: str, launch: Launch, prompt: str) -> bool:
-        """Say whether a composer still holds what was pasted, and nobody else is at it: its last line can be seen there."""
+        """Say whether the pasted prompt's last line still stands in a composer that only we use."""
         session, sight = self._shown.sessions.get(session_id), await self._look(session_id)
         if session is None or sight is None or session.launch is None:
             return False
         if session.vitals.attached or session.launch.id != launch.id:
             return False
         adapter, call = self._adapter_of(session.spec.agent), self._runtime.commands_to(launch)
-        holds = sight.draft if adapter.draft is not None else sight.composer is False  # most only show one that is empty
+        holds = sight.draft if adapter.draft is not None else sight.composer is False  # most only show an empty one
         if not (adapter.submits and holds) or why_not(replace(sight, draft=False, composer=None)) is not None:
             return False
         assert launch.pane is not None and call is not None
@@ -145,7 +144,7 @@ class Sending:
         return prompt.strip().splitlines()[-1].strip()[:SEEN_CHARS] in plain(decode(screen or b""))
 
     async def _finish_line(self, session_id: str, launch: Launch, typed_at: float, wait_s: float, prompt: str) -> Sent:
-        """Press Enter behind a prompt that still stands before the cursor: the next one would be typed onto it."""
+        """Press Enter behind a prompt before the cursor: the next one would be typed onto it."""
         refusal = await self.wait_until_fit(session_id, wait_s)
         if refusal is not None:
             return Sent("unknown", f"it was typed, and may stand there unsent: {refusal}")
@@ -221,7 +220,7 @@ class Sending:
         )
 
     async def _confirm(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
-        """Wait for the agent's own word that it took a prompt; who never says so leaves it unknown."""
+        """Wait for the agent's own word that it took a prompt; without it the outcome is unknown."""
         session = self._shown.sessions.get(session_id)
         if session is None or not self._adapter_of(session.spec.agent).submits:
             return Sent("unknown", "it was typed; this kind of agent does not say whether it took it")
@@ -230,7 +229,7 @@ class Sending:
         return Sent("unknown", f"it was typed, and its agent has said nothing of it for {CONFIRM_S:g} s; vigil attach shows it")
 
     async def _was_taken(self, session_id: str, launch: Launch, typed_at: float) -> bool:
-        """Wait for the agent to say that it took a prompt; say whether it did."""
+        """Wait for the agent's word that it took a prompt; say whether it came."""
 
         def taken() -> bool:
             found = self._machine.sessions.get(session_id)
@@ -241,7 +240,7 @@ class Sending:
 
 
 def checked(text: str) -> str:
-    """Return a prompt that can be typed: nothing a terminal would obey, nor what would end the paste early."""
+    """Return a prompt without control characters that a terminal obeys or that end the paste."""
     prompt = plain(text)
     if not prompt.strip():
         raise UsageError("there is nothing to send: the text is empty")
@@ -251,13 +250,13 @@ def checked(text: str) -> str:
 
 
 def stands_in(line: str, prompt: str) -> bool:
-    """Say whether the line that is being typed ends as a prompt does."""
+    """Say whether the line at the cursor ends as a prompt does."""
     last = prompt.rstrip().rpartition("\n")[2].strip()
     return bool(last) and line.rstrip().endswith(last)
 
 
 def holds_draft(adapter: Adapter, shown: str, cursor_x: int) -> bool:
-    """Say whether somebody has begun to type in a composer: Enter would send that too."""
+    """Say whether a person has begun to type in a composer: Enter would send that too."""
     if adapter.draft is None:
         return False
     pattern, column = adapter.draft
@@ -265,7 +264,7 @@ def holds_draft(adapter: Adapter, shown: str, cursor_x: int) -> bool:
 
 
 def process_of(session: Session) -> str:
-    """Say how its agent is now: a sweep may have seen it seconds ago, and one that is stopped meanwhile takes nothing."""
+    """Say how its agent is now: the last sweep was seconds ago, and a stopped agent takes nothing."""
     reading, agent = session.vitals.axes.get(Axis.PROCESS), session.launch.agent if session.launch is not None else None
     if reading is None:
         return "unknown"
@@ -275,7 +274,7 @@ def process_of(session: Session) -> str:
 
 
 def foreground_of(launch: Launch) -> str:
-    """Say who has the terminal: the kernel knows its foreground process group."""
+    """Say who has the terminal, by the kernel's foreground process group."""
     agent, root = launch.agent, launch.root
     if agent is None or root is None:
         return "unknown"

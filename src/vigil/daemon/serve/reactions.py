@@ -1,7 +1,6 @@
-"""The reactor: carries out what is to be done about an incident, within its time, and says what became of it.
+"""The reactor: carries out an incident's reaction within its time, and feeds the outcome.
 
-A prompt goes the way of every prompt (daemon/serve/prompts.py): into no dialog, no shell and no dead pane, and never twice.
-"""
+A prompt goes the way of every prompt (`prompts`): into no dialog, no shell and no dead pane, and never twice."""
 
 from __future__ import annotations
 
@@ -25,14 +24,12 @@ OUTCOMES = {
 
 
 class Reactor:
-    """What reactions need of the daemon."""
-
     def __init__(self, sending: Sending, feed: Callable[[Event], None]) -> None:
         self._sending = sending
         self._feed = feed
 
     async def react(self, effect: React) -> None:
-        """Do it, and say what became of it."""
+        """Carry out one reaction, and feed its outcome."""
         outcome, why = await (self._prompt(effect) if effect.do == PROMPT else self._run(effect))
         self._feed(ReactionEnded(effect.incident.id, effect.number, outcome, why))
 

@@ -1,8 +1,6 @@
-"""The reaper's cycle: look at everything, have the core judge it, and say what became of it (DESIGN 4.5).
+"""The reaper's cycle: looks at everything, has the core judge it, and returns the outcomes (DESIGN 4.5).
 
-Reading concludes nothing: what could not be read is told as such, and the table keeps it. A server that hangs costs its
-deadline and holds up nobody else. Switched off by `[reaper] enabled = false`, which is taken in like all of the configuration.
-"""
+The table keeps what could not be read. A server that hangs costs only its deadline. `[reaper] enabled = false` stops it."""
 
 from __future__ import annotations
 
@@ -36,19 +34,17 @@ from vigil.observe.survivors import SeenProcess
 from vigil.runtimes import Runtime
 from vigil.runtimes.tmux.guard import Use
 
-FIRST_S = 5.0  # after a start: what was said while nobody listened is read first
-LOOK_S = 5.0  # how soon a changed configuration is seen, and that memory is short
+FIRST_S = 5.0  # after a start: words from while no daemon listened are read first
+LOOK_S = 5.0  # how soon it sees a changed configuration, and that memory is short
 LEAST_S = 0.2
 CPU_S = 1.0
 FOLDER_S = 2.0
 OUTCOME_S = 60.0
-PRESSURE_S = 15.0  # between two that are put to sleep for want of memory: that shows only later
+PRESSURE_S = 15.0  # between two sessions put to sleep for want of memory: the gain shows later
 MOST_BELOW = 4096
 
 
 class Reaper:
-    """Looks at everything again and again."""
-
     def __init__(
         self,
         ground: Ground,
@@ -77,12 +73,12 @@ class Reaper:
         self._recover = recover
         self._pressure = pressure
         self._sweeping = asyncio.Lock()
-        self._folders_gone: dict[str, float] = {}  # since when a session's folder is seen to be gone
-        self._again_at: float | None = None  # what waits for its grace is looked at then
+        self._folders_gone: dict[str, float] = {}  # since when a session's folder is gone
+        self._again_at: float | None = None  # when the next grace is over
         self.sweeps = 0
 
     async def run(self) -> None:
-        """Sweep soon after the start, then as often as the configuration says; switched off, wait until it is not."""
+        """Sweep soon after the start, then as often as the configuration says; switched off, wait."""
         loop = asyncio.get_running_loop()
         swept_at, relieved_at = loop.time() - self._config.last_good.reaper.interval_s + FIRST_S, -PRESSURE_S
         while True:
@@ -98,13 +94,13 @@ class Reaper:
                 relieved_at = now if pressure else relieved_at
                 try:
                     await self.sweep("reaper", pressure=pressure)
-                except Exception:  # a sensor that fails is no reason to stop watching
+                except Exception:  # a sensor that fails does not stop the watch
                     log.exception("a reaper's sweep failed", next_sweep_s=wanted.interval_s)
 
     async def sweep(self, actor: str, dry_run: bool = False, pressure: str = "") -> list[Reaped]:
-        """Look at everything, have the core do what its table says, and return what became of each; a dry run only judges."""
+        """Look at everything, have the core act by its table, and return the outcomes; a dry run only judges."""
         async with self._sweeping:
-            await self._recover()  # what its launch's folder knows is no orphan
+            await self._recover()  # first: a launch whose folder is known is no orphan
             seen = await self.look(actor, pressure)
             if dry_run:
                 return [Reaped(verdict) for verdict in self._judge(seen)]
@@ -116,14 +112,14 @@ class Reaper:
                 return await report.outcomes(OUTCOME_S)
 
     def _judge(self, seen: Sighted) -> list[ReapVerdict]:
-        """Say what would be judged; the machine does not hear of it."""
+        """Return what would be judged; the machine does not hear of it."""
         machine = self._supervisor.machine
         roles, now = machine.roles, self._clock.now()
         verdicts, of_strays, _ = judge(machine.sessions.values(), roles, seen.glimpses, seen.strays, seen.policy, now)
         return [*verdicts, *(verdict for verdict, _ in of_strays)]
 
     async def look(self, actor: str, pressure: str = "") -> Sighted:
-        """Read everything there is to be judged."""
+        """Read everything that is to be judged."""
         wanted = self._config.last_good.reaper
         sessions = list(self._supervisor.shown.values())
         before = await self._census.take()
@@ -150,7 +146,7 @@ class Reaper:
     def _find_strays(
         self, seen: list[SeenProcess], sessions: list[Session]
     ) -> tuple[dict[str, list[strays.Marked]], dict[str, ProcessId]]:
-        """Find what carries our mark and is of no launch that a session has now; the newest of what we know counts."""
+        """Find what carries our mark and is of no session's launch; the newest known launch counts."""
         now = self._supervisor.machine.sessions.values()
         known = {session.launch.id for session in (*sessions, *list(now)) if session.launch is not None}
         found: dict[str, list[strays.Marked]] = defaultdict(list)
@@ -191,23 +187,23 @@ class Reaper:
         return self._with_use(replace(glimpse, spins=spins), use, read_at, spins and says_idle(session))
 
     def _with_printed(self, glimpse: Glimpse, printed: tuple[int, float] | None) -> Glimpse:
-        """Add what a headless agent printed, and when: also while no daemon was there to see it."""
+        """Add what a headless agent printed, and when, also from before this daemon."""
         if printed is None:
             return replace(glimpse, unreadable=glimpse.unreadable or "what it prints cannot be read")
         guard = Guard("", int(time.time()) - 1, printed=printed[0])
         return replace(glimpse, printed_at=self._moment(printed[1]), guard=guard)
 
     def _moment(self, wall: float) -> float:
-        """Return by our own clock what was read by the wall's."""
+        """Return a moment of the wall clock on our own."""
         return self._clock.now() - max(0.0, time.time() - wall)
 
     def _with_use(self, glimpse: Glimpse, use: Use, read_at: float, spins: bool) -> Glimpse:
-        """Add what a server said of how a session is used; Vigil attaches no client of its own, so each is a person's."""
+        """Add what a server says of a session's use; Vigil attaches no client, so each is a person's."""
         guard = Guard(use.target, int(read_at) - 1, use.attached, history=use.history if spins else None)
         return replace(glimpse, clients=len(use.clients), printed_at=self._moment(use.printed), guard=guard)
 
     async def _read_folder(self, session: Session, glimpse: Glimpse) -> Glimpse:
-        """Read whether a session's working folder is there; a file system that hangs leaves it unknown."""
+        """Read whether a session's working folder is there; unknown if its file system hangs."""
         try:
             async with asyncio.timeout(FOLDER_S):
                 gone_s = await asyncio.to_thread(read_gone_s, session.spec.cwd)
@@ -234,7 +230,7 @@ class Reaper:
     def _stray(
         self, glimpse: Glimpse, marked: list[strays.Marked], server: ProcessId | None, rates: dict[str, float | None]
     ) -> Stray:
-        """Put together what was found of one launch that is nobody's."""
+        """Return what was found of one launch without a session."""
         processes = tuple(one.process for one in marked if one.process != server)
         ages = [strays.age_s(process) for process in (*processes, *((server,) if server is not None else ()))]
         oldest_s = max(ages, default=0.0)
@@ -250,17 +246,14 @@ class Reaper:
         )
 
     def _schedule(self, verdicts: tuple[ReapVerdict, ...]) -> None:
-        """Look again when the grace of what waits for it is over."""
+        """Look again when the next grace is over."""
         waits = any(one.kind in (ReapClass.ORPHAN, ReapClass.ARCHIVED) and one.action is ReapAction.KEEP for one in verdicts)
         later = asyncio.get_running_loop().time() + self._config.last_good.reaper.grace_s
         self._again_at = later if waits else None
 
 
 def read_gone_s(path: str) -> float | None:
-    """Read for how long at least a folder has been gone; None if it is there. OSError if that cannot be told.
-
-    The nearest folder above it that is there changed when it went, or later.
-    """
+    """Read for how long at least a folder is gone, by its nearest parent's change; None if it is there. OSError: unknown."""
     try:
         if os.path.isdir(path) or os.stat(path):
             return None

@@ -37,17 +37,17 @@ from vigil.runtimes import Runtime
 LAUNCH_S = 30.0
 END_S = 4 * GRACE_S
 RELEASE_S = 10.0
-PURGE_S = 30.0  # a keeper that hangs is waited for, for each launch
+PURGE_S = 30.0  # for a keeper that hangs, for each launch
 OVER = frozenset({State.STOPPED, State.SUCCEEDED})
-OLD_S = 86400.0
+OLD_S = 86400.0  # `vigil ls` leaves out what ended longer ago; `--all` shows it
 OURS = ("TMUX", "VIGIL_")
-UNWANTED = (*OURS, "CLAUDE_CODE_")  # of a multiplexer, of us, of another agent around this one
+UNWANTED = (*OURS, "CLAUDE_CODE_")  # of a multiplexer, of us, of an agent around this one
 UNWANTED_NAMES = frozenset({"CLAUDECODE"})
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A session somebody asks for."""
+    """A session that a caller asks for."""
 
     name: str | None
     agent: str
@@ -56,12 +56,10 @@ class Wanted:
     cwd: str
     env: Mapping[str, str]  # the caller's
     restart: RestartPolicy
-    own_env: Mapping[str, str] = field(default_factory=dict)  # what was asked for by name
+    own_env: Mapping[str, str] = field(default_factory=dict)  # asked for by name
 
 
 class Operations:
-    """What callers can do."""
-
     def __init__(
         self,
         environments: Environments,
@@ -83,23 +81,23 @@ class Operations:
         self._declaring: set[str] = set()  # names that are being declared
 
     def sessions(self) -> list[Session]:
-        """Return every session, as far as it is durable."""
+        """Return every durable session."""
         return list(self._supervisor.shown.values())
 
     def is_old(self, session: Session) -> bool:
-        """Say whether a session has been over for so long that a list without `--all` leaves it out."""
+        """Say whether `vigil ls` without `--all` leaves a session out: it ended long ago."""
         if session.archived_at is not None and session.state in OVER:
             return True
         return session.state in OVER and self._supervisor.now() - session.state_since > OLD_S
 
     def incidents_of(self, session: Session) -> list[Incident]:
-        """Return the open incidents of a session, as far as they are durable."""
+        """Return a session's open, durable incidents."""
         found = self._supervisor.incidents.values()
         shared = {key_of(kind, session.account) for kind in IncidentKind} if session.account else set()
         return [one for one in found if one.session_id == session.id or one.key in shared]
 
     def find(self, name: str) -> Session:
-        """Return the session of exactly this name, as far as it is durable."""
+        """Return the durable session of exactly this name."""
         problem = why_not_an_identity(name)
         if problem is not None:
             raise UsageError(problem)
@@ -109,7 +107,7 @@ class Operations:
         return session
 
     async def run(self, wanted: Wanted, actor: str) -> Session:
-        """Declare a session and launch it; everything that can be wrong is found before anything is created."""
+        """Declare a session and launch it; every check comes before the first change."""
         session_id = new_session_id()
         configured = self._config.read().agents
         if wanted.agent not in KINDS and wanted.agent not in configured:
@@ -126,14 +124,14 @@ class Operations:
         env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
         env |= {key: value for key, value in wanted.own_env.items() if not key.startswith(OURS)}
         spec = Spec(command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart)
-        with self.claim(name):  # from the first look on: whoever else asks for it meanwhile is refused
+        with self.claim(name):  # from the first look on: a second call for it is refused
             self._check(wanted, command, env)
             await self._check_conversation(spec, env)
             await self._declare(Declared(session_id, name, spec, actor, account_of(adapter_of(wanted.agent), env)), env)
         return await self._launched(session_id, name)
 
     async def _declare(self, declared: Declared, env: dict[str, str]) -> None:
-        """Make a session durable, with the environment of its agent; what could not be made leaves nothing behind."""
+        """Make a session durable with its environment; a failure leaves nothing behind."""
         try:
             await asyncio.to_thread(self._environments.record, declared.session_id, env)
             await self._supervisor.done(declared)
@@ -146,7 +144,7 @@ class Operations:
 
     @contextlib.contextmanager
     def claim(self, name: str) -> Iterator[None]:
-        """Let nobody else have a name while a session of it is being made; VigilError if it is taken."""
+        """Reserve a name for a session in the making; VigilError if taken: two calls in one turn would both pass."""
         self._refuse_taken(name)
         self._declaring.add(name)
         try:
@@ -161,7 +159,7 @@ class Operations:
             raise VigilError(f"{name} {what}; vigil rm {name} removes it, vigil start {name} starts it again")
 
     async def ask(self, verb: str, name: str, actor: str, reason: str = "") -> Session | None:
-        """Carry out an operator's verb and wait until it is done; returns the session, or None when it was removed."""
+        """Carry out an operator's verb and wait for its end; returns the session, or None when removed."""
         session = self.find(name)
         if verb in ("start", "restart"):
             self._check_again(session)
@@ -186,7 +184,7 @@ class Operations:
         return now
 
     async def wake(self, name: str, mode: Mode | None, actor: str) -> Wake:
-        """Wake a session as the wake table says, and wait until it is launched; a refusal is an answer too."""
+        """Wake a session by the wake table, and wait for its launch; a refusal is an answer too."""
         session = self.find(name)
         if session.state not in ALIVE:
             self._check_again(session)
@@ -205,7 +203,7 @@ class Operations:
         return wake
 
     async def give_back(self, session: Session, actor: str, reason: str) -> None:
-        """Let go of a session that was adopted, and wait until nothing of ours is left on it."""
+        """Let go of an adopted session, and wait until our marks are gone."""
         assert session.launch is not None
         released = self._actors.adopted.release_of(session.launch.id)
         await self._supervisor.done(Asked(IntentVerb.RELEASE, session.id, actor, reason))
@@ -213,24 +211,24 @@ class Operations:
         await self.purged(session.id)
 
     async def purged(self, session_id: str) -> tuple[list[str], list[str]]:
-        """Return what went with a session that was removed, and what could not be removed."""
+        """Return what went with a removed session, and what could not be removed."""
         purged = await self._actors.purging.purged(session_id, PURGE_S)
         return purged or ([], ["its files: to remove them takes long; vigil doctor says what is left"])
 
     async def kill_all(self, actor: str) -> list[str]:
-        """Stop every session, also what dead ones left; return the names that could not be ended."""
+        """Stop every session, and what dead ones left; return the names that could not be ended."""
         reason = "daemon stop --kill-sessions"
-        for session in list(self._machine.sessions.values()):  # what somebody else started is theirs
+        for session in list(self._machine.sessions.values()):  # an adopted one belongs to its starter
             if session.launch is not None and session.launch.host is not None and session.state in ALIVE:
                 await self.give_back(session, actor, reason)
-        at_rest = (State.STOPPED, State.PARKED)  # of these nothing runs
+        at_rest = (State.STOPPED, State.PARKED)  # nothing of these runs
         names = [session.name for session in self._machine.sessions.values() if session.state not in at_rest]
         outcomes = await asyncio.gather(*(self.ask("stop", name, actor, reason) for name in names), return_exceptions=True)
         await self._supervisor.until(self._all_closed, END_S)
         return [name for name, outcome in zip(names, outcomes, strict=True) if isinstance(outcome, BaseException)]
 
     def _all_closed(self) -> bool:
-        """Say whether nothing is left of any launch that is over, such as the tmux server of an agent that died."""
+        """Say whether nothing is left of any launch that is over, such as a dead agent's tmux server."""
         launches = [session.launch for session in self._supervisor.shown.values() if session.launch is not None]
         return all(launch.closed for launch in launches if launch.ended_at is not None)
 
@@ -260,7 +258,7 @@ class Operations:
         check_command(command, wanted.cwd, env)
 
     async def _check_conversation(self, spec: Spec, env: Mapping[str, str]) -> None:
-        """Refuse a command that names a conversation another session is in."""
+        """Refuse a command that names another session's conversation."""
         named = await asyncio.to_thread(self._conversations.named_by, spec, env)
         owner = self._machine.owner_of(spec.agent, named) if named else None
         if owner is not None:
@@ -276,12 +274,11 @@ class Operations:
 
 
 def new_session_id() -> str:
-    """Return an id that no session has had."""
     return "s" + base64.b32encode(os.urandom(5)).decode().lower()
 
 
 def refuse_adopted(session: Session) -> None:
-    """Refuse to launch, or to put to sleep, what somebody else started."""
+    """Refuse to launch, or put to sleep, an adopted session."""
     if session.launch is not None and session.launch.host is not None:
         words = "start it where it was started, then vigil adopt it again"
         raise Refused(f"{session.name} was adopted, and Vigil neither launches it nor puts it to sleep: {words}")
@@ -296,10 +293,9 @@ def why_not_launched(session: Session) -> str | None:
 
 
 def is_unwanted(name: str) -> bool:
-    """Say whether a variable of the caller's environment is not for the agent."""
+    """Say whether a variable of the caller is not for the agent."""
     return name.startswith(UNWANTED) or name in UNWANTED_NAMES
 
 
 def not_ended(session: Session) -> str:
-    """Say that a session could not be ended, and why."""
     return f"{session.name} could not be ended yet: {session.unended or session.why}"

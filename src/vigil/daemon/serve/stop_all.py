@@ -1,7 +1,6 @@
 """Clearing: a person who ends everything also ends what carries this home's mark and no session knows (P9).
 
-A sweep keeps what is older than the store, because that may only have been lost. Whoever asks for the end of all has decided.
-"""
+A sweep keeps what is older than the store, which may only have been lost; a person who ends all has decided."""
 
 from __future__ import annotations
 
@@ -18,25 +17,25 @@ from vigil.home import Home
 from vigil.kernel.process import read_boot
 from vigil.observe.strays import read_marked, read_servers
 
-GRACES_S = (GRACE_S, SURVIVOR_GRACE_S, SURVIVOR_GRACE_S)  # what is ended may start others meanwhile
+GRACES_S = (GRACE_S, SURVIVOR_GRACE_S, SURVIVOR_GRACE_S)  # ended processes may start others meanwhile
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """All that was found of one launch that no session has."""
+    """All that was found of one launch without a session."""
 
     launch_id: str
     session: str
     processes: tuple[ProcessId, ...]
 
     def words(self) -> str:
-        """Return who it says it is, with its pids."""
+        """Return the identity it claims, with its pids."""
         pids = ", ".join(str(process.pid) for process in sorted(self.processes, key=lambda one: one.pid))
         return f"{self.session or self.launch_id} (pid {pids})"
 
 
 async def end_unknown(home: Home, supervisor: Supervisor, census: Census, actor: str) -> tuple[list[Unknown], list[Unknown]]:
-    """End what is nobody's, verified, and say so in the event log; return what was found, and what lives on."""
+    """End what has no session, verified and logged; return what was found, and what lives on."""
     found = left = await find_unknown(home, supervisor, census)
     for one in found:
         pids = " ".join(str(process.pid) for process in one.processes)
@@ -50,7 +49,7 @@ async def end_unknown(home: Home, supervisor: Supervisor, census: Census, actor:
 
 
 async def find_unknown(home: Home, supervisor: Supervisor, census: Census) -> list[Unknown]:
-    """Find what carries our mark, and tmux servers on our sockets, of no launch that a session has."""
+    """Find processes with our mark, and servers on our sockets, of no session's launch."""
     boot = read_boot()
     known = {session.launch.id for session in supervisor.machine.sessions.values() if session.launch is not None}
     seen = [(one.process, one.launch_id) for one in await census.take()]

@@ -1,4 +1,4 @@
-"""Teams: manifests are read, checked and handed to the core whole; what they ended is waited for, and said."""
+"""Teams: reads and checks manifests, hands them to the core whole, and waits for what they end."""
 
 from __future__ import annotations
 
@@ -25,14 +25,12 @@ from vigil.manifest.values import DeclaredRole
 from vigil.runtimes import Runtime
 
 MOST_REPLICAS = 1000
-LAST = "supervisor"  # the role of this name is shifted after those it looks after
-LAUNCHES = (PlanVerb.CREATE, PlanVerb.UPDATE, PlanVerb.REPLACE, PlanVerb.START)  # now or later: what is declared must be there
+LAST = "supervisor"  # a role of this name is shifted after those it looks after
+LAUNCHES = (PlanVerb.CREATE, PlanVerb.UPDATE, PlanVerb.REPLACE, PlanVerb.START)  # else a first launch is charged as failed
 PHASE = Range("10 s to 24 h", 10, DAY_S)  # of a shift
 
 
 class Teams:
-    """What callers can do with manifests and roles."""
-
     def __init__(
         self,
         environments: Environments,
@@ -45,14 +43,13 @@ class Teams:
         self._machine = supervisor.machine
         self._runtimes = runtimes
         self._config = config
-        self._applying = asyncio.Lock()  # one at a time: a plan is of what there is
+        self._applying = asyncio.Lock()  # one at a time: a plan is of the present state
 
     def roles(self) -> list[Role]:
-        """Return every role."""
         return sorted(self._machine.roles.values(), key=lambda role: role.key)
 
     def read(self, text: str, path: str, folder: str) -> DeclaredRole:
-        """Read a manifest, with what the configuration says of agents and restarts."""
+        """Read a manifest, with the configuration's agents and restarts."""
         config = self._config.read()
         return read_declared(text, path, folder, config.agents, config.restart)
 
@@ -61,12 +58,12 @@ class Teams:
         return make_plan(manifest, self._machine.roles, self._machine.sessions.values(), at_once, only)
 
     def missing(self, declared: DeclaredRole, plan: Plan, caller_env: Mapping[str, str]) -> list[str]:
-        """Return what applying a manifest would be refused for now: programs and folders that are not there."""
+        """Return the missing programs and folders for which a manifest would be refused."""
         roles = {role.key: role for role in declared.manifest.roles}
         return self._missing(plan, roles, _envs(declared, _caller(caller_env)))
 
     async def apply(self, declared: DeclaredRole, caller_env: Mapping[str, str], at_once: bool, actor: str) -> Plan:
-        """Do what the plan says; everything that can be wrong is found before anything is done."""
+        """Do what the plan says; every check comes before the first change."""
         manifest = declared.manifest
         caller = _caller(caller_env)
         async with self._applying:
@@ -79,7 +76,6 @@ class Teams:
             return await self._make_so(Applied(manifest, actor, at_once, accounts=accounts))
 
     async def scale(self, name: str, replicas: int, actor: str) -> Plan:
-        """Change how many replicas a role has."""
         if not 0 <= replicas <= MOST_REPLICAS:
             raise UsageError(f"{replicas} is no number of replicas: from 0 to {MOST_REPLICAS}")
         async with self._applying:
@@ -92,7 +88,7 @@ class Teams:
             return await self._make_so(Applied(manifest, actor, only=only))
 
     async def down(self, team: str | None, actor: str) -> Plan:
-        """Take down what was declared: a team, or all of them; ended, verified, and forgotten."""
+        """Remove a team, or all: stopped replicas would keep slots that the next `up` must not fill."""
         async with self._applying:
             gone = self._roles_of(team) if team is not None else self.roles()
             if not gone:
@@ -104,7 +100,7 @@ class Teams:
             return Plan(tuple(step for plan in done for step in plan.steps))
 
     async def shift(self, team: str, role: str | None, timeout: str, actor: str) -> list[str]:
-        """Begin to replace the replicas of a team, role after role; return the keys of its roles, in their order."""
+        """Begin to replace a team's replicas, role after role; return the keys of its roles, in their order."""
         try:
             timeout_s = PHASE.read(timeout)
         except ValueError as error:
@@ -122,7 +118,7 @@ class Teams:
             return list(keys)
 
     async def abort(self, team: str, role: str | None, actor: str) -> list[str]:
-        """End the shift of a team, or of one of its roles, where it is; return the keys of the roles that left it by that."""
+        """End the shift of a team, or of one role, where it is; return the keys of the roles that left it."""
         shifted = [one.key for one in self._roles_of(team) if one.shift is not None]
         asked = [one.key for one in self._named(team, role) if one.shift is not None]
         if not asked:
@@ -132,7 +128,7 @@ class Teams:
         return [key for key in shifted if key not in self._machine.roles or self._machine.roles[key].shift is None]
 
     def find(self, name: str) -> Role:
-        """Return the role of a name: its whole key, or TEAM/ROLE where only one workspace has that."""
+        """Return the role of a name: its whole key, or TEAM/ROLE if only one workspace has it."""
         found = [role for key, role in self._machine.roles.items() if name in (key, f"{role.spec.team}/{role.spec.name}")]
         if len(found) == 1:
             return found[0]
@@ -141,7 +137,7 @@ class Teams:
         raise NoSuchSession(f"there is no role {name}; a role is named TEAM/ROLE or WORKSPACE/TEAM/ROLE")
 
     def _roles_of(self, team: str) -> list[Role]:
-        """Return the roles of a team: WORKSPACE/TEAM, or TEAM where only one workspace has that."""
+        """Return the roles of a team: WORKSPACE/TEAM, or TEAM if only one workspace has it."""
         found = [role for role in self.roles() if team in (role.spec.team, f"{role.spec.workspace}/{role.spec.team}")]
         workspaces = dict.fromkeys(role.spec.workspace for role in found)
         if not found:
@@ -151,7 +147,6 @@ class Teams:
         return found
 
     def _named(self, team: str, role: str | None) -> list[Role]:
-        """Return the roles of a team, or the one of this name."""
         found = [one for one in self._roles_of(team) if role is None or one.spec.name == role]
         if not found:
             raise NoSuchSession(f"team {team} has no role {role}")
@@ -164,7 +159,7 @@ class Teams:
                 raise Refused(f"{role.key} is being shifted; vigil shift {role.spec.team} --abort ends that")
 
     def _check(self, plan: Plan, roles: Mapping[str, RoleSpec], envs: Mapping[str, Mapping[str, str]]) -> None:
-        """Refuse with everything that is missing, before anything is done."""
+        """Refuse with everything that is missing, before the first change."""
         problems = self._missing(plan, roles, envs)
         if problems:
             refusal = VigilError(f"{'; '.join(problems)}. Nothing was applied")
@@ -172,7 +167,7 @@ class Teams:
             raise refusal
 
     def _missing(self, plan: Plan, roles: Mapping[str, RoleSpec], envs: Mapping[str, Mapping[str, str]]) -> list[str]:
-        """Return what the roles that a plan launches lack, and those that will run something else from now on."""
+        """Return what a plan's launches lack, and roles that will run something else."""
         steps = [
             step
             for step in plan.steps
@@ -181,7 +176,7 @@ class Teams:
         return [why for key in dict.fromkeys(step.role for step in steps) for why in self._why_not(roles[key], envs[key])]
 
     def _differs(self, wanted: RoleSpec) -> bool:
-        """Say whether a role that is there is to run something else."""
+        """Say whether an existing role is to run something else."""
         known = self._machine.roles.get(wanted.key)
         return known is not None and wanted.replicas > 0 and not is_same(known.spec.spec, wanted.spec)
 
@@ -194,7 +189,7 @@ class Teams:
             yield f"{role.key}: {unusable}"
 
     def _record_envs(self, declared: DeclaredRole, caller: Mapping[str, str], new: Iterable[str]) -> None:
-        """Keep what roles are launched with; of one that is as before, only what the manifest says may have changed."""
+        """Keep the roles' environments; of an unchanged role only the manifest's part."""
         for role in declared.manifest.roles:
             own = declared.env.get(role.key, {})
             if role.key in new:
@@ -203,7 +198,7 @@ class Teams:
                 self._environments.declare_role(role.key, caller, own)
 
     async def _make_so(self, event: Applied) -> Plan:
-        """Hand a manifest to the core, and wait until what it ends is gone; what could not be ended is said."""
+        """Hand a manifest to the core, wait until what it ends is gone, and tell what could not be ended."""
         plan = self.plan(event.manifest, event.at_once, event.only)
         await self._supervisor.done(event)
         drained = [step.slot for step in plan.steps if step.do is PlanVerb.DRAIN and step.slot is not None]
@@ -225,5 +220,5 @@ def _caller(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _envs(declared: DeclaredRole, caller: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
-    """Return what each role is launched with: the caller's environment, and what the manifest adds."""
+    """Return each role's environment: the caller's, and what the manifest adds."""
     return {role.key: {**caller, **declared.env.get(role.key, {})} for role in declared.manifest.roles}

@@ -22,7 +22,7 @@ class Past:
     """What a machine begins with."""
 
     sessions: list[Session]
-    incidents: list[Incident]  # those that are open, and those that may yet come back or be told
+    incidents: list[Incident]  # open ones, and those that may yet come back or be told
     roles: list[Role]
 
 
@@ -33,16 +33,13 @@ def read_past(store: Store, now: float) -> Past:
 
 
 def place_of(home: Path) -> dict[str, Any]:
-    """Return where a home is: by its name, and by what the file system calls it."""
+    """Return a home's place: its name, and its file's identity."""
     found = os.stat(home)
     return {"path": os.path.realpath(home), "file": [found.st_dev, found.st_ino]}
 
 
 def is_copy(known: dict[str, Any], home: Path) -> bool:
-    """Say whether a home is not the one its last daemon was in; one that was moved keeps its file, one put back its name.
-
-    A database that came without anything else is a copy too.
-    """
+    """Say whether a home is a copy: a moved one keeps its file, a restored one its name, a lone database neither."""
     place, here = known.get("home"), place_of(home)
     if not isinstance(place, dict):
         return not known
@@ -50,7 +47,7 @@ def is_copy(known: dict[str, Any], home: Path) -> bool:
 
 
 def estranged(past: Past) -> Past:
-    """Return what a copy knows: nothing of it runs here, so whatever lives by these pids is another instance's (P9)."""
+    """Return a copy's past: what lives by these pids is another instance's (P9)."""
     sessions = [s if s.launch is None else replace(s, launch=_of_another_boot(s.launch)) for s in past.sessions]
     return replace(past, sessions=sessions)
 

@@ -1,8 +1,6 @@
-"""Adoption: what a new daemon finds of the launches that were alive when the last one went (P10).
+"""Adoption: what a new daemon finds of the launches that its predecessor left alive (P10).
 
-What lives is watched again, under the same launch id, and nobody is charged; what died meanwhile leaves its record from what
-keeper, shim and kernel still know; what nobody saw says so.
-"""
+What lives keeps its launch id, uncharged; keeper, shim and kernel tell of a death meanwhile, or it is unobserved."""
 
 from __future__ import annotations
 
@@ -26,12 +24,10 @@ from vigil.keeper.protocol import Born
 from vigil.kernel import durable, process
 from vigil.observe.process import ask_kernel
 
-BIRTH_S = 5.0  # a birth that the keeper had under way
+BIRTH_S = 5.0  # for a birth that the keeper had under way
 
 
 class Adopter:
-    """Takes over the launches of the daemon before."""
-
     def __init__(
         self,
         home: Home,
@@ -50,7 +46,7 @@ class Adopter:
         self._boot = process.read_boot()
 
     async def adopt(self, session: Session) -> Event | None:
-        """Return what to tell the machine of one stored session's launch; None if there is nothing to tell."""
+        """Return what to tell the machine of one stored session's launch; None for nothing."""
         launch = session.launch
         if launch is None:
             return None
@@ -65,7 +61,7 @@ class Adopter:
         agent = launch.agent
         assert agent is not None
         fact = ask_kernel(Axis.PROCESS, agent, self._boot, self._clock.now())
-        if fact.value != AxisValue.DEAD:  # what cannot be read is watched all the same, and judged by the liveness table (P7)
+        if fact.value != AxisValue.DEAD:  # an unreadable process is watched too, and judged by the liveness table (P7)
             self._custody.follow(launch)
             self._custody.listening.follow(session, launch)
             if launch.host is not None:
@@ -76,7 +72,7 @@ class Adopter:
         return Exited(self._custody.watch.describe(launch, ends, "start-up"))
 
     async def _adopt_unborn(self, session: Session, launch: Launch, folder: str) -> Event | None:
-        """The last daemon went while this launch was being born; the keeper may have finished it."""
+        """The last daemon went during this birth; the keeper may have finished it."""
         deadline = asyncio.get_running_loop().time() + BIRTH_S
         begun = durable.read_json(f"{folder}/launch.json") is not None
         while begun and asyncio.get_running_loop().time() < deadline:
@@ -90,5 +86,5 @@ class Adopter:
                 return event
             await asyncio.sleep(0.05)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{folder}/launch.json")  # a keeper that hangs finds no order when it goes on: it is never born late (P1)
+            os.unlink(f"{folder}/launch.json")  # a keeper that hangs finds no order when it goes on: nothing is born late (P1)
         return None if session.state is State.ENDING else Interrupted(launch.id)

@@ -1,8 +1,6 @@
-"""Recovering: launches that live and that the store does not know, read from their folders (DESIGN 4.5).
+"""Recovering: live launches that the store does not know, read from their folders (DESIGN 4.5).
 
-A database can be removed, or an old copy be put in its place, under agents that run. Each launch's folder says whose it is:
-so they are taken over under their own names, and nothing of theirs is an orphan.
-"""
+A database may be removed or replaced under running agents. Each launch's folder says whose it is, so none becomes an orphan."""
 
 from __future__ import annotations
 
@@ -30,8 +28,6 @@ UNKNOWN = "the store did not know what lives"
 
 
 class UnknownLaunches:
-    """Finds and takes over what lives here and has no record."""
-
     def __init__(
         self,
         home: Home,
@@ -53,13 +49,13 @@ class UnknownLaunches:
         self._rewatch = rewatch
 
     def find(self) -> dict[str, Session]:
-        """Return sessions that live and that the store does not know, by their ids; a name is one session's."""
+        """Return live sessions that the store does not know, by id; a name is one session's."""
         names = self._machine.by_name
         found = find_unknown(self._home, self._machine.sessions, self._kinds.names_of, self._clock.now())
         return {session.id: session for session in found if names.get(session.name, session.id) == session.id}
 
     async def recover(self) -> None:
-        """Take over what lives and is not known, in case its record went missing under us."""
+        """Take over what lives unknown, in case its record went missing under us."""
         unknown = self.find()
         if unknown:
             await self._done(Recovered(tuple(unknown.values()), UNKNOWN))
@@ -72,7 +68,7 @@ class UnknownLaunches:
 def find_unknown(
     home: Home, sessions: Mapping[str, Session], names_of: Callable[[str], tuple[str, ...]], now: float
 ) -> list[Session]:
-    """Return sessions whose newest launch lives and is not known: those of no session we have, or newer than its last."""
+    """Return sessions whose newest launch lives and is unknown: of no session we have, or newer than its last."""
     boot = process.read_boot()
     newest: dict[str, Session] = {}
     for launch_id, (session_id, number) in _ids(home).items():
@@ -86,7 +82,7 @@ def find_unknown(
 
 
 def roles_in(home: Home, known: Collection[str]) -> set[str]:
-    """Return the roles that launches on disk are of, those of sessions that are known aside."""
+    """Return the roles of launches on disk, except those of known sessions."""
     unknown = [launch_id for launch_id, (session_id, _) in _ids(home).items() if session_id not in known]
     found = (durable.read_json(str(home.launch(launch_id) / "launch.json")) for launch_id in unknown)
     declared = (order.get("declared") for order in found if order is not None)
@@ -94,7 +90,7 @@ def roles_in(home: Home, known: Collection[str]) -> set[str]:
 
 
 def _ids(home: Home) -> dict[str, tuple[str, int]]:
-    """Return the launches on disk by their ids, each with its session's id and its number."""
+    """Return the launches on disk by id, each with its session's id and its number."""
     try:
         return {name: parts for name in sorted(os.listdir(home.launches)) if (parts := parts_of(name)) is not None}
     except OSError:
@@ -102,7 +98,7 @@ def _ids(home: Home) -> dict[str, tuple[str, int]]:
 
 
 def _read(home: Home, found: Launch, boot: str, names_of: Callable[[str], tuple[str, ...]], now: float) -> Session | None:
-    """Return the session of a launch whose agent lives; None if it does not, or its folder does not say whose it is."""
+    """Return the session of a launch whose agent lives; None if it is dead or its folder does not say whose it is."""
     folder = home.launch(found.id)
     order, born = durable.read_json(str(folder / "launch.json")), durable.read_json(str(folder / "born.json"))
     if order is None or born is None or process.is_other_boot(str(born.get("boot", boot)), boot):
@@ -147,7 +143,7 @@ def _read(home: Home, found: Launch, boot: str, names_of: Callable[[str], tuple[
 
 
 def _spec(order: Mapping[str, Any], declared: object) -> Spec | None:
-    """Return what was declared; an order from before that was written down still says what it runs."""
+    """Return what was declared; an older order still says what it runs."""
     if isinstance(declared, dict) and "spec" in declared:
         try:
             found = read(Spec, declared["spec"], "spec", [])

@@ -1,1 +1,1 @@
-"""From incidents to people: on a clock of its own (P6)."""
+"""Tell: carries incidents to people, on a clock of its own (P6)."""

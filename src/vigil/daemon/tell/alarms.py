@@ -1,9 +1,6 @@
-"""Alarms: the way from an incident to a human, apart from loop, probes and store (P6).
+"""Alarms: the way from an incident to a person, apart from loop, probes and store (P6).
 
-The heartbeat's thread decides when, the escalator what, a worker of its own for each route carries it there; that a notice is
-about to be sent, and what became of it, comes back as an event and is recorded: the first before it is sent, unless the store
-does not answer.
-"""
+The heartbeat says when, the escalator what, a route's worker sends. A notice is recorded first, unless the store is silent."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ CLOSE_S = 2.0
 
 
 class Alarms:
-    """Everything that tells humans: it owns those parts, and the routes that are configured."""
+    """Owns the parts that tell people, and the configured routes."""
 
     def __init__(self, clock: Clock, inbox: Inbox, details: Callable[[Incident], Mapping[str, Any]]) -> None:
         self._clock = clock
@@ -49,7 +46,7 @@ class Alarms:
         self.heartbeat.start()
 
     def use(self, config: Config) -> None:
-        """Tell humans by these routes and ladders from now on."""
+        """Tell people by these routes and ladders from now on."""
         self._routes = config.routes
         self._workers.use({name: route_of(route) for name, route in config.routes.items()})
         self._escalator.use(Telling(config.ladders, config.quiet, tuple(config.routes)))
@@ -64,7 +61,7 @@ class Alarms:
         self._escalator.tell(effect.incident)
 
     async def try_route(self, name: str) -> Delivery:
-        """Send a test by a route, now, and say what became of it; one that arrives ends what is open of that route."""
+        """Send a test by a route now, and return its outcome; one that arrives ends the route's open incident."""
         found = self._routes.get(name)
         if found is None:
             there = f"there are: {', '.join(self._routes)}" if self._routes else "none is configured"
@@ -76,12 +73,12 @@ class Alarms:
         return delivery
 
     def routes(self) -> list[dict[str, Any]]:
-        """Return what routes there are, of what kind, and how many notices wait for each; no address is shown."""
+        """Return each route's name, kind and number of waiting notices, without its address."""
         waiting = self._workers.waiting()
         return [{"name": name, "by": route.by, "waiting": waiting.get(name, 0)} for name, route in self._routes.items()]
 
     def close(self) -> None:
-        """Stop; what is still due will be so for the next daemon."""
+        """Stop; the next daemon tells what is still due."""
         self.heartbeat.close()
         self._workers.close(CLOSE_S)
         end_running()  # a notifier that hangs does not outlive us
@@ -89,7 +86,6 @@ class Alarms:
 
 
 def route_of(route: RouteConfig) -> Route:
-    """Return the route that a configuration declares."""
     if route.exec:
         return ExecRoute(route.exec, route.deadline_s)
     if route.webhook is not None:

@@ -1,7 +1,6 @@
 """The clock apart: a thread that shares nothing with the event loop, probes, the store's disk or notifiers (P6).
 
-It calls what is due, and sees when the loop no longer beats. Its calls must be quick: whoever plans one answers for that.
-"""
+It calls what is due, and sees when the loop stops beating. Its calls must be quick; their planner answers for that."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from vigil.daemon.base.lateness import Beats
 from vigil.daemon.base.log import log
 
 TICK_S = 1.0
-BLOCKED_S = 4.0  # a machine that is busy makes a beat late by a second or two
+BLOCKED_S = 4.0  # on a busy machine a beat is late by a second or two
 CLOSE_S = 2.0
 STACK_LINES = 12
 FAILURES = 100
@@ -25,7 +24,7 @@ FAILURES = 100
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One call, its moment, and since when it can be late: one planned for a moment long past is not late by that."""
+    """One call, its moment, and since when it can be late: one for a moment long past is not late by that."""
 
     key: str
     due: float
@@ -34,7 +33,7 @@ class Planned:
 
 
 class Heartbeat:
-    """Calls at their moments, whatever the loop does; and a word when the loop stands still."""
+    """Calls at their moments, whatever the loop does, and tells when the loop stands still."""
 
     def __init__(
         self,
@@ -49,22 +48,22 @@ class Heartbeat:
         self._planned: dict[str, Planned] = {}
         self._closed = False
         self._beats = Beats()
-        self._beat: tuple[float, int] | None = None  # when the loop last said so, and its thread: one value, set at once
+        self._beat: tuple[float, int] | None = None  # the loop's last beat, and its thread: one value, set at once
         self._blocked_since: float | None = None
         self._failures: SimpleQueue[tuple[str, BaseException] | None] = SimpleQueue()
-        # The log is a file on a disk, which may hang: a thread of its own writes what failed, and the clock goes on.
+        # The log's disk may hang: another thread writes what failed, and the clock goes on.
         self._threads = [
             threading.Thread(target=self._run, name="heartbeat", daemon=True),
             threading.Thread(target=self._write_failures, name="heartbeat-log", daemon=True),
         ]
 
     def start(self) -> None:
-        """Begin; what was planned before is called too."""
+        """Begin; calls planned before count too."""
         for thread in self._threads:
             thread.start()
 
     def close(self) -> None:
-        """Call nothing any more; wait for a call under way, for a bounded time."""
+        """Call nothing more; wait a bounded time for a call under way."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -74,13 +73,13 @@ class Heartbeat:
                 thread.join(CLOSE_S)
 
     def at(self, key: str, due: float, call: Callable[[], None]) -> None:
-        """Plan a call for a moment of the monotonic clock; it replaces an earlier one of the same key."""
+        """Plan a call for a moment of the monotonic clock; it replaces the key's earlier one."""
         with self._changed:
             self._planned[key] = Planned(key, due, max(due, self.monotonic()), call)
             self._changed.notify()
 
     def cancel(self, key: str) -> None:
-        """Call it no more; one that is under way goes on."""
+        """Drop a planned call; one under way goes on."""
         with self._changed:
             self._planned.pop(key, None)
 
@@ -116,7 +115,7 @@ class Heartbeat:
     def _carry_out(self, key: str, call: Callable[[], None]) -> None:
         try:
             call()
-        except BaseException as error:  # also a cancelled future or an exit: nothing ends this thread but `close`
+        except BaseException as error:  # also a cancelled future or an exit: only `close` ends this thread
             if self._failures.qsize() < FAILURES:  # a log that hangs costs lines, not memory
                 self._failures.put((key, error))
 
@@ -126,7 +125,7 @@ class Heartbeat:
             log.error("heartbeat call failed", key=key, why=repr(error), exc_info=error)
 
     def _look_at_the_loop(self) -> None:
-        now = self.monotonic()  # before the beat is read: a pause of this thread between the two is no blockage of the loop
+        now = self.monotonic()  # before the beat is read: a pause of this thread between the two does not block the loop
         if self._beat is None:
             return
         beat_at, thread_id = self._beat
@@ -141,7 +140,7 @@ class Heartbeat:
 
 
 def where_is(thread_id: int) -> str:
-    """Return what a thread is doing: its innermost calls, the last one last, a line each."""
+    """Return a thread's innermost calls, the last one last, a line each."""
     frame: FrameType | None = sys._current_frames().get(thread_id)
     lines: list[str] = []
     while frame is not None and len(lines) < STACK_LINES:

@@ -1,4 +1,4 @@
-"""The courier: what a route's thread does with its notices: it records them, composes their words, and says how they fared."""
+"""The courier: in a route's thread, records its notices, composes their words, and records their outcomes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from vigil.daemon.base.inbox import Inbox
 from vigil.daemon.tell.known import KnownIncidents
 from vigil.notify import Delivery, message_of, summary_of
 
-RECORD_S = 0.25  # with what its worker gathers half a second: if the store takes longer it is sent first, then recorded (P6)
+RECORD_S = 0.25  # with its worker's half second: if the store takes longer we send first, then record (P6)
 
 
 class Courier:
-    """Answers the workers of all routes, each in its own thread."""
-
     def __init__(
         self,
         clock: Clock,
@@ -38,7 +36,7 @@ class Courier:
         self._route_of = route_of
 
     def prepare(self, dues: list[Due]) -> tuple[list[Due], bytes]:
-        """Write down what is about to be sent; return what still is to be, and what is said of it."""
+        """Record what is about to be sent; return what still is to be, and its text."""
         wanted, events = [], []
         for due in dues:
             newest = self._known.newest(due.incident.id)
@@ -54,7 +52,7 @@ class Courier:
         return wanted, body
 
     def told(self, due: Due, delivery: Delivery) -> None:
-        """Write down what became of a notice."""
+        """Record a notice's outcome."""
         route = self._route_of(due.route)
         patience = RoutePatience() if route is None else route.patience
         notice = fate_of(self._begun(due), delivery, patience, self._clock.now(), random.uniform(-1.0, 1.0))

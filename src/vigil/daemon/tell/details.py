@@ -1,7 +1,6 @@
-"""Details of an incident for routes that may tell them: evidence, what was printed last; without what is known to be secret.
+"""Details of an incident for routes that may tell them: evidence and last output, without known secrets.
 
-Reads files, in the thread of a route: never in that of the clock.
-"""
+Reads files, in a route's thread, never in the clock's."""
 
 from __future__ import annotations
 
@@ -19,8 +18,6 @@ LINES = 20
 
 
 class Details:
-    """What can be told of incidents of one home."""
-
     def __init__(self, home: Home, secrets: Secrets, find: Callable[[str], Session | None]) -> None:
         self._home = home
         self._secrets = secrets

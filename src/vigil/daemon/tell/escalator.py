@@ -1,8 +1,6 @@
-"""The escalator: hands each notice to its route when its moment comes, whatever the loop and the store do.
+"""The escalator: hands each notice to its route at its moment, in the heartbeat's thread; waits for no loop or store (P6).
 
-It works in the heartbeat's thread, on what it was told; it reads no store and waits for nobody (P6). What it handed out in
-this life it remembers itself, so an incident whose records are behind is not told of twice (P12).
-"""
+It remembers what it handed out, so an incident whose records are behind is not told twice (P12)."""
 
 from __future__ import annotations
 
@@ -16,13 +14,13 @@ from vigil.daemon.tell.clock import Heartbeat
 from vigil.daemon.tell.known import Known, KnownIncidents
 
 KEY = "escalator"
-# The monotonic clock stands still while the host is suspended, incidents grow older: so no alarm is set further ahead.
+# The monotonic clock stands still during a suspend while incidents age: so no alarm is set further ahead.
 RECHECK_S = 0.5
 RETRY_S = 10.0
 
 
 class Escalator:
-    """All incidents that somebody may still have to be told of."""
+    """All incidents that a person may still have to hear of."""
 
     def __init__(
         self, known: KnownIncidents, heartbeat: Heartbeat, now: Callable[[], float], hand: Callable[[Due], None]
@@ -33,7 +31,7 @@ class Escalator:
         self._now = now
         self._hand = hand  # called in the heartbeat's thread, and never under the lock
         self._telling = Telling()
-        self._coming: list[tuple[float, str]] = []  # a heap of moments and incidents; one whose moment changed is in it twice
+        self._coming: list[tuple[float, str]] = []  # a heap of moments and incidents; a changed moment is in it twice
 
     def use(self, telling: Telling) -> None:
         """Escalate by these ladders, and not in these hours, from now on."""
@@ -51,15 +49,14 @@ class Escalator:
                 return
             self._plan(known)
             if known.next_at is not None and known.next_at == self._earliest():
-                self._arm()  # else the alarm that is set comes first, or comes for nothing
+                self._arm()  # else the set alarm comes first, or comes for nothing
 
     def forget(self, incident_id: str) -> None:
-        """Hand out nothing more of an incident."""
         with self._lock:
             self._known.forget(incident_id)
 
     def _fire(self) -> None:
-        """Hand out what is due. One that is refused costs the others nothing, and is tried again."""
+        """Hand out what is due. A refusal costs the others nothing, and is tried again."""
         with self._lock:
             now = self._now()
             woken = self._pop_due(now)
@@ -86,7 +83,7 @@ class Escalator:
         return woken
 
     def _earliest(self) -> float | None:
-        """Return the earliest moment that still holds; those that changed since are dropped on the way."""
+        """Return the earliest moment that still holds, dropping those that changed."""
         while self._coming:
             at, incident_id = self._coming[0]
             known = self._known.get(incident_id)
@@ -120,7 +117,7 @@ class Escalator:
         return None
 
     def _plan(self, known: Known) -> None:
-        """Work out when an incident's next notice is due; one that is resolved and has none left is over."""
+        """Work out when an incident's next notice is due; a resolved one without any is over."""
         retries = [notice.at for notice in known.handed.values() if notice.state is NoticeState.FAILED]
         coming = next_at(known.seen(), self._telling, self._now())
         moment = min([*retries, *([] if coming is None else [coming])], default=None)

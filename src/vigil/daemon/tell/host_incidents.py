@@ -16,8 +16,8 @@ from vigil.daemon.tell.clock import Heartbeat
 from vigil.home import Home
 from vigil.store.store import Store
 
-OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # seen by whoever has them
-STEADY_S = 2.0  # so long a host's trouble is over before that is believed: one that mends itself at once is told all the same
+OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # each daemon sees its own
+STEADY_S = 2.0  # a host's trouble must be gone so long before it is over; a short one is told all the same
 
 
 class HostIncidents:
@@ -29,7 +29,7 @@ class HostIncidents:
         self._heartbeat = heartbeat
         self._tell = tell
         self._causes: dict[IncidentKind, set[str]] = {}
-        self._last: dict[str, Incident] = {}  # of each key, the newest incident
+        self._last: dict[str, Incident] = {}  # by key: the newest incident
 
     def take(self, incident: Incident) -> None:
         """Remember the newest incident of each kind; those of sessions are not ours."""
@@ -38,12 +38,12 @@ class HostIncidents:
             self._last[incident.key] = incident
 
     def report(self, kind: IncidentKind, why: str, cause: str = "") -> None:
-        """Open an incident at once, recorded after: whoever says so may not be able to wait for the store."""
+        """Open an incident at once, recorded after: the caller may be unable to wait for the store."""
         self._causes.setdefault(kind, set()).add(cause)
         self._heartbeat.cancel(_over_key(kind, cause))
         fresh = host_incident(kind, why, self._clock.now())
         last = self._last.get(fresh.key)
-        if last is None or last.resolved_at is not None:  # else the one that is open takes it in
+        if last is None or last.resolved_at is not None:  # else the open one takes it in
             incident = opened(fresh, last)
             self.take(incident)
             self._tell(incident)
@@ -61,7 +61,7 @@ class HostIncidents:
         self._heartbeat.at(_over_key(kind, cause), over_at, lambda: self.over(kind, why, cause))
 
     def stood_still(self, late_s: float) -> None:
-        """Nothing of us ran for a while, not even the clock apart: we were stopped, or the machine is too busy for us."""
+        """We did not run for a while, not even the clock apart: we were stopped, or the machine is too busy."""
         if "loop" not in self._causes.get(IncidentKind.LATE_DAEMON, ()):  # else the clock apart ran, and has said so
             self.report(IncidentKind.LATE_DAEMON, f"the daemon stood still for {late_s:.1f} s", "still")
             self.over_soon(IncidentKind.LATE_DAEMON, f"the daemon runs again; it stood still for {late_s:.1f} s", "still")
@@ -70,11 +70,10 @@ class HostIncidents:
         """The event loop no longer beats; the heartbeat's thread says so."""
         self.report(IncidentKind.LATE_DAEMON, f"the event loop has stood still for {so_far_s:.1f} s", "loop")
         words = {"so_far_s": round(so_far_s, 1), "where": where.replace("\n", " < ")}
-        # Not here: the log is a file on a disk that may be what hangs, and this is the clock's own thread.
+        # Not here: the log's disk may be what hangs, and this is the clock's own thread.
         threading.Thread(target=log.error, args=("the event loop is blocked",), kwargs=words, daemon=True).start()
 
     def unblocked(self, lasted_s: float) -> None:
-        """The event loop beats again."""
         self.over_soon(IncidentKind.LATE_DAEMON, f"the event loop runs again; it stood still for {lasted_s:.1f} s", "loop")
 
 
@@ -109,7 +108,7 @@ class Troubles:
             self._host.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
 
     def prober_changed(self, well: bool, why: str) -> None:
-        """Probing itself goes wrong, or works again."""
+        """Probing itself fails, or works again."""
         (self._host.over if well else self._host.report)(IncidentKind.UNHEALTHY_PROBER, why)
 
     def store_changed(self, slow: bool) -> None:
@@ -121,7 +120,7 @@ class Troubles:
             self._host.over(IncidentKind.LATE_DAEMON, "the store writes again", "store")
 
     def check_store(self) -> None:
-        """A database that was removed or replaced under us is put back by the next write, and a human is told once."""
+        """Have the next write put back a removed or replaced database, and tell a person once."""
         lost, before = self._store.is_lost(), self._store_lost
         self._store_lost = lost
         if lost and not before:

@@ -1,4 +1,4 @@
-"""Known incidents: the newest version of each, and what became of its notices in this life; for several threads."""
+"""Known incidents: the newest version of each, and its notices in this life; for several threads."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ OVER = 10_000
 
 @dataclass(slots=True)
 class Known:
-    """One incident in its newest version, what became of its notices in this life, and when the next one is due."""
+    """One incident in its newest version, its notices of this life, and when the next is due."""
 
     incident: Incident
-    handed: dict[str, Notice] = field(default_factory=dict)  # sent; or failed, `at` being when it is tried again
+    handed: dict[str, Notice] = field(default_factory=dict)  # sent; or failed, then `at` is the next try
     next_at: float | None = None
 
     def seen(self) -> Incident:
-        """Return the incident as if the records of this life had come back; those that have come back prevail."""
+        """Return the incident with this life's records; those that have come back prevail."""
         recorded = {notice.id: notice.attempts for notice in self.incident.notices}
         missing = {id_: notice for id_, notice in self.handed.items() if notice.attempts > recorded.get(id_, 0)}
         kept = tuple(notice for notice in self.incident.notices if notice.id not in missing)
         return replace(self.incident, notices=(*kept, *missing.values()))
 
     def is_overtaken_by(self, incident: Incident) -> bool:
-        """Say whether an incident is this one, or what became of it: it resolves, and may come back."""
+        """Say whether an incident is this one or its successor: it resolves, and may come back."""
         return _age(incident) >= _age(self.incident)
 
 
@@ -35,16 +35,16 @@ def _age(incident: Incident) -> tuple[int, bool]:
 
 
 class KnownIncidents:
-    """All incidents that somebody may still have to be told of; who calls holds the lock, but for `newest`."""
+    """All incidents that a person may still have to hear of; callers hold the lock, except for `newest`."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._open: dict[str, Known] = {}
-        # What was handed out of incidents that are over, oldest first: their last records may still come back, one by one.
+        # Notices of incidents that are over, oldest first: their last records may still come back, one by one.
         self._over: dict[str, Known] = {}
 
     def newest(self, incident_id: str) -> Incident | None:
-        """Return an incident in the newest version that was told; from any thread."""
+        """Return an incident's newest told version; from any thread."""
         with self.lock:
             known = self._open.get(incident_id) or self._over.get(incident_id)
             return None if known is None else known.incident
@@ -54,11 +54,10 @@ class KnownIncidents:
         return self._open.get(incident_id)
 
     def all(self) -> list[Known]:
-        """Return all of which more may be due."""
         return list(self._open.values())
 
     def take(self, incident: Incident) -> Known | None:
-        """Keep the newest version of an incident, and return what is known of it; None if a newer one was told."""
+        """Keep an incident's newest version and return what is known of it; None if a newer one was told."""
         known = self._open.get(incident.id) or self._over.get(incident.id)
         if known is not None and not known.is_overtaken_by(incident):
             return None
@@ -76,6 +75,5 @@ class KnownIncidents:
             del self._over[next(iter(self._over))]
 
     def forget(self, incident_id: str) -> None:
-        """Know nothing more of an incident."""
         self._open.pop(incident_id, None)
         self._over.pop(incident_id, None)

@@ -1,1 +1,1 @@
-"""Files that agents write are followed, in turns that no hanging disk can hold up."""
+"""Follows the files that agents write, in turns that no hanging disk can hold up."""

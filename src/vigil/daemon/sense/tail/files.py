@@ -1,7 +1,6 @@
-"""What is followed: the files of one key, each with how far it was told, and the folders in which more may appear.
+"""What is followed: the files of one key with their positions, and the folders in which more may appear.
 
-A look reads, in a thread; what it found is taken in on the loop. When to look is for `following.py` to say.
-"""
+A thread looks, the loop takes in what it found. `turns` says when to look."""
 
 from __future__ import annotations
 
@@ -18,13 +17,13 @@ from vigil.observe.inotify import IN_MODIFY, Watches
 from vigil.observe.lines import BEGUN_ANEW, Position, ReadOutcome, TakenLines, read_end, read_lines, resolve
 from vigil.observe.walk import Version, Walk
 
-# A turn takes the loop for milliseconds, and all turns together take half of it at most: 20,000 lines are parsed in a second.
+# A turn takes the loop for milliseconds, all turns half of it at most: 20,000 lines are parsed in a second.
 LOOK_BYTES = 256 << 10
 LOOK_LINES = 200
 BYTES_PER_S = 8 << 20  # of each looker, as below
 LINES_PER_S = 5_000
 LISTING_S = 0.002
-MOST_FILES = 500  # of one key: what an agent makes beyond these is left
+MOST_FILES = 500  # of one key: an agent's further files are left
 IN_MOVED = 0x40 | 0x80
 IN_CREATE = 0x100
 IN_DELETE = 0x200
@@ -36,8 +35,6 @@ OnLines = Callable[[str, str, TakenLines], None]
 
 @dataclass(eq=False)
 class Followed:
-    """All files of one key."""
-
     key: str
     patterns: tuple[str, ...]
     roots: tuple[str, ...]
@@ -47,22 +44,21 @@ class Followed:
     files: dict[str, FollowedFile] = field(default_factory=dict)
     ready: deque[Turn] = field(default_factory=deque)  # to be looked at
     is_offered: bool = False
-    hung: int = 0  # looks that nobody waits for any more
+    hung: int = 0  # looks that were given up
     progress: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.listing = Listing(self)
 
     def turns(self) -> list[Turn]:
-        """Return all of it that is looked at."""
         return [self.listing, *self.files.values()]
 
     def positions(self) -> dict[str, Position]:
-        """Return how far each file was told, by its path."""
+        """Return the position of each file, by path."""
         return {path: file.position for path, file in self.files.items() if file.position is not None}
 
     def begin(self, found: Mapping[str, Version]) -> bool:
-        """Follow the files that appeared; say whether that could be decided for all of them."""
+        """Follow the files that appeared; say whether that was decided for all."""
         appeared = [path for path in found if path not in self.files]
         left = self._files_that_left(found) if appeared else {}
         undecided = [path for path in appeared if any(file.is_working for file in left.get(found[path][:2], ()))]
@@ -76,7 +72,7 @@ class Followed:
         return not undecided
 
     def _files_that_left(self, found: Mapping[str, Version]) -> dict[tuple[int, int], list[FollowedFile]]:
-        """Return, by device and inode, under which names was read what has these names no more."""
+        """Return the files whose names are gone, by device and inode."""
         left: dict[tuple[int, int], list[FollowedFile]] = {}
         for path, file in self.files.items():
             if file.position is not None:
@@ -86,18 +82,17 @@ class Followed:
         return left
 
     def _begin_one(self, path: str, before: list[FollowedFile]) -> None:
-        """Follow a file; one that was renamed begins where it was left.
+        """Follow a file; a renamed one begins at its position.
 
-        Whether it is the same is seen when it is read. Until then both names have the position, and that is told before
-        anything is told of what has the old name now: so nothing is told twice if we end in between.
-        """
+        The next reading shows whether it is the same. Until then both names have the position, told before any words of a new
+        file by the old name: so nothing is told twice if we end in between."""
         position = max((file.position for file in before if file.position), key=lambda at: at.offset, default=None)
         file = self.files[path] = FollowedFile(self, path, position, self.from_end)
         if position is not None:
             file.tell(TakenLines(position, ReadOutcome.MOVED))
 
     def update(self, found: Mapping[str, Version]) -> list[Turn]:
-        """Take in what there is of each file; return those to look at."""
+        """Take in the state of each file; return those to look at."""
         changed = [file for path, file in self.files.items() if file.version != found.get(path) or file.outcome is None]
         for file in changed:
             file.version = found.get(file.path)
@@ -105,7 +100,7 @@ class Followed:
 
 
 class Turn:
-    """Something of a key that is looked at, by one thread at a time."""
+    """One thing of a key, looked at by one thread at a time."""
 
     name = ""
 
@@ -114,28 +109,27 @@ class Turn:
         self.timer: asyncio.TimerHandle | None = None
         self.is_ready = False
         self.is_working = False
-        self.again = False  # it was woken while it was looked at
+        self.again = False  # it was woken during a look
         self.more = False
-        self.is_polled = False  # nobody will say when to look again
+        self.is_polled = False  # no watch will wake it
         self.doubted_at: float | None = None
         self.began_at = -math.inf
         self.looked_at = -math.inf
-        self.read_at = -math.inf  # the last look that left nothing began then
+        self.read_at = -math.inf  # start of the last look that left nothing
         self.cost_s = 0.0
 
     def begin(self, now: float) -> None:
-        """A look begins."""
         self.is_ready = self.again = self.more = self.is_polled = False
         self.is_working = True
         self.began_at = now
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is under way with it, and nothing is due."""
+        """No look is under way or due."""
         return not (self.is_working or self.is_ready or self.timer)
 
     def stop_waiting(self) -> None:
-        """Look no more when its time comes."""
+        """Cancel its timer."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -150,8 +144,6 @@ class Turn:
 
 
 class FollowedFile(Turn):
-    """One file, and how far it was told."""
-
     def __init__(self, followed: Followed, path: str, position: Position | None, from_end: bool = False) -> None:
         super().__init__(followed)
         self.name = self.path = path
@@ -162,7 +154,7 @@ class FollowedFile(Turn):
         self._taken = TakenLines(position, ReadOutcome.READ)
 
     def look(self, watches: Watches[Turn]) -> None:
-        """Watch for what is written next, then read: so nothing falls between the two."""
+        """Watch for the next write, then read: so nothing falls between the two."""
         on_open = partial(self._watch, watches)
         roots = self.followed.real_roots
         if self.position is None and self._from_end:
@@ -198,24 +190,20 @@ class FollowedFile(Turn):
         return ()
 
     def _is_certain(self) -> bool:
-        """Say whether a file that seems to have begun anew was asked before: whoever writes it anew may not be done.
-
-        By then its folder was listed too, so that what was renamed has taken its position along.
-        """
+        """Say whether a file that seems begun anew was asked before: its writer may not be done, or it was renamed."""
         if self.doubted_at is None:
             self.doubted_at = self.began_at
         return self.followed.listing.read_at > self.doubted_at
 
     def tell(self, taken: TakenLines) -> None:
-        """Pass on what became of the file."""
         try:
             self.followed.on_lines(self.followed.key, self.path, taken)
-        except Exception as error:  # read again, it would be raised again: one agent's words must not stop all others'
+        except Exception as error:  # a second try would raise too: one agent's words must not stop all others'
             log.error("lines not taken in", key=self.followed.key, file=self.path, lines=len(taken.lines), why=repr(error))
 
 
 class Listing(Turn):
-    """The files of a key that are there, found again whenever a folder changes in which one may appear."""
+    """A key's files, found again whenever a folder changes in which one may appear."""
 
     name = "its folders"
 
@@ -224,7 +212,7 @@ class Listing(Turn):
         self._found: dict[str, Version] = {}
 
     def look(self, watches: Watches[Turn]) -> None:
-        """Find the files that are there, in a thread."""
+        """Find the existing files, in a thread."""
         if not self.followed.real_roots:
             self.followed.real_roots = resolve(self.followed.roots)
         walk = Walk(partial(watches.ask, mask=IN_FOLDER, who=self))

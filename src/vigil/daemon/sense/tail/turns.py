@@ -1,8 +1,6 @@
-"""Following: the lines that agents add to their files, told once each, in fair turns and at a bounded pace.
+"""Following: tells each line that agents add to their files once, in fair turns and at a bounded pace.
 
-A file is looked at when it was written to, once a second at most; one that is quiet costs nothing. Only threads touch files, so
-a file system that hangs holds up the agents on it and nobody else.
-"""
+A written file is read once a second at most, a quiet one never, and by threads: a disk that hangs holds up only its agents."""
 
 from __future__ import annotations
 
@@ -18,15 +16,15 @@ from vigil.observe.inotify import Watches
 from vigil.observe.lines import Position
 
 LOOK_S = 1.0
-POLL_S = 5.0  # for what cannot be watched, and after a reading that failed
-LOOK_AT_ALL_S = 300.0  # without being told: not every file system tells
-DEADLINE_S = 1.0  # of a look; one that takes longer goes on without anybody waiting
-MOST_HUNG = 32  # threads that may wait for what does not come
+POLL_S = 5.0  # for what cannot be watched, and after a failed reading
+LOOK_AT_ALL_S = 300.0  # without a notice: not every file system tells
+DEADLINE_S = 1.0  # of a look; a longer one goes on by itself
+MOST_HUNG = 32  # threads that may hang
 LOOKERS = 2
 
 
 class Following:
-    """Many files, each known by whose it is, the key, and by its path."""
+    """Many files, each known by its key and its path."""
 
     def __init__(self, look_s: float = LOOK_S) -> None:
         self._look_s = look_s
@@ -44,12 +42,10 @@ class Following:
         positions: Mapping[str, Position] | None = None,
         from_end: bool = False,
     ) -> None:
-        """Tell every line of the files that match, now or later, behind the positions that are known.
+        """Tell every line of the files that match, now or later, behind the known positions.
 
-        Patterns are absolute, as `glob` has them. With `from_end`, files that are there now and have no position are followed
-        from their end on. `on_lines` is called on the loop, with lines and with what became of a file; the position it is
-        given belongs with what it makes of the lines. A key that is followed already keeps the positions it has reached.
-        """
+        Patterns are absolute globs. `from_end` skips what is in files now without a position. `on_lines` runs on the loop; the
+        position it gets belongs with what it makes of the lines. A key that is followed already keeps its positions."""
         before = self._followed.get(key)
         known = {**(positions or {}), **(before.positions() if before else {})}
         self.forget(key)
@@ -59,7 +55,6 @@ class Following:
         self._wake(followed.listing)
 
     def forget(self, key: str) -> None:
-        """Tell nothing more of these files."""
         followed = self._followed.pop(key, None)
         if followed is not None:
             turns = followed.turns()
@@ -68,7 +63,7 @@ class Following:
             self._watches.forget(turns)
 
     def positions(self) -> dict[str, dict[str, Position]]:
-        """Return how far each file was told, by key and path."""
+        """Return the position of each file, by key and path."""
         return {key: followed.positions() for key, followed in self._followed.items()}
 
     async def catch_up(self, key: str, within_s: float) -> bool:
@@ -84,14 +79,13 @@ class Following:
         return True
 
     def close(self) -> None:
-        """Tell nothing any more; `run` may be cancelled before or after."""
+        """Stop telling; `run` may be cancelled before or after."""
         for key in list(self._followed):
             self.forget(key)
         self._watches.close()
         self._hands.close()
 
     async def run(self) -> None:
-        """Look at files for ever."""
         async with asyncio.TaskGroup() as group:
             for _ in range(LOOKERS):
                 group.create_task(self._take_turns())
@@ -112,7 +106,7 @@ class Following:
         return bool(late)
 
     def _wake(self, turn: Turn, after_s: float | None = None) -> None:
-        """Look at something once so much time has passed since the last look, however often it is woken until then."""
+        """Look once so much time has passed since the last look, however often it is woken until then."""
         if turn.is_working or turn.is_ready:
             turn.again |= turn.is_working
             return
@@ -133,7 +127,7 @@ class Following:
         self._offer(turn.followed)
 
     def _offer(self, followed: Followed) -> None:
-        """Line up a key that has something to look at: one turn for each key, however much each of them has."""
+        """Line up a key that has something to look at: one turn for each key, however much it has."""
         if followed.ready and not followed.is_offered and not followed.hung:
             followed.is_offered = True
             self._ready.put_nowait(followed)
@@ -163,7 +157,7 @@ class Following:
         return self._followed.get(followed.key) is followed
 
     def _leave_alone(self, turn: Turn, done: asyncio.Future[None]) -> None:
-        """Let a look that hangs end when it can; until then nothing else of its key is looked at."""
+        """Let a look that hangs end when it can; until then its key waits."""
         log.warning("file hangs", key=turn.followed.key, file=turn.name, waited_s=DEADLINE_S)
         turn.followed.hung += 1
         done.add_done_callback(partial(self._come_back, turn))
@@ -173,7 +167,7 @@ class Following:
         self._finish(turn, done)
 
     def _finish(self, turn: Turn, done: asyncio.Future[None]) -> float:
-        """Take in what a look found, tell it, and see when to look next; return the pause that it costs."""
+        """Take in and tell what a look found, and plan the next; return the pause that it costs."""
         turn.is_working = False
         turn.looked_at = asyncio.get_running_loop().time()
         followed = turn.followed

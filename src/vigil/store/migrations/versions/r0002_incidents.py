@@ -1,4 +1,4 @@
-"""Incidents: what a human should know, open or over."""
+"""Incidents: what a person should know, open or over."""
 
 import sqlalchemy as sa
 from alembic import op
