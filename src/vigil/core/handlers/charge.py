@@ -17,6 +17,7 @@ from vigil.core.rules.restart import charge, is_saturated, jitter_of
 
 DEATHS_KEPT = 5  # an incident lists these
 EVENT_S = 1.0  # deaths of a role within this of the first are one event
+AGAIN_S = 60.0
 
 
 def charge_death(book: Book, session: Session, launch: Launch, death: Death, resets_at: float | None) -> tuple[int, Hold]:
@@ -92,9 +93,6 @@ def forgive(book: Book, session: Session) -> Session:
 def forgive_role(book: Book, role: Role) -> None:
     """Clear the charges of a role."""
     book.keep_role(replace(role, charges=0, event_at=None, hold=None, trial=None))
-
-
-AGAIN_S = 60.0
 
 
 def stable(book: Book, session: Session, now: float) -> None:

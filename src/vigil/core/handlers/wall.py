@@ -15,6 +15,9 @@ from vigil.core.model.timer import TimerKind
 from vigil.core.rules.activity import activity_facts
 from vigil.core.rules.wall import read_wall
 
+WALLS = {What.LIMIT: Cause.LIMIT, What.AUTH: Cause.AUTH}
+TRIES = frozenset({What.PROMPT, What.TURN_STARTED})
+
 
 def meet(book: Book, session: Session, met: Wall, now: float) -> Session:
     """Keep the wall that an agent met, and log it once."""
@@ -25,10 +28,6 @@ def meet(book: Book, session: Session, met: Wall, now: float) -> Session:
     if met.until is not None:
         book.do(SetTimer(session.id, TimerKind.WALL, met.until))
     return replace(session, wall=met)
-
-
-WALLS = {What.LIMIT: Cause.LIMIT, What.AUTH: Cause.AUTH}
-TRIES = frozenset({What.PROMPT, What.TURN_STARTED})
 
 
 def at_wall(book: Book, session: Session, said: Said, at: float, now: float) -> Session:

@@ -22,6 +22,16 @@ PLAIN: dict[str, Doing] = {
     Activity.THROTTLED: Doing(started=True, turn=True, retries=True),
     Activity.IDLE: IDLE,
 }
+OF_SUBAGENTS = frozenset({What.ASKED, What.ANSWERED, What.TOOL_ENDED})  # these words of a sub-agent count for its parent
+ALIVE_ONLY = frozenset({What.ALIVE, What.SPEAKS, What.TICKS, What.UNKNOWN, What.ERROR})  # signs of life and no more
+NEW_WORK = frozenset({What.PROMPT, What.STARTED, What.ANSWERED})  # these end a run in circles
+COMPACTION = "compaction"
+KEPT = 20
+KEPT_OF_DEATH = 10
+TEXT_CHARS = 120
+NAME_CHARS = 60
+SAME_S = 2.0  # two sources tell the same word within this
+UNSAID = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})  # they come every few letters or seconds and say nothing
 
 
 def _started(_doing: Doing, _said: Said, _at: float) -> Doing:
@@ -127,7 +137,6 @@ RULES: dict[What, Callable[[Doing, Said, float], Doing]] = {
     What.TICKS: _signs,
     What.UNKNOWN: _signs,
 }
-OF_SUBAGENTS = frozenset({What.ASKED, What.ANSWERED, What.TOOL_ENDED})  # these words of a sub-agent count for its parent
 
 
 def take_in(doing: Doing, said: Said, at: float) -> Doing:
@@ -176,11 +185,6 @@ def _without(found: tuple[Open, ...], ended: str) -> tuple[Open, ...]:
     return tuple(one for one in found if ended not in (one.id, one.request))
 
 
-ALIVE_ONLY = frozenset({What.ALIVE, What.SPEAKS, What.TICKS, What.UNKNOWN, What.ERROR})  # signs of life and no more
-NEW_WORK = frozenset({What.PROMPT, What.STARTED, What.ANSWERED})  # these end a run in circles
-COMPACTION = "compaction"
-
-
 def extend_trail(trail: Trail, said: Said, at: float) -> Trail:
     """Return the trail after a word."""
     trail = replace(trail, spoke=True)
@@ -217,14 +221,6 @@ def _count_repeats(trail: Trail, said: Said) -> Trail:
     if not name:
         return trail
     return replace(trail, again=name, times=trail.times + 1 if name == trail.again else 1)
-
-
-KEPT = 20
-KEPT_OF_DEATH = 10
-TEXT_CHARS = 120
-NAME_CHARS = 60
-SAME_S = 2.0  # two sources tell the same word within this
-UNSAID = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})  # they come every few letters or seconds and say nothing
 
 
 def remember(ring: tuple[Recent, ...], said: Said, at: float, source: str) -> tuple[Recent, ...]:

@@ -26,6 +26,11 @@ LONGEST_SAME_S = 600.0
 REMEMBERED_S = 3600.0
 MARGIN_S = 1.0  # the all-clear waits for a reopening that may be on its way
 EVENTS = frozenset({IncidentKind.MASS_DEATH})  # a moment, not a condition: the next one is another one
+MASS_WINDOW_S = 1.0
+BREAKER_S = 60.0
+DOWN = frozenset({State.CRASHED, State.FAILED, State.PENDING})
+OF_AGENTS = frozenset({IncidentKind.NEEDS_INPUT, IncidentKind.STALLED})
+GIVEN_UP = frozenset({State.FAILED, State.STOPPED, State.SUCCEEDED})  # nothing brings these back by itself
 
 
 def key_of(kind: IncidentKind, session_id: str = "host") -> str:
@@ -81,11 +86,6 @@ def host_incident(kind: IncidentKind, why: str, at: float) -> Incident:
     return incident_of(kind, None, why, at)
 
 
-MASS_WINDOW_S = 1.0
-BREAKER_S = 60.0
-DOWN = frozenset({State.CRASHED, State.FAILED, State.PENDING})
-
-
 def is_wedged(session: Session) -> bool:
     """Say whether a session is in doubt because its server does not answer."""
     return session.vitals.doubt is not None and session.vitals.doubt.kind is DoubtKind.WEDGED
@@ -109,10 +109,6 @@ def is_hit(session: Session, host: Incident) -> bool:
     doubt = session.vitals.doubt
     doubted = doubt is not None and doubt.kind in (DoubtKind.CONFIRM, DoubtKind.PANE, DoubtKind.ORACLE)
     return doubted or died_in(session, host)
-
-
-OF_AGENTS = frozenset({IncidentKind.NEEDS_INPUT, IncidentKind.STALLED})
-GIVEN_UP = frozenset({State.FAILED, State.STOPPED, State.SUCCEEDED})  # nothing brings these back by itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ BUSY = {  # activities that keep a session, in words; a question stays until a p
     Activity.WAITING_TIMER: "it waits for a moment it named",
     Activity.THROTTLED: "it tries the model again",
 }
+MASS = 2  # so many, and over half, are rather our mistake (DESIGN 4.5); from two on: a lone orphan is always over half
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +126,6 @@ def _until_idle(s: Sighting) -> str:
     if s.idle_ttl_s <= 0:
         return "it is never put to sleep (idle_ttl is 0)"
     return f"{s.last_work}; put to sleep after {span(s.idle_ttl_s)}"
-
-
-MASS = 2  # so many, and over half, are rather our mistake (DESIGN 4.5); from two on: a lone orphan is always over half
 
 
 def judge(

@@ -35,6 +35,10 @@ from vigil.observe.survivors import survivors_of
 from vigil.runtimes import socket_of
 from vigil.runtimes.tmux.guard import KILLED, SPARED
 
+SERVER_GRACE_S = 2.0
+SERVER_ENDS_KB = 1024  # a tmux server takes a little more while it ends (measured: 64 kB)
+ROUNDS = 4  # survivors may start survivors while they are ended
+
 
 def why_attended(launch: Launch, home: Home) -> str:
     """Say who uses a launch's pane, or what a dead agent left open; empty if it is free."""
@@ -52,11 +56,6 @@ def why_attended(launch: Launch, home: Home) -> str:
     ):
         return f"{' or '.join(launch.names)} runs in the pane of its last one"
     return ""
-
-
-SERVER_GRACE_S = 2.0
-SERVER_ENDS_KB = 1024  # a tmux server takes a little more while it ends (measured: 64 kB)
-ROUNDS = 4  # survivors may start survivors while they are ended
 
 
 class Ending:

@@ -28,6 +28,13 @@ from vigil.redact import Redactor
 from vigil.text import decode
 
 MOST = 200  # files of one pattern
+FINISH_S = 2.0
+CATCH_UP_S = 1.0
+SET_S = 1.0  # a clock that is set jumps by more
+TOLD_S = 1.0  # how often the machine hears that an agent prints on and on
+UNKNOWN_KEPT = 200
+SIGNS = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})
+SHOWN = frozenset({What.LIMIT, What.AUTH, What.RETRIES, What.ERROR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +66,6 @@ def _read(patterns: Iterable[str], subagent: bool) -> list[Grown]:
     return found
 
 
-FINISH_S = 2.0
-CATCH_UP_S = 1.0
-SET_S = 1.0  # a clock that is set jumps by more
-TOLD_S = 1.0  # how often the machine hears that an agent prints on and on
-UNKNOWN_KEPT = 200
-SIGNS = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})
-SHOWN = frozenset({What.LIMIT, What.AUTH, What.RETRIES, What.ERROR})
 REDACTOR = Redactor()
 
 

@@ -20,6 +20,7 @@ TOOL_SLACK_S = 2.0  # a tool's process may begin so long before the agent tells 
 GONE = ("Z", "X")
 MCP = ("mcp__", "mcp_tool_call", "mcp:")
 SUBAGENT_TOOLS = frozenset({"Task", "Agent", "task", "agent", "collab_tool_call"})
+WATCHED = frozenset({State.STARTING, State.RUNNING})
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,6 @@ def tools_wait_until(doing: Doing) -> float | None:
     moments = [one.until for one in doing.tools]
     named = [until for until in moments if until is not None]
     return min(named) + WAIT_GRACE_S if named and len(named) == len(moments) else None
-
-
-WATCHED = frozenset({State.STARTING, State.RUNNING})
 
 
 def is_watched(session: Session) -> bool:
