@@ -53,6 +53,7 @@ for line in iter(sys.stdin.readline, ""):
     if not prompt:
         composer()
         continue
+    print("\x1b[2J\x1b[H", end="", flush=True)  # no composer until it reads again: an echo stands in one then
     hook("UserPromptSubmit", prompt=prompt)
     with open(os.path.join(cwd, "prompts"), "a") as file:
         file.write(conversation + " " + prompt + "\n")

@@ -301,7 +301,7 @@ def test_ten_messages_wake_a_sleeper_and_each_comes_once_in_order_although_the_d
 
     sent = scene.events("message.sent")
     arrived = scene.prompts[1:]
-    assert arrived == [text for text in wanted if text in arrived], arrived  # once, in order
+    assert arrived == [text for text in wanted if text in arrived], (arrived, sent)  # once, in order
     assert len(sent) == 10
     told = sum(one["outcome"] == "unknown" for one in sent)
     assert len(arrived) >= 10 - told

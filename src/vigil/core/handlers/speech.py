@@ -26,7 +26,8 @@ SOURCES = ("hook", "stream", "transcript", "screen")  # the best first
 MISSED = frozenset({What.TURN_ENDED, What.RESULT})  # an interrupted turn ends without a hook
 CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by id, however late
 UNHOOKED = frozenset({*WALLS, What.RETRIES, What.SPEAKS})
-WRITTEN = attrgetter("vitals.doing", "conversation", "spent", "wall")  # changes of these are written at once
+# Changes of these are written at once. A new daemon must know which source tells of prompts: an echo is not the next one.
+WRITTEN = attrgetter("vitals.doing", "vitals.prompted_by", "conversation", "spent", "wall")
 HEARTBEAT = "heartbeat"
 SIGNS = frozenset({What.ALIVE, What.UNKNOWN})
 SAME_S = 0.05  # two hooks so close count as one moment
