@@ -64,7 +64,7 @@ class Reaper:
         self._boot = ground.boot
         self._supervisor = supervisor
         self._reports = reports
-        self._carrier = actors
+        self._actors = actors
         self._census = census
         self._runtimes = runtimes
         self._screens = screens
@@ -170,7 +170,7 @@ class Reaper:
         now = self._clock.now()
         glimpse = Glimpse(launch.id, now)
         if session.state not in ALIVE or launch.ended_at is not None:
-            left = () if session.state is State.ENDING else tuple(await self._carrier.ending.survivors(launch))
+            left = () if session.state is State.ENDING else tuple(await self._actors.ending.survivors(launch))
             return replace(glimpse, survivors=left)
         glimpse = await self._read_folder(session, glimpse)
         runtime = self._runtimes[session.spec.runtime]
