@@ -1,5 +1,5 @@
 # Every target does its own set-up on a fresh machine; see scripts/setup.
-.PHONY: demo test test-real lint soak soak-live bench clean
+.PHONY: demo test test-real lint soak soak-live bench release clean
 
 BIN := .venv/bin
 
@@ -18,8 +18,8 @@ test-real: ## install what is missing of the real agents, then run them offline 
 	@$(BIN)/pytest -q -n 2 --dist loadfile tests/real
 
 lint:
-	@$(BIN)/ruff check src tests bench
-	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/ruff check src tests bench scripts/sbom scripts/modules
+	@$(BIN)/ruff format --check src tests bench scripts/sbom scripts/modules
 	@$(BIN)/mypy
 
 HOURS ?= 1
@@ -35,6 +35,13 @@ soak-live: ## every repeated live test as often as the promises say
 bench: ## measure, side by side with other supervisors
 	@scripts/setup dev bench
 	@$(BIN)/python -m bench
+
+release: ## build sdist and wheel with what locks/ pins, list what they are made of (CycloneDX), and sum it all up
+	@scripts/setup
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -d dist
+	@$(BIN)/python scripts/sbom > dist/sbom.cdx.json
+	@cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 clean:
 	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

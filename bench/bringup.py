@@ -94,7 +94,7 @@ def bring_up(run: Run, runtime: str, count: int, listing: bool) -> BringUp:
 
     at = time.time()
     with open(folder / "output", "wb") as output:
-        up = subprocess.Popen([tool("vigil"), "up", str(manifest)], env=environment, stdout=output, stderr=output)
+        up = subprocess.Popen([tool("vigil"), "up", "--yes", str(manifest)], env=environment, stdout=output, stderr=output)
     try:
         wait_until(lambda: answers(client.home), WITHIN_S, "start of the daemon")
         answers_ms, lists_ms = ask_until_up(client, count, list_all if listing else None)

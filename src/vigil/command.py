@@ -51,6 +51,7 @@ def run_command(
     stdin: bytes = b"",
     limit_bytes: int = 1 << 20,
     cwd: str | None = None,
+    pass_fds: tuple[int, ...] = (),
 ) -> CommandAnswer:
     """Run a command and return its answer, about half a second after its deadline at most.
 
@@ -60,7 +61,7 @@ def run_command(
     reap_lingering()
     deadline = time.monotonic() + deadline_s
     try:
-        running = _start(argv, os.environ if env is None else env, stdin, limit_bytes, cwd)
+        running = _start(argv, os.environ if env is None else env, stdin, limit_bytes, cwd, pass_fds)
     except OSError as error:
         return CommandAnswer(NOT_STARTED, b"", str(error).encode())
     try:
@@ -247,7 +248,9 @@ class _Running:
         self.status = self.process.returncode = os.waitstatus_to_exitcode(status)
 
 
-def _start(argv: Sequence[str], env: Mapping[str, str], stdin: bytes, limit_bytes: int, cwd: str | None) -> _Running:
+def _start(
+    argv: Sequence[str], env: Mapping[str, str], stdin: bytes, limit_bytes: int, cwd: str | None, pass_fds: tuple[int, ...]
+) -> _Running:
     """Start a command; OSError if descriptors or memory are short."""
     token = secrets.token_hex(16)
     # All that the command starts inherits the writing end of the tether: it stays open while one of them lives.
@@ -255,7 +258,7 @@ def _start(argv: Sequence[str], env: Mapping[str, str], stdin: bytes, limit_byte
     with ExitStack() as undo:
         undo.callback(os.close, tether)
         try:
-            process = _spawn(argv, {**env, TOKEN: token}, bool(stdin), cwd, held)
+            process = _spawn(argv, {**env, TOKEN: token}, bool(stdin), cwd, (held, *pass_fds))
         finally:
             os.close(held)
         undo.callback(_give_up, process)
@@ -265,7 +268,9 @@ def _start(argv: Sequence[str], env: Mapping[str, str], stdin: bytes, limit_byte
     return _Running(process, pidfd, start_ticks, tether, token, memoryview(stdin), limit_bytes)
 
 
-def _spawn(argv: Sequence[str], env: Mapping[str, str], fed: bool, cwd: str | None, held: int) -> subprocess.Popen[bytes]:
+def _spawn(
+    argv: Sequence[str], env: Mapping[str, str], fed: bool, cwd: str | None, held: tuple[int, ...]
+) -> subprocess.Popen[bytes]:
     script = [EXECUTE, "vigil"] if cwd is None else [EXECUTE_IN, "vigil", os.path.abspath(cwd)]
     process = subprocess.Popen(
         ["/bin/sh", "-c", *script, *argv],
@@ -275,7 +280,7 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], fed: bool, cwd: str | No
         bufsize=0,
         env=env,
         start_new_session=True,
-        pass_fds=(held,),
+        pass_fds=held,
     )
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:

@@ -17,7 +17,7 @@ LONGEST_SOCKET_NAME = 40  # of the sockets in `run`: a launch id and its suffix
 def parts_of(launch_id: str) -> tuple[str, int] | None:
     """Return the session's id and the number that a launch's name on disk or on a server holds; None if it is none."""
     session_id, _, number = launch_id.rpartition("-")
-    return (session_id, int(number)) if number.isascii() and number.isdigit() else None
+    return (session_id, int(number)) if number.isascii() and number.isdigit() and len(number) < 10 else None
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,11 @@ class Home:
     def messages(self) -> Path:
         """One folder for each session: the texts of its waiting messages, 0600."""
         return self.path / "messages"
+
+    @property
+    def hook_key(self) -> Path:
+        """The key of the launches' hook tokens."""
+        return self.path / "hook-key.json"
 
     @property
     def spool(self) -> Path:

@@ -8,7 +8,6 @@ the disk: whether a value is a folder.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import os
 import re
@@ -18,33 +17,21 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
-MARK = "[redacted]"
+from vigil.secret_names import CHOICE, COMMON, PLAIN_NAMES, is_secret, is_trivial, speaks_of_a_secret
+from vigil.secret_names import MARK as HIDDEN
+from vigil.secret_shapes import CUT, OPTIONS, find_cut, hide_carried, hide_password, hide_shapes
+from vigil.text import one_line
+
+MARK = HIDDEN
 SHORTEST = 6  # a shorter value occurs in too many words
 LONGEST = 1 << 14  # we hide a longer one where it is named, and search for it nowhere else
 SHORTEST_LINE = 16  # of a value of several lines, we also search for each line this long
+SHORTEST_CUT = 4  # of a value that the end of a text cut off, so much is hidden
+MOST_SECRETS = 4096  # that one redactor knows; beyond them it forgets the oldest
+NAME_CHARS, NAMES_KEPT = 64, 256  # names of tools and hooks come again and again
 
-# A name's words: `--api-key`, `API_KEY`, `apiKey` and `api.key` are all api and key.
-WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-SECRET = re.compile(
-    r"keys?|tokens?|pwd|creds?|o?auth|cookies?|dsn|private|pat|bearer|jwt"
-    r"|.*(?:secret|password|passwd|passphrase|credential|authorization|token|(?:api|access|private|auth|ssh)key)s?"
-)
-PASSWORDS = re.compile(r"(?i).*(?:pass|pwd|secret|cred)")  # under such a name a number is a secret, not a count
-LAST = frozenset({"pass"})  # means a secret only as the last word: not in --pass-through
-# A name with such an end describes a secret, and does not hold one.
-ABOUT = re.compile(
-    r"sock(?:et)?|files?|path|dir|folder|host|port|ur[il]|jar|type|method|mode|scheme|algorithm|format|helper|provider|id"
-    r"|(?:user)?name|user|ttl|timeout|expiry|expires|limit|count|size|length|budget"
-)
-NO_SECRETS = frozenset({"PWD", "OLDPWD", "--private"})
-PLAIN_NAMES = frozenset({"key", "keys", "auth", "private", "pass", "pwd", "tokens"})  # in texts these are ordinary words
-
-# Words that are never a secret, and more that we never search for in texts.
-CHOICE = re.compile(r"(?i)true|false|none|null|nil|yes|no|on|off|auto|default|basic|bearer|token|(?:dis|en)abled|undefined")
-COMMON = re.compile(r"(?i)passwords?|secrets?|required|optional|localhost|postgres|production|development")
-NUMBER = re.compile(r"[-+]?[\d._,]+[kKmMgG]?")
-# Placeholders of a value in texts and scripts: $NAME, ${NAME}, $(command, <name>, ***.
-REFERENCE = re.compile(r"\"?(?:\$\{?\w*\}?|\$\(.*|`.*|%\w+%|<[^<>]*>|\*+|\.+|x{3,})[\",.)]*", re.DOTALL)
+# Placeholders of a value in texts and scripts: $NAME, ${NAME}, <name>, ***.
+REFERENCE = re.compile(r"\"?(?:\$\{?\w*\}?|%\w+%|<[^<>]*>|\*++|\.++|x{3,})[\",.)]*+")
 
 OPTION = re.compile(r"--?[A-Za-z][\w.-]{0,199}")
 FLAG = re.compile(r"--[A-Za-z].*|-[A-Za-z]", re.DOTALL)
@@ -53,7 +40,7 @@ ASSIGNED_DEPTH = 3
 HEADER = re.compile(r"([\w.-]+)(\s*:\s*)(.*)", re.DOTALL)
 HEADER_OPTIONS = frozenset({"-H", "--header", "--proxy-header"})
 SCRIPT_OPTION = re.compile(r"-[A-Za-z]*c")  # of a shell: a script follows
-P_IS_PASSWORD = frozenset({"mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump", "sshpass"})
+PASSWORD_OPTION = {name: re.compile(option) for name, option in OPTIONS.items()}
 
 
 def redact_command(words: Sequence[str]) -> list[str]:
@@ -66,23 +53,69 @@ def secrets_of(command: Sequence[str], env: Mapping[str, str]) -> frozenset[str]
     found: list[str] = []
     _redact_words(command, found)
     for name, value in env.items():
-        if _is_secret(name, value):
-            found.append(value)
-        _redact_text(value, found, script=False)
+        found += _variable(name, value)
     values = {form.strip() for value in found for form in (value, unquote(value))}
     return frozenset(value for value in values if _is_telling(value))
+
+
+@lru_cache(maxsize=4096)  # most sessions have most of their environment in common
+def _variable(name: str, value: str) -> tuple[str, ...]:
+    found = [value] if is_secret(name, value) else []
+    _redact_text(value, found, script=False)
+    return tuple(found)
 
 
 class Redactor:
     """Hides the given secrets in every form, and whatever has the shape or the name of a secret."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        forms = {form for secret in secrets if _is_telling(secret) for form in _forms_of(secret)}
-        self._forms = sorted(forms, key=lambda form: (-len(form), form))
+        self._secrets: dict[str, None] = {}
+        self._forms: tuple[str, ...] = ()
+        self._names: dict[str, str] = {}  # short texts, as they are shown
+        self.lessons = 0  # how often it learned more
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Hide more secrets from now on."""
+        new = [secret for secret in secrets if secret not in self._secrets and _is_telling(secret)]
+        if not new:
+            return
+        self._secrets |= dict.fromkeys(new)
+        for secret in list(self._secrets)[: max(0, len(self._secrets) - MOST_SECRETS)]:
+            del self._secrets[secret]
+        forms = {form for secret in self._secrets for form in _forms_of(secret) if len(form) >= SHORTEST}
+        self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        self._names = {}
+        self.lessons += 1
 
     def text(self, text: str) -> str:
-        """Return a text without secrets."""
-        return _redact_text(self.known(text), [], script=False)
+        """Return a text without secrets, also without the beginning of one that its end cut off."""
+        if len(text) > NAME_CHARS:
+            return self._text(text)
+        if (shown := self._names.get(text)) is None:
+            if len(self._names) >= NAMES_KEPT:
+                self._names = {}
+            shown = self._names[text] = self._text(text)
+        return shown
+
+    def _text(self, text: str) -> str:
+        text = _redact_text(self.known(text), [], script=False)
+        return self.uncut(text) if text.endswith(CUT) else text
+
+    def uncut(self, text: str) -> str:
+        """Return a text that was cut off without the beginning of a secret at its end."""
+        body = text.removesuffix(CUT)
+        found = [at for at in (find_cut(body), self._find_cut(body)) if at is not None]
+        return f"{body[: min(found)]}{MARK}" if found and not body.endswith(MARK) else text
+
+    def _find_cut(self, text: str) -> int | None:
+        for form in self._forms:
+            at = text.find(form[:SHORTEST_CUT], max(0, len(text) - len(form) + 1))
+            while at >= 0:
+                if form.startswith(text[at:]):
+                    return at
+                at = text.find(form[:SHORTEST_CUT], at + 1)
+        return None
 
     def known(self, text: str) -> str:
         """Return a text without the given secrets only."""
@@ -101,7 +134,7 @@ class Redactor:
         return value
 
     def _named(self, name: object, value: Any) -> Any:
-        if isinstance(name, str) and isinstance(value, str) and name.lower() not in PLAIN_NAMES and _is_secret(name, value):
+        if isinstance(name, str) and isinstance(value, str) and name.lower() not in PLAIN_NAMES and is_secret(name, value):
             return MARK
         if name in ("command", "argv") and isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
             return [self.text(word) for word in redact_command(value)]
@@ -121,27 +154,38 @@ def _redact_words(words: Sequence[str], found: list[str]) -> list[str]:
     before = program = ""
     for word in words:
         shown.append(_redact_word(before, program, word, found))
-        if (name := os.path.basename(word)) in P_IS_PASSWORD:
+        if (name := os.path.basename(word)) in OPTIONS and (name != "login" or before.endswith(("docker", "podman"))):
             program = name
         before = word if shown[-1] == word else ""  # a word with its own secret does not name the next one
     return shown
 
 
 def _redact_word(before: str, program: str, word: str, found: list[str]) -> str:
-    """Return one word of a command without secrets; `program` is the one whose -p is a password."""
-    if OPTION.fullmatch(before) and not FLAG.fullmatch(word) and _is_secret(before, word):
+    """Return one word of a command without secrets; `program` is one with password options of its own."""
+    if OPTION.fullmatch(before) and not FLAG.fullmatch(word) and is_secret(before, word):
         return _hide(word, found)
-    if program == "sshpass" and before == "-p":
-        return _hide(word, found)
-    if program and word.startswith("-p") and len(word) > 2:
-        return "-p" + _hide(word[2:], found)
+    if program and (shown := _redact_password(before, program, word, found)) != word:
+        return shown
     if SCRIPT_OPTION.fullmatch(before):
         return _redact_text(word, found, script=True)
-    if before in HEADER_OPTIONS and (match := HEADER.fullmatch(word)) and _is_secret(match[1], match[3]):
+    if before in HEADER_OPTIONS and (match := HEADER.fullmatch(word)) and is_secret(match[1], match[3]):
         scheme = SCHEME.match(match[3])
         kept = scheme[0] if scheme else ""
         return f"{match[1]}{match[2]}{kept}{_hide(match[3][len(kept) :], found)}"
     return _redact_assigned(word, found)
+
+
+def _redact_password(before: str, program: str, word: str, found: list[str]) -> str:
+    """Return a word without the password that a program's own option gives, in this word or the one before."""
+
+    def hide(secret: str) -> str:
+        return _hide(secret, found)
+
+    option = PASSWORD_OPTION[program]
+    if not program.startswith(("mysql", "mariadb")) and option.fullmatch(f"{before} ") and not FLAG.fullmatch(word):
+        return hide_password(program, word, hide)
+    match = option.match(word)
+    return word if match is None or match.end() == len(word) else match[0] + hide_password(program, word[match.end() :], hide)
 
 
 def _redact_assigned(word: str, found: list[str]) -> str:
@@ -152,7 +196,7 @@ def _redact_assigned(word: str, found: list[str]) -> str:
         if match is None:
             break
         kept, rest = f"{kept}{match[1]}=", match[2]
-        if _is_secret(match[1], rest):
+        if is_secret(match[1], rest):
             return kept + _hide(rest, found)
     return _redact_text(word, found, script=False)
 
@@ -160,32 +204,6 @@ def _redact_assigned(word: str, found: list[str]) -> str:
 def _hide(value: str, found: list[str]) -> str:
     found.append(value)
     return MARK
-
-
-# Names
-
-
-def _is_secret(name: str, value: str) -> bool:
-    """Say whether the value under a name is a secret."""
-    return _speaks_of_a_secret(name) and not _is_trivial(name, value)
-
-
-@lru_cache(maxsize=4096)
-def _speaks_of_a_secret(name: str) -> bool:
-    if name in NO_SECRETS:
-        return False
-    words = [word.lower() for word in WORD.findall(name)]
-    if not words or ABOUT.fullmatch(words[-1]):
-        return False
-    return words[-1] in LAST or any(map(SECRET.fullmatch, words))
-
-
-def _is_trivial(name: str, value: str) -> bool:
-    """Say whether a value needs no hiding: empty, a word of a choice, a count."""
-    value = value.strip().strip("\"'")
-    if not value or value == MARK or CHOICE.fullmatch(value):
-        return True
-    return NUMBER.fullmatch(value) is not None and not PASSWORDS.match(name)
 
 
 def _is_telling(value: str) -> bool:
@@ -207,7 +225,7 @@ def _is_telling(value: str) -> bool:
 def _forms_of(secret: str) -> Iterator[str]:
     """Yield a secret's possible forms in a text: plain, JSON, URL, base64, and single lines."""
     data = secret.encode("utf-8", "backslashreplace")
-    yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    yield from (secret, one_line(secret), json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     yield from (quote(data), quote(data, safe=""), quote_plus(data))
     for standard in _base64_forms(data):
         yield from (standard, standard.translate(URL_SAFE))
@@ -229,36 +247,6 @@ def _base64_forms(data: bytes) -> Iterator[str]:
 
 # Texts
 
-# Each begins with what is rare, which makes it fast, then looks behind that: `sk-` counts, `task-` does not. Long parts are
-# possessive (+ after the count), so that a search passes them once.
-SHAPES = tuple(
-    re.compile(pattern, re.ASCII)
-    for pattern in (
-        # PEM, also cut off or on one line with \n
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,16384}+"
-        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
-        r"sk-(?<![A-Za-z0-9]sk-)(?:(?=[\w-]{0,64}[0-9])[\w-]{16,}+|[\w-]{24,}+)",  # OpenAI, Anthropic and many others
-        r"sk_(?<![A-Za-z0-9]sk_)(?:live|test)_\w{8,}+",  # Stripe
-        r"gh(?<![A-Za-z0-9]gh)[pousr]_\w{16,}+",  # GitHub
-        r"github_pat_\w{16,}+",
-        r"glpat-[\w-]{16,}+",
-        r"xox(?<![A-Za-z0-9]xox)[abeoprs]-[\w-]{10,}+",  # Slack
-        r"hooks\.slack\.com/services/[\w/]{16,}+",
-        r"AKIA(?<![A-Za-z0-9]AKIA)[A-Z0-9]{16}+(?![A-Za-z0-9])",  # AWS
-        r"ASIA(?<![A-Za-z0-9]ASIA)[A-Z0-9]{16}+(?![A-Za-z0-9])",
-        r"AIza[\w-]{30,}+",  # Google
-        r"ya29\.[\w-]{16,}+",
-        r"hf_(?<![A-Za-z0-9]hf_)[A-Za-z0-9]{16,}+",  # Hugging Face
-        r"npm_(?<![A-Za-z0-9]npm_)[A-Za-z0-9]{30,}+",
-        r"pypi-AgEI[\w-]{16,}+",
-        r"eyJ(?<![\w-]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+)?",  # JWT
-    )
-)
-BEARER = re.compile(r"([Bb]earer[ \t]+)((?=[\w.~+/=-]{0,64}[0-9])[\w.~+/=-]{6,}+|[\w.~+/=-]{20,}+)", re.ASCII)
-BASIC = re.compile(r"([Bb]asic[ \t]+)([A-Za-z0-9+/]{6,}+={0,2})")
-# A password ends at the last @ before the path, and may hold others.
-URL = re.compile(r"(://[^\s/:@?#\"']{0,200}+:)([^\s/?#\"'@]{1,500}(?:@[^\s/?#\"'@]{1,200}){0,4})(?=@)")
-URL_USER = re.compile(r"(://)([\w-]{20,}+)(?=@)", re.ASCII)
 SCHEME = re.compile(r"(?i:basic|bearer|token|digest|apikey|negotiate)[ \t]+")
 
 # A name, and what separates it from its value: = or, in JSON and headers, a colon.
@@ -274,6 +262,8 @@ VALUE = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'[^']*+'|\\[\"'](?:[^\"'\\]|\\(?![\"'
 SCRIPT_VALUE = re.compile(r"(?:\"(?:[^\"\\]|\\.)*+\"|'[^']*+'|\\.|[^\s\"'\\&;|<>()]|[\"'][^\n]*+)++", re.DOTALL)
 QUOTED = re.compile(r"(\\?[\"'])((?:\\.|(?!\1)[^\\])*+)(\1?)", re.DOTALL)
 HEADER_VALUE = re.compile(r"[^\"'\r\n]++")
+# The rest of a text may be such a value: to match all of it at each name would take the square of its length.
+COMMAND_VALUE = re.compile(r"\"?(?:\$\(|`)")
 PIECES_CHARACTERS = 4096  # shlex is quadratic
 HEADERS = frozenset({"authorization", "cookie"})
 
@@ -281,31 +271,15 @@ HEADERS = frozenset({"authorization", "cookie"})
 def _redact_text(text: str, found: list[str], script: bool) -> str:
     """Return a text without whatever has a secret's shape or name, and add these to `found`."""
 
-    def hide(match: re.Match[str]) -> str:
-        return _hide(match[0], found)
+    def hide(secret: str) -> str:
+        return _hide(secret, found)
 
-    def hide_rest(match: re.Match[str]) -> str:
-        return match[1] + (MARK if match[2] == MARK else _hide(match[2], found))
-
-    for shape in SHAPES:
-        text = shape.sub(hide, text)
-    if "earer" in text:
-        text = BEARER.sub(hide_rest, text)
-    if "asic" in text:
-        text = BASIC.sub(lambda match: hide_rest(match) if _is_basic(match[2]) else match[0], text)
-    if "://" in text and "@" in text:
-        text = URL_USER.sub(hide_rest, URL.sub(hide_rest, text))
+    text = hide_carried(hide_shapes(text, hide), hide)
     if script:
         text = _redact_named(IN_SCRIPT, SCRIPT_VALUE, text, found)
-    return _redact_named(NAMED, SCRIPT_VALUE if script else VALUE, text, found)
-
-
-def _is_basic(word: str) -> bool:
-    """Say whether a word is user and password in base64, not just the next word."""
-    try:
-        return b":" in base64.b64decode(word, validate=True)
-    except binascii.Error:
-        return False
+    if "=" in text or ":" in text:
+        text = _redact_named(NAMED, SCRIPT_VALUE if script else VALUE, text, found)
+    return text
 
 
 def _redact_named(named: re.Pattern[str], value: re.Pattern[str], text: str, found: list[str]) -> str:
@@ -319,8 +293,10 @@ def _redact_named(named: re.Pattern[str], value: re.Pattern[str], text: str, fou
         is_header = match.lastgroup == "header"
         if is_header and (scheme := SCHEME.match(text, start)):
             start = scheme.end()
+        if COMMAND_VALUE.match(text, start):
+            continue
         stands = (HEADER_VALUE if is_header else value).match(text, start)
-        if stands and not REFERENCE.fullmatch(stands[0]) and not _is_trivial(match["name"], stands[0]):
+        if stands and not REFERENCE.fullmatch(stands[0]) and not is_trivial(match["name"], stands[0]):
             parts += (text[done:start], _hide_quoted(stands[0], found))
             done = start = stands.end()
     return "".join([*parts, text[done:]])
@@ -329,7 +305,7 @@ def _redact_named(named: re.Pattern[str], value: re.Pattern[str], text: str, fou
 def _counts(match: re.Match[str]) -> bool:
     """Say whether a name in a text means a secret in this place."""
     name = match["name"]
-    if name in PLAIN_NAMES or not _speaks_of_a_secret(name):
+    if name in PLAIN_NAMES or not speaks_of_a_secret(name):
         return False
     # `token: unexpected end` is a sentence, `X-Auth-Token: abc` a header, `--token: what for` a manual.
     return match.lastgroup != "header" or (name[0] != "-" and ("-" in name or name.lower() in HEADERS))

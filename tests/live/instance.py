@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from tests.live import warm
 from vigil.client.client import Client
+from vigil.daemon.base.hook_key import HookKey
 from vigil.errors import VigilError
 from vigil.home import home_at
 from vigil.kernel import process
@@ -104,6 +105,10 @@ class Instance:
     def wait_event(self, kind: str, within_s: float = DEADLINE_S) -> Json:
         """Wait for an event of a kind and return it."""
         return wait_for(lambda: next((e for e in self.client.events() if e["kind"] == kind), None), within_s, f"event {kind}")
+
+    def token(self, launch: str) -> str:
+        """Return the token of a launch's hooks, as its agent has it."""
+        return HookKey(self.home.hook_key, 0.0).token_of(launch)
 
     def tmux(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run tmux on a session's own server, as somebody else would."""

@@ -56,7 +56,7 @@ def up(vigil: Instance, text: str, *more: str) -> Json:
     """Apply a manifest."""
     path = vigil.path / "vigil.toml"
     path.write_text(text)
-    found = vigil.json("up", str(path), *more)
+    found = vigil.json("up", "--yes", str(path), *more)
     assert isinstance(found, dict)
     return found
 

@@ -51,7 +51,8 @@ RESULT = INIT + step(
 HOOKS = """
 import ctypes, json, os, signal, socket, subprocess, sys, time
 def hook(**event):
-    body = {"session": os.environ["VIGIL_SESSION"], "launch": os.environ["VIGIL_LAUNCH"], "event": event}
+    body = {"session": os.environ["VIGIL_SESSION"], "launch": os.environ["VIGIL_LAUNCH"], "token": os.environ["VIGIL_TOKEN"]}
+    body |= {"event": event}
     name = f"{time.time_ns()}-{os.getpid()}.json"
     path = os.path.join(os.environ["VIGIL_SPOOL"], "new")
     open(os.path.join(path, "." + name), "w").write(json.dumps(body))

@@ -137,7 +137,7 @@ HOOK = {"session_id": CONVERSATION, "hook_event_name": ""}
 
 def hook(vigil: Instance, session: Json, **payload: Any) -> None:
     """Let a session's agent say something by a hook."""
-    body = {"session": session["name"], "launch": session["launch"], "payload": {**HOOK, **payload}}
+    body = {"launch": session["launch"], "token": vigil.token(session["launch"]), "payload": {**HOOK, **payload}}
     new = vigil.home.spool / "new"
     temporary = vigil.home.spool / "tmp" / "x"
     temporary.write_text(json.dumps(body))
@@ -312,7 +312,8 @@ def test_an_enter_that_was_lost_is_pressed_again_and_nothing_is_typed_twice(vigi
     tells = 'cp "$0.hook" "$VIGIL_SPOOL/new/told.json"; exec sleep 1000'
     program = script(tmp_path, f"stty -echo; {shows}; {loses}; {takes}; {tells}", name="gemini")
     session = vigil.run("a", program, agent="gemini", env=vigil.env | {"TERM": "screen"})
-    body = {"launch": session["launch"], "payload": {"hook_event_name": "BeforeAgent", "prompt": "ours"}}
+    payload = {"hook_event_name": "BeforeAgent", "prompt": "ours"}
+    body = {"launch": session["launch"], "token": vigil.token(session["launch"]), "payload": payload}
     (tmp_path / "gemini.hook").write_text(json.dumps(body))
 
     sent = vigil.client.send("a", "look at it; all of it", wait_s=10)

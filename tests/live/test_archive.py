@@ -85,6 +85,7 @@ while not os.path.exists("spare-me-not"):
 
 
 def test_rm_that_could_not_end_everything_purges_nothing_and_then_all_of_it(vigil: Instance, scripts: Path) -> None:
+    vigil.config.write_text("[isolation]\ncgroups = false\n")  # a cgroup would end it whole
     (scripts / "hydra.py").write_text(HYDRA)
     session = vigil.run("a", "sh", "-c", f"{sys.executable} hydra.py & exec sleep 1000", cwd=str(scripts))
     own = {path for path in vigil.path.rglob("*") if session["id"] in path.name and path.suffix != ".tmux"}

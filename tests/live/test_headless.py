@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.live.instance import Instance, alive, kill, wait_for
+from vigil.client.starting import answers
 from vigil.core.model.launch import Launch, RuntimeKind
 from vigil.core.model.session import Session, Spec, State
 from vigil.runtimes import Headless, Order
@@ -80,7 +82,29 @@ def test_a_word_that_was_printed_before_anybody_followed_is_a_sign_of_life(vigil
 
 
 def ask_keeper(vigil: Instance, request: dict[str, Any]) -> dict[str, Any]:
-    """Ask the instance's keeper as a daemon does."""
+    """Ask the instance's keeper in the daemon's place: it obeys only the holder of the daemon's lock."""
+    if request["do"] == "ping":
+        return _ask_keeper(vigil, request)
+    ran = answers(vigil.home)
+    if ran:
+        vigil.client.stop_daemon()
+    with open(vigil.home.lock("daemon"), "ab") as lock:
+        wait_for(lambda: _takes(lock.fileno()), 10, "the daemon's lock")
+        answer = _ask_keeper(vigil, request)
+    if ran:
+        vigil.start()
+    return answer
+
+
+def _takes(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _ask_keeper(vigil: Instance, request: dict[str, Any]) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX) as sock, sock.makefile("r", encoding="utf-8") as lines:
         sock.settimeout(10)
         sock.connect(str(vigil.home.keeper_socket))

@@ -37,7 +37,8 @@ def grown(vigil: Instance, name: str, since: str) -> str:
 
 def inside(vigil: Instance, session: Json) -> dict[str, str]:
     """Return what a session's own processes have in their environment."""
-    return {"VIGIL_SPOOL": str(vigil.home.spool), "VIGIL_SESSION": session["name"], "VIGIL_LAUNCH": session["launch"]}
+    who = {"VIGIL_SESSION": session["name"], "VIGIL_LAUNCH": session["launch"], "VIGIL_TOKEN": vigil.token(session["launch"])}
+    return {"VIGIL_SPOOL": str(vigil.home.spool), **who}
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

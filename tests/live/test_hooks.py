@@ -22,7 +22,7 @@ def activity(vigil: Instance, name: str) -> str:
 def say(vigil: Instance, launch: str, payload: object, name: str = "") -> None:
     """Put an event into the spool as a hook does."""
     name = name or f"{time.time_ns()}.json"
-    body = {"VIGIL_SESSION": "any", "VIGIL_LAUNCH": launch, "payload": payload}
+    body = {"VIGIL_SESSION": "any", "VIGIL_LAUNCH": launch, "token": vigil.token(launch), "payload": payload}
     unfinished = vigil.home.spool / "tmp" / name
     unfinished.write_text(json.dumps(body))
     os.rename(unfinished, vigil.home.spool / "new" / name)

@@ -6,6 +6,7 @@ import os
 import signal
 
 from tests.live.instance import Instance, alive, command_of, is_of_session, kill, wait_for
+from tests.live.test_headless import ask_keeper
 from vigil.keeper.records import read_shim_exit
 
 
@@ -176,13 +177,7 @@ def test_an_older_keeper_is_replaced_in_place_and_keeps_its_children(vigil: Inst
     keeper = vigil.keeper_pid
     vigil.ok("daemon", "stop")
 
-    import json
-    import socket
-
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.connect(str(vigil.home.keeper_socket))
-        sock.sendall(json.dumps({"id": 1, "do": "upgrade"}).encode() + b"\n")
-        assert b'"ok":true' in sock.recv(4096)
+    assert ask_keeper(vigil, {"do": "upgrade"})["ok"]
 
     vigil.start()
     assert vigil.client.status()["keeper_pid"] == keeper

@@ -258,7 +258,8 @@ def test_a_route_that_fails_for_ever_is_tried_with_growing_pauses_and_then_told_
         assert len(moments) == 4
         assert pauses[2] > pauses[0] and all(pause > least for pause, least in zip(pauses, (0.2, 0.4, 0.9), strict=True))
         for _, headers, body in web.got:
-            signature = hmac.new(b"s3cr3t-of-the-hook", body, hashlib.sha256).hexdigest()
+            signed = f"{headers['X-Vigil-Timestamp']}.".encode() + body
+            signature = hmac.new(b"s3cr3t-of-the-hook", signed, hashlib.sha256).hexdigest()
             assert headers["X-Vigil-Signature"] == f"sha256={signature}"
         states = {notice["route"]: notice["state"] for notice in vigil.json("incidents", incident["id"])["notices"]}
         assert states == {"bad": "failed", "good": "sent"}

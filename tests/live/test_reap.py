@@ -237,7 +237,8 @@ def test_what_works_is_kept_though_its_pane_is_silent_and_it_says_by_what(fast: 
 
 def hook(vigil: Instance, name: str, payload: Json) -> None:
     """Say something as a hook of a session does."""
-    event = {"session": name, "launch": vigil.get(name)["launch"], "payload": payload}
+    launch = vigil.get(name)["launch"]
+    event = {"session": name, "launch": launch, "token": vigil.token(launch), "payload": payload}
     path = vigil.home.spool / "tmp" / f"{time.time_ns()}.json"
     path.write_text(json.dumps(event))
     path.rename(vigil.home.spool / "new" / path.name)

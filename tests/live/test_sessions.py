@@ -252,7 +252,7 @@ def test_a_removal_that_somebody_else_overtook_does_not_say_that_it_removed(shar
     with ThreadPoolExecutor() as pool:
         removal = pool.submit(shared.run_cli, "rm", "fought-over")
         shared.wait_state("fought-over", "ending")
-        shared.ok("restart", "fought-over")
+        shared.client.ask("restart", "fought-over")
 
         done = removal.result(timeout=30)
 

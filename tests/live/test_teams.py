@@ -192,7 +192,7 @@ def test_everything_that_is_missing_is_said_together_and_nothing_is_applied(vigi
         "shop/backend/b: no-agent-either was not found in PATH",
     ]
 
-    refused = vigil.run_cli("up", str(path))
+    refused = vigil.run_cli("up", "--yes", str(path))
 
     assert refused.returncode == 1
     assert refused.stderr.splitlines() == [*(f"vigil: {line}" for line in missing), "vigil: Nothing was applied."]
@@ -211,7 +211,7 @@ def test_a_command_that_is_not_there_is_refused_also_where_it_would_run_later(vi
     path = vigil.path / "vigil.toml"
     path.write_text(manifest(*(role(name, 1, command='["no-such-agent"]', runtime="headless") for name in ("runs", "died"))))
 
-    refused = vigil.run_cli("up", str(path))
+    refused = vigil.run_cli("up", "--yes", str(path))
 
     assert refused.returncode == 1
     assert len(refused.stderr.splitlines()) == 3, refused.stderr
@@ -226,7 +226,7 @@ def test_ten_mistakes_are_ten_lines_and_nothing_is_applied(vigil: Instance) -> N
     third = role("B", 1, command="[]", more='autostart = "no"\n').replace("base = ", "bsae = ")
     path.write_text(manifest(first, second, third))
 
-    refused = vigil.run_cli("up", str(path))
+    refused = vigil.run_cli("up", "--yes", str(path))
 
     problems = refused.stderr.splitlines()
     places = [line.split(": ")[2] for line in problems[:-1]]
@@ -265,7 +265,7 @@ def test_a_number_of_replicas_that_cannot_be_is_refused_and_nothing_is_done(vigi
 def test_on_a_terminal_it_is_said_how_far_a_team_is(vigil: Instance) -> None:
     path = vigil.path / "vigil.toml"
     path.write_text(manifest(role(replicas=2, runtime="headless")))
-    typed = ["script", "-qec", shlex.join([*VIGIL, "up", str(path)]), "/dev/null"]
+    typed = ["script", "-qec", shlex.join([*VIGIL, "up", "--yes", str(path)]), "/dev/null"]
 
     done = subprocess.run(typed, env=vigil.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
 

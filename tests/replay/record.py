@@ -170,7 +170,7 @@ def limit_of_a_team(vigil: Instance) -> None:
     wait_state(vigil, "first", "pending")
     play(vigil, CONVERSES + BASH + FOREVER)
     (vigil.path / "vigil.toml").write_text(TEAM)
-    vigil.ok("up", str(vigil.path / "vigil.toml"))
+    vigil.ok("up", "--yes", str(vigil.path / "vigil.toml"))
     for index in range(2):
         wait_state(vigil, f"shop/backend/coder/{index}", "pending")
     wait_state(vigil, "first", "running", within_s=90)

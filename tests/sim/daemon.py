@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 from tests.sim.adoption import adopt
 from tests.sim.notifier import TELLING
 from tests.sim.silences import EAGER
-from vigil.core.effects import Effect, Persist, SetTimer, Tell
+from vigil.core.effects import Effect, Persist, SetTimer, Tell, TimerKind
 from vigil.core.events import Applied, Condition, Configured, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
 from vigil.core.machine import Machine
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
-from vigil.core.model.timer import TimerKind
-from vigil.core.rules.incident import host_incident, opened
+from vigil.core.rules.incident import incident_of, opened
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -171,7 +170,7 @@ class Daemon:
         """Open an incident of the host at once, recorded after; without a daemon nobody is there to tell of it."""
         if not self.runs:
             return
-        fresh = host_incident(kind, why, self.clock())
+        fresh = incident_of(kind, None, why, self.clock())
         if not self._world.notifier.is_open(fresh.key):  # else the one that is open takes it in
             self._world.notifier.tell(opened(fresh, self._world.notifier.last(fresh.key)))
         self.feed(Condition(kind, True, why, fresh.opened_at))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from vigil.core.events import Notified
 from vigil.core.model.incident import Incident, Ladder, LadderStep, Notice, NoticeState, Quiet, Severity, Telling
 from vigil.core.rules import storm
-from vigil.core.rules.escalation import Due, due_notices, is_wanted, next_at
-from vigil.core.rules.notice import Attempt, RoutePatience, begun, fate_of
+from vigil.core.rules.escalation import Due, due_notices, next_at
+from vigil.core.rules.notice import Attempt, RoutePatience, begun, fate_of, why_unwanted
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -148,7 +148,7 @@ class Notifier:
         """Write down what is about to be sent, unless nobody needs it any more; that may wait behind others."""
         world, life, sent = self._world, self._world.daemon.life, []
         for _, due, notice in batch:
-            wanted = is_wanted(due, self._known[due.incident.id])
+            wanted = why_unwanted(due.event, self._known[due.incident.id]) is None
             world.daemon.feed(Notified(due.incident.id, notice if wanted else replace(notice, state=NoticeState.CANCELLED)))
             if life != world.daemon.life:
                 return

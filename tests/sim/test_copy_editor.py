@@ -25,7 +25,7 @@ from vigil.core.model.sighting import Glimpse, Guard, ReapPolicy
 from vigil.core.model.upgrade import upgraded_notice
 from vigil.core.rules.wake import PARKED
 from vigil.recording import open_recording
-from vigil.recording.kinds import EVENTS, read_tagged
+from vigil.recording.lines import EVENTS, read_tagged
 
 STEPS = 4000
 RECORDINGS = sorted(FOLDER.glob("*.jsonl"))

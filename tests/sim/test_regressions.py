@@ -33,6 +33,11 @@ NEWER = TEAMS | {
 }
 
 
+@pytest.mark.parametrize("seed", [9014, 9084])
+def test_a_person_whom_only_the_reaper_saw_is_not_asked_to_leave_by_a_shift(seed: int) -> None:
+    assert live_through(draw_plan(seed, "shifts")).words == ""
+
+
 @pytest.mark.parametrize("name", WORLDS)
 def test_what_broke_once_holds(name: str) -> None:
     seed, scenario = WORLDS[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from vigil.core.effects import Amend, Effect, Examine, LogEntry, Persist, SetTimer, Spawn, Tell
+from vigil.core.effects import Amend, Effect, Examine, LogEntry, Persist, SetTimer, Spawn, Tell, TimerKind
 from vigil.core.events import (
     Asked,
     Declared,
@@ -31,7 +31,6 @@ from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import Session, Spec, State, with_changes
 from vigil.core.model.speech import Activity, Hook, Said, What
 from vigil.core.model.team import Role
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.death import ExitFacts
 
 BOOT = "b00t:1"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tests.unit.builders import Stage, make_process
-from vigil.core.effects import Conclude, Effect, Look, SetTimer, Tell
+from vigil.core.effects import Conclude, Effect, Look, SetTimer, Tell, TimerKind
 from vigil.core.events import TimerFired
-from vigil.core.model.timer import TimerKind
 
 AGENT = make_process(110)
 

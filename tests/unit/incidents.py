@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tests.unit.builders import Stage, make_exit, make_launched
-from vigil.core.effects import Effect, Tell
+from vigil.core.effects import Effect, Tell, TimerKind
 from vigil.core.events import Condition, Ended, Exited, TimerFired
 from vigil.core.model.incident import Incident, IncidentKind
-from vigil.core.model.timer import TimerKind
 
 PASS_S = 10.0
 HOLDS = Condition(IncidentKind.LOW_MEMORY, True, "180 MB are left", 1100.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -16,15 +18,22 @@ SOURCE = Path(vigil.__file__).parent
 MAP = Path(__file__).parents[2] / "docs" / "architecture.md"
 WALKS = ("a death", "a hook", "a run", "a reap", "a why")
 HOP = re.compile(r"^\d+\. `([^:`]+):([^`]+)`")
+AGAIN = re.compile(r"(\d+) to (\d+)")  # of a line that says which steps its event passes too
 MOST_HOPS = {"a death": 50, "a reap": 60}
 
 
 @cache
 def walk(name: str) -> list[tuple[str, str]]:
-    """Return the hops of a walk: file and function."""
+    """Return the hops of a walk, file and function, with those that it passes twice."""
     sections = re.split(r"^## ", MAP.read_text(), flags=re.MULTILINE)
     section = next(text for text in sections if text.startswith(f"The walk of {name}\n"))
-    return [(hop[1], hop[2]) for line in section.splitlines() if (hop := HOP.match(line))]
+    found = [match for line in section.splitlines() if (match := HOP.match(line))]
+    own = [(match[1], match[2]) for match in found]
+    walked: list[tuple[str, str]] = []
+    for match, hop in zip(found, own, strict=True):
+        again = AGAIN.findall(match.string) if " passes steps " in match.string else []
+        walked += [hop, *(passed for first, last in again for passed in own[int(first) - 1 : int(last)])]
+    return walked
 
 
 @cache
@@ -57,6 +66,12 @@ def test_a_walk_is_short(name: str) -> None:
     assert len(walk(name)) <= MOST_HOPS[name]
 
 
+def test_the_steps_that_a_notice_passes_too_count_again() -> None:
+    hops = [function for _, function in walk("a death")]
+
+    assert hops.count("Machine.handle") == hops.count("Commit.put") == hops.count("Store.write") == 2
+
+
 def test_a_death_passes_no_module_often() -> None:
     times = Counter(file for file, _ in _visits(walk("a death")))
     del times["daemon/supervisor.py"]  # every event passes there, and a notice is one too
@@ -67,3 +82,10 @@ def test_a_death_passes_no_module_often() -> None:
 def _visits(hops: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return where a walk enters a file: hops that stay in one are one visit."""
     return [hop for number, hop in enumerate(hops) if number == 0 or hops[number - 1][0] != hop[0]]
+
+
+def test_every_module_stands_on_the_page_of_modules_as_it_says_of_itself() -> None:
+    root = MAP.parents[1]
+    made = subprocess.run([sys.executable, root / "scripts" / "modules"], capture_output=True, text=True, check=True).stdout
+
+    assert (root / "docs" / "modules.md").read_text("utf-8") == made, "scripts/modules > docs/modules.md"

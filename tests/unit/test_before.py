@@ -37,7 +37,12 @@ INTENTS = ("intents", "sessions.intent", "sessions.last_death.intent", "deaths.i
 ADDED = frozenset(
     {
         "sessions.unended",
+        "sessions.spec.sandbox",
+        "roles.spec.spec.sandbox",
         "incidents.notices.rung",
+        "launches.cgroup",
+        "sessions.launch.cgroup",
+        *(f"{spec}.{field}" for spec in ("sessions.spec", "roles.spec.spec") for field in ("limits", "umask")),
         *(f"{intent}.{field}" for intent in INTENTS for field in ("kind", "why", "ticket")),
     }
 )

@@ -136,6 +136,69 @@ def test_words_about_proc_are_none_of_its_paths(source: str) -> None:
     assert paths_under_proc(source) == []
 
 
+# Parts that read what an agent could have written: there `kernel/theirs.py` opens, or a module has its reason here.
+READERS = ("agents", "api", "daemon", "doctor", "forensics", "keeper", "manifest", "observe", "recording", "runtimes")
+OPENERS = {"open", "os.open", "io.open", "codecs.open", "fdopen", "os.fdopen"}
+READS = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "touch"}  # of a Path
+MAY_OPEN = {
+    "daemon/__main__.py": "the daemon's own lock, before there is an agent",
+    "daemon/base/keeper_start.py": "the keeper's own log, in the folder of logs",
+    "daemon/base/log.py": "the daemon's own log, once",
+    "daemon/base/recorder.py": "a recording is made with O_EXCL where its user says",
+    "daemon/serve/mailbox.py": "a folder, to sync it",
+    "daemon/serve/programs.py": "of a descriptor of open_regular",
+    "doctor/processes.py": "a lock, in a command that a user can end",
+    "forensics/exit_log.py": "a folder, to lock it",
+    "forensics/folders.py": "bundles are made with O_EXCL in a folder of their own",
+    "keeper/births.py": "pipes that it made itself, without a wait, by no link",
+    "keeper/main.py": "its own lock and log, and a descriptor that it was handed",
+    "manifest/contradictions.py": "of a descriptor of open_regular",
+    "observe/lines.py": "transcripts: it looks at the file by O_PATH first, as it must lie below what the agent owns",
+    "recording/reading.py": "of a descriptor of open_regular",
+    "runtimes/contract.py": "a launch's folder that was made a moment ago, before there is an agent",
+    "runtimes/tmux/runtime.py": "a launch's folder that was made a moment ago, before there is an agent",
+}
+
+
+def test_what_an_agent_could_have_written_is_opened_in_one_way() -> None:
+    found = {
+        str(path.relative_to(SOURCE)): openings(path.read_text()) for part in READERS for path in (SOURCE / part).rglob("*.py")
+    }
+
+    assert {name: calls for name, calls in found.items() if calls and name not in MAY_OPEN} == {}
+    assert sorted(name for name in MAY_OPEN if not found[name]) == [], "a reason without its opening"
+
+
+def openings(source: str) -> list[str]:
+    """Return the calls that open a file by themselves."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [ast.unparse(call) for call in calls if _opens(call.func)]
+
+
+def _opens(function: ast.expr) -> bool:
+    if ast.unparse(function) in OPENERS:
+        return True
+    return isinstance(function, ast.Attribute) and function.attr in READS and ast.unparse(function.value) != "self"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open(path)",
+        "json.load(open(path))",
+        "with open(path) as file: ...",
+        "os.open(path, 0)",
+        "path.read_text()",
+        "(folder / name).read_bytes()",
+        "Path(x).open()",
+        "path.write_text(words)",
+        "temporary.touch(0o600)",
+    ],
+)
+def test_every_way_to_open_a_file_is_seen(source: str) -> None:
+    assert openings(source) != []
+
+
 def test_no_file_is_longer_than_a_reader_keeps_in_mind() -> None:
     lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in MODULES}
 

@@ -16,6 +16,7 @@ SOURCE = Path(vigil.__file__).parent
 # Single files that anybody above the keeper may use.
 SMALL = {
     "vigil",
+    "vigil.kernel.theirs",  # how a file is opened that others may have put there
     *(f"vigil.{name}" for name in ("codec", "errors", "hands", "home", "moments", "redact", "text", "words")),
 }
 # What the keeper shares, with the kernel; the rest is its own.
@@ -31,7 +32,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.text": set(),
     "vigil.hands": set(),
     "vigil.moments": set(),
-    "vigil.redact": set(),
+    "vigil.secret_names": set(),
+    "vigil.secret_shapes": {"vigil.secret_names"},
+    "vigil.redact": {"vigil.secret_names", "vigil.secret_shapes", "vigil.text"},
     "vigil.home": {"vigil.errors"},
     "vigil.words": set(),
     "vigil.core": {"vigil.words"},  # pure: how a person reads numbers and spans of time
@@ -53,7 +56,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.client": {"vigil.config.finding", "vigil.kernel", *SMALL},
     "vigil.demo": {"vigil.client", "vigil.fake_agent", *KEEPER, *SMALL},
     # It looks where no daemon answers.
-    "vigil.doctor": {"vigil.agents.adapters", "vigil.client", "vigil.config", "vigil.store.revision", *KEEPER, *SMALL},
+    "vigil.doctor": {
+        "vigil.agents.adapters",
+        "vigil.client",
+        "vigil.config",
+        "vigil.observe.strays",
+        "vigil.observe.survivors",
+        "vigil.store.revision",
+        *KEEPER,
+        *SMALL,
+    },
     "vigil.cli": {
         "vigil.client",
         "vigil.fake_agent",
@@ -61,6 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "vigil.doctor",
         "vigil.recording",
         "vigil.manifest",
+        "vigil.kernel.trust",  # what a command checks before it lists sockets or becomes a tmux client
         *SMALL,
     },
 }
@@ -74,7 +87,7 @@ DONE = {*SENSED, "vigil.daemon.act"}
 ROOMS: dict[str, set[str]] = {
     "vigil.core.model": set(),
     "vigil.core.rules": VALUES,
-    "vigil.core.events": DECIDED,
+    "vigil.core.events": {*DECIDED, "vigil.core.effects"},  # a timer is set by an effect, and fires as an event
     "vigil.core.effects": DECIDED,
     "vigil.core.book": STATE,
     "vigil.core.handlers": STATE,
@@ -99,7 +112,7 @@ MAY_USE: dict[str, set[str]] = {
     "vigil.daemon": {"structlog"},
     "vigil.api": {"fastapi", "pydantic", "uvicorn", "starlette"},
     "vigil.cli": {"click"},
-    "vigil.notify": {"apprise"},
+    "vigil.notify": {"apprise", "requests"},
 }
 IMPURE = {
     "asyncio",

@@ -1,8 +1,7 @@
 """Accounts: which sessions share a limit, by the agent's kind and its environment.
 
 Sessions of one kind with the same home, settings folder, keys and model address share their limits.
-An account is a fingerprint of these: Vigil keeps no part of a key.
-"""
+An account is a fingerprint of these: Vigil keeps no part of a key."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The contract of adapters: all that Vigil knows of one kind of agent, as one value of plain functions.
 
 An adapter says where files lie, what to write into them, and what JSON means; it does no I/O itself.
-A reading never raises: agents change, and an event of a later version is `unknown`, with its name.
-"""
+A reading never raises: agents change, and an event of a later version is `unknown`, with its name."""
 
 from __future__ import annotations
 
@@ -61,27 +60,19 @@ def _nothing(_event: Json) -> Iterable[Said]:
     return ()
 
 
-def _nowhere(_place: Place, _conversation: str) -> tuple[str, ...]:
-    return ()
-
-
-def _as_it_is(beginning: Beginning) -> Start:
-    return Start(beginning.command)
-
-
 @dataclass(frozen=True)
 class Adapter:
     """One kind of agent."""
 
     name: str
-    command: tuple[str, ...] = ()  # what starts it by default; empty: the user must give a command
+    command: tuple[str, ...] = ()  # its program, which starts it by default; empty: the user must give a command
     processes: tuple[str, ...] = ()  # names of its own process, to find it in a tree
-    programs: tuple[str, ...] = ()  # basenames of a command that this adapter may add flags to
-    begin: Callable[[Beginning], Start] = _as_it_is
+    begin: Callable[[Beginning], Start] = lambda beginning: Start(beginning.command)
     read_hook: Callable[[Json], Iterable[Said]] = _nothing  # one payload
     read_stream: Callable[[Json], Iterable[Said]] = _nothing  # one line of what it prints when headless
     read_entry: Callable[[Json], Iterable[Said]] = _nothing  # one line of its transcript
-    transcripts: Callable[[Place, str], tuple[str, ...]] = _nowhere  # glob patterns of a conversation's files, its own first
+    # glob patterns of a conversation's files, its own first
+    transcripts: Callable[[Place, str], tuple[str, ...]] = lambda _place, _conversation: ()
     dialogs: tuple[Dialog, ...] = ()
     composer: tuple[str, ...] = ()  # regular expressions: a match on the screen means that it takes a typed prompt
     # A composer that holds text: a user typed it if the cursor is behind this column, else it is a mere suggestion.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from vigil.agents.contract import Adapter, Beginning, Place, Start
+from vigil.agents.contract import Beginning, Place, Start
 
 Command = tuple[str, ...]
 
@@ -17,21 +17,21 @@ BAD_ID = "resume: this is no id of a conversation"
 NO_HOOKS = "hooks: nothing takes them"
 
 
-def is_own(adapter: Adapter, command: Command) -> bool:
-    """Say whether a command runs this agent itself, and not a wrapper."""
-    return bool(command) and command[0].rpartition("/")[2] in adapter.programs
-
-
-def wrapped(adapter: Adapter, command: Command) -> str:
-    """Say why we add nothing to a wrapper's command."""
-    return (
-        f"flags, hooks, resume: the command is not {' or '.join(adapter.programs)} itself but {command[0] if command else ''!r}"
-    )
-
-
-def left_alone(command: Command, why: str) -> Start:
-    """Return the start of a command to which nothing is added, and why."""
+def left_alone(agent: str, command: Command, other_work: str, first_at: int = 1) -> Start | None:
+    """Return the start of a command to which we add nothing: of a wrapper, or of work that is no session."""
+    first = command[first_at] if first_at < len(command) else ""
+    if not command or command[0].rpartition("/")[2] != agent:
+        why = f"flags, hooks, resume: the command is not {agent} itself but {command[0] if command else ''!r}"
+    elif first in other_work.split():
+        why = f"flags, hooks, resume: {agent} {first} is no session"
+    else:
+        return None
     return Start(command, without=(why,), unresumed=why)
+
+
+def unheard(beginning: Beginning, asked: bool, how: str) -> Command:
+    """Say what a headless run lacks that was not asked for its stream."""
+    return () if asked or not beginning.headless else (f"stream: it is not asked for with {how}",)
 
 
 def given(command: Iterable[str], *flags: str) -> bool:

@@ -1,7 +1,6 @@
 """Generic: an agent that Vigil knows nothing of; it reports plainly, or in the words of an agent we know.
 
-It has no stream and no transcript, and Vigil adds nothing to its command.
-"""
+It has no stream and no transcript, and Vigil adds nothing to its command."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ IN_PERL='
         while (sysread STDIN, my $part, 65536) { $payload .= $part if length $payload <= $most_bytes }
     };
     alarm 0;
-    my ($spool, $launch, $session) = @ENV{qw(VIGIL_SPOOL VIGIL_LAUNCH VIGIL_SESSION)};
+    my ($spool, $launch, $session, $token) = @ENV{qw(VIGIL_SPOOL VIGIL_LAUNCH VIGIL_SESSION VIGIL_TOKEN)};
     exit 0 unless length $spool && length $launch;
     $payload = q({"event":"too-large"}) if length $payload > $most_bytes;
     $payload = "{}" unless $payload =~ /\S/;
@@ -45,7 +45,7 @@ IN_PERL='
     my $unfinished = "$spool/tmp/$name";
     my $file;
     my $whole = open($file, ">", $unfinished)
-        && print($file qq({"session":"$session","launch":"$launch","payload":$payload}\n)) && close($file)
+        && print($file qq({"session":"$session","launch":"$launch","token":"$token","payload":$payload}\n)) && close($file)
         && rename($unfinished, "$spool/new/$name");
     unlink $unfinished unless $whole;
     exit 0'
@@ -71,5 +71,6 @@ pid=000000$$
 name=${pid#"${pid%???????}"}-$id.json
 unfinished=$VIGIL_SPOOL/tmp/$name
 
-printf '{"session":"%s","launch":"%s","payload":%s}\n' "${VIGIL_SESSION-}" "$VIGIL_LAUNCH" "$payload" >"$unfinished" &&
+printf '{"session":"%s","launch":"%s","token":"%s","payload":%s}\n' \
+    "${VIGIL_SESSION-}" "$VIGIL_LAUNCH" "${VIGIL_TOKEN-}" "$payload" >"$unfinished" &&
     mv "$unfinished" "$VIGIL_SPOOL/new/$name" || rm -f "$unfinished"

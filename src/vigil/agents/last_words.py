@@ -1,8 +1,7 @@
 """Last words: what the end of an agent's output says of why it ended.
 
 An agent that met a wall says so in the last event of its stream, with the status of the model's answer.
-Only events count: an agent may well write about limits in plain text.
-"""
+Only events count: an agent may well write about limits in plain text."""
 
 from __future__ import annotations
 
@@ -12,14 +11,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from vigil.agents.contract import Adapter
-from vigil.agents.walls import resets_at
+from vigil.agents.walls import EPOCH, resets_at
 from vigil.core.model.death import Cause, Words
 from vigil.core.model.speech import What
 from vigil.text import one_line
 
 CAUSES = {401: Cause.AUTH, 403: Cause.AUTH, 429: Cause.LIMIT}
 LIMITED = 429
-RESETS = re.compile(r"limit reached\|(\d{10})\b")
 STATUS = re.compile(r"(?:status:? |API Error: |^)(\d{3})\b")
 QWEN = re.compile(r"\[API Error: (\d{3})\b")  # Qwen reports errors as results with success
 LAST_EVENTS = 5
@@ -34,7 +32,7 @@ def _claude(event: Event) -> Said | None:
         return None
     status = event.get("api_error_status") if event.get("is_error") is True else None
     text = str(event.get("result", ""))
-    if event.get("is_error") is True and status is None and RESETS.search(text):
+    if event.get("is_error") is True and status is None and EPOCH.search(text):
         status = LIMITED
     return (status if isinstance(status, int) else None), text
 
@@ -98,8 +96,7 @@ OPENS = frozenset({What.PROMPT, What.TURN_STARTED, What.THINKS, What.TOOL_STARTE
 def read_last_words(agent: str, lines: Iterable[str], exit_code: int | None, at: float | None = None) -> Words | None:
     """Return why an agent ended, by its last lines or its exit code; None if neither says it.
 
-    `at` is when it printed them: "in two hours" counts from there.
-    """
+    `at` is when it printed them: "in two hours" counts from there."""
     status = EXIT_STATUS.get(agent, {}).get(exit_code or 0)
     if status is not None:
         return Words(CAUSES[status], f"{agent} exited with {exit_code}: the answer was {status}")
@@ -130,8 +127,7 @@ def said_last(adapter: Adapter, lines: Iterable[str], at: float) -> Words | None
 def has_result(adapter: Adapter, lines: Iterable[str]) -> bool | None:
     """Say whether a stream ended with a result and nothing began after it; None if that is unknown.
 
-    Unknown: its kind has no results, it printed no events, or its last events are too long.
-    """
+    Unknown: its kind has no results, it printed no events, or its last events are too long."""
     if not adapter.terminal:
         return None
     for event in _events(lines, RESULT_EVENTS):

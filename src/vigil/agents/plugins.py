@@ -1,8 +1,7 @@
 """Plugins: JavaScript that reports an agent's events to our hook, for agents without hooks of their own.
 
 The hook runs beside the agent, one event at a time and in order; no event makes the agent wait.
-A plugin reports names, ids and numbers: no prompt, no input and no answer leaves the agent.
-"""
+A plugin reports names, ids and numbers: no prompt, no input and no answer leaves the agent."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Shapes: reading JSON that others wrote, without ever raising.
 
 A missing value, or one of another type, reads as empty. What we keep is bounded, one line,
-and fit for any store and any terminal.
-"""
+and fit for any store and any terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +44,8 @@ def word(event: Mapping[str, Any], key: str) -> str:
 def words(said: str, most: int = WORDS_CHARS) -> str:
     """Return a few words for people: one line, bounded, without control characters."""
     line = one_line(said[: 4 * most])  # reads no further: texts reach megabytes
-    return line if len(line) <= most else line[: most - 1] + "…"
+    is_whole = len(line) <= most and len(said) <= 4 * most
+    return line if is_whole else line[: most - 1] + "…"  # so ends what was cut, a secret perhaps
 
 
 def number(event: Mapping[str, Any], key: str) -> float | None:

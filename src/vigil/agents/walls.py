@@ -1,7 +1,6 @@
 """Walls: what an error of the model's API means for an agent, and until when.
 
-A limit ends by itself. `auth` needs a person: a login, an account on hold, a bill. The rest is `error`.
-"""
+A limit ends by itself. `auth` needs a person: a login, an account on hold, a bill. The rest is `error`."""
 
 from __future__ import annotations
 
@@ -64,8 +63,7 @@ def _by_words(said: str) -> What:
 def resets_at(said: str, at: float | None) -> float | None:
     """Return when a limit ends, if the words say so; `at` is when the agent said them.
 
-    A time of day is the next one, in the host's zone if it names none, as agents show it.
-    """
+    A time of day is the next one, in the host's zone if it names none, as agents show it."""
     at = time.time() if at is None else at
     if found := EPOCH.search(said):
         return float(found[1])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from vigil import __version__
 from vigil.api import daemon_routes, event_routes, incident_routes, reap_routes, session_routes, team_routes
+from vigil.api.access import admit
 from vigil.daemon.daemon import Daemon
 from vigil.errors import UsageError, VigilError
 
@@ -21,6 +22,7 @@ def make_app(daemon: Daemon) -> FastAPI:
         version=__version__,
         docs_url=None,
         redoc_url=None,
+        dependencies=[Depends(admit)],
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},  # whatever the environment says
     )
     app.state.daemon = daemon

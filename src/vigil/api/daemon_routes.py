@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
 from vigil import __version__
-from vigil.api.access import TheDaemon, may_change
+from vigil.api.access import Actor, TheDaemon
 from vigil.api.incident_views import reached_nobody, routes_view
 from vigil.daemon.serve.stop_all import Unknown, end_unknown
 from vigil.errors import VigilError
+from vigil.kernel.cgroups import CgroupPlace
 from vigil.moments import rfc3339
 
 router = APIRouter()
@@ -34,7 +36,8 @@ async def status(daemon: TheDaemon) -> dict[str, Any]:
         "sweep": asdict(daemon.sweep.passes),
         "hooks": daemon.hooks.counts(),
         "unknown_events": [
-            {"agent": agent, "name": name, "count": count} for (agent, name), count in daemon.listening.unknown.most_common()
+            {"agent": agent, "name": daemon.secrets.everything.text(name), "count": count}
+            for (agent, name), count in daemon.listening.unknown.most_common()
         ],
         "incidents": len(daemon.supervisor.incidents),
         "routes": routes_view(daemon.alarms.routes(), daemon.supervisor.incidents.values()),
@@ -43,17 +46,21 @@ async def status(daemon: TheDaemon) -> dict[str, Any]:
         "keeper_wedged": daemon.keeper.wedged,
         "store_trouble": daemon.supervisor.store_trouble,
         "recording": daemon.recording(),
+        "isolation": _isolation_view(await asyncio.to_thread(daemon.isolation.place)),
     }
 
 
+def _isolation_view(place: CgroupPlace) -> dict[str, Any]:
+    return {"folder": place.folder or None, "controllers": sorted(place.controllers), "why": place.why or None}
+
+
 @router.post("/v1/daemon:stop")
-async def stop(daemon: TheDaemon, request: Request, kill_sessions: bool = False) -> dict[str, Any]:
+async def stop(daemon: TheDaemon, actor: Actor, kill_sessions: bool = False) -> dict[str, Any]:
     """End the daemon; sessions live on unless they are to be ended too."""
-    actor = may_change(daemon, request, None)
     left = await daemon.operations.kill_all(actor) if kill_sessions else []
     unknown: list[Unknown] = []
     if kill_sessions:
-        unknown, living = await end_unknown(daemon.home, daemon.supervisor, daemon.census, actor)
+        unknown, living = await end_unknown(daemon.home, daemon.supervisor, daemon.census, daemon.keeper.pid, actor)
         left += [f"{one.words()}, which no session knows" for one in living]
     daemon.stop(with_keeper=kill_sessions and not left)
     if left:

@@ -48,9 +48,10 @@ def death_detail(
     death: Death, bundle: Bundle | None, folder: Path, beside: list[str], later: Sequence[StoredEvent]
 ) -> dict[str, Any]:
     """Return all there is about one death; without a bundle (yet), what that would say is empty."""
+    told = (event.entry.data for event in later if event.entry.kind == KIND and event.entry.data.get("death") == death.id)
     return death_view(death) | {
         "beside": beside,
-        "summary": next((_summary(event) for event in later if event.entry.kind == KIND and _is_of(event, death)), None),
+        "summary": next(({key: value for key, value in data.items() if key != "death"} for data in told), None),
         "last_events": bundle.last_events if bundle else [],
         "stderr_tail": bundle.stderr_tail if bundle else [],
         "stdout_tail": bundle.stdout_tail if bundle else [],
@@ -66,14 +67,6 @@ def death_detail(
         "bundle": str(folder) if bundle else None,
         "next": [{"at": rfc3339(event.entry.at), "what": _what(event)} for event in later if event.entry.kind in NEXT],
     }
-
-
-def _is_of(event: StoredEvent, death: Death) -> bool:
-    return event.entry.data.get("death") == death.id
-
-
-def _summary(event: StoredEvent) -> dict[str, Any]:
-    return {key: value for key, value in event.entry.data.items() if key != "death"}
 
 
 def _what(event: StoredEvent) -> str:

@@ -37,7 +37,7 @@ def process_view(reading: ProcessReading, redact: Callable[[str], str]) -> dict[
     return {
         "pid": reading.process.pid,
         "ppid": reading.ppid,
-        "name": reading.name,
+        "name": redact(reading.name),
         "command": None if reading.command is None else redact(" ".join(reading.command)),
         "role": reading.role,
         "depth": reading.depth,

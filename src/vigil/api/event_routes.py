@@ -23,13 +23,15 @@ from vigil.store.store import StoredEvent
 
 HEARTBEAT_S = 15.0
 LATER = 200
+MOST_SEQ = 2**63 - 1
 Limit = Annotated[int, Query(ge=1, le=10000)]
+After = Annotated[int, Query(ge=0, le=MOST_SEQ)]
 router = APIRouter()
 
 
 @router.get("/v1/events")
 async def events(
-    daemon: TheDaemon, session: str | None = None, since: float | None = None, after: int = 0, limit: Limit = 1000
+    daemon: TheDaemon, session: str | None = None, since: float | None = None, after: After = 0, limit: Limit = 1000
 ) -> Response:
     """The event log, oldest first; the newest ones if there are more than `limit`."""
     found = await asyncio.to_thread(daemon.store.read_events, after, _id_of(daemon, session), since, limit, True)
@@ -40,8 +42,8 @@ async def events(
 async def stream(
     daemon: TheDaemon,
     session: str | None = None,
-    after: int | None = None,
-    last_event_id: Annotated[int | None, Header()] = None,
+    after: After | None = None,
+    last_event_id: Annotated[int | None, Header(ge=0, le=MOST_SEQ)] = None,
 ) -> StreamingResponse:
     """The event log as it grows, as server-sent events; `Last-Event-ID` resumes where a reader was."""
     newest = daemon.feed.last_seq

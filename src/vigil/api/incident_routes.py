@@ -6,9 +6,9 @@ import asyncio
 import time
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
-from vigil.api.access import TheDaemon, may_change
+from vigil.api.access import Actor, TheDaemon
 from vigil.api.incident_views import incident_detail
 from vigil.api.views import incident_view
 from vigil.core.events import Acked
@@ -38,9 +38,8 @@ async def incident(daemon: TheDaemon, incident_id: str) -> dict[str, Any]:
 
 
 @router.post("/v1/incidents/{incident_id:whole}:ack")
-async def ack(daemon: TheDaemon, incident_id: str, request: Request) -> dict[str, Any]:
+async def ack(daemon: TheDaemon, incident_id: str, actor: Actor) -> dict[str, Any]:
     """A person knows of it: nobody is told again before it is over."""
-    actor = may_change(daemon, request, None)
     found = await _find(daemon, incident_id)
     if found.resolved_at is not None:
         raise Refused(f"{incident_id} is over already: {found.resolution}")
@@ -50,9 +49,8 @@ async def ack(daemon: TheDaemon, incident_id: str, request: Request) -> dict[str
 
 
 @router.post("/v1/routes/{name}:test")
-async def test(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
+async def test(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """Send a test by a route, and say what became of it."""
-    may_change(daemon, request, None)
     daemon.config.read()  # raises if it is not valid: then the old one sends nothing either
     daemon.use_config()
     began = time.monotonic()

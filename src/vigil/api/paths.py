@@ -1,7 +1,6 @@
 """Names in paths: `{name:whole}` matches the whole rest, also a line break.
 
-Starlette's own `{name:path}` stops before a final line break, as `$` does: a request for "a\\n" got `a`.
-"""
+Starlette's own `{name:path}` stops before a final line break, as `$` does: a request for "a\\n" got `a`."""
 
 from __future__ import annotations
 
@@ -14,11 +13,9 @@ class Whole(Convertor[str]):
     regex = "(?s:.*)"
 
     def convert(self, value: str) -> str:
-        """Return the value unchanged."""
         return value
 
     def to_string(self, value: str) -> str:
-        """Return the value unchanged."""
         return value
 
 

@@ -1,60 +1,42 @@
 """Who is calling: only our own user; a caller below the keeper is an agent, which may read and not change others.
 
-The kernel gives the connection's uid, so a socket that was opened to others by hand still refuses them.
+The kernel gives the connection's uid, so a socket that was opened to others by hand still refuses them. A caller that is
+gone is no caller: its connection may be in other hands.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import struct
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
+from vigil.api.connections import BoundedProtocol
 from vigil.core.machine import Machine
 from vigil.core.model.session import Session
 from vigil.kernel.process import read_stat
+from vigil.kernel.trust import PeerProcess
 
 DEPTH = 64
+LOOKS = 5
+Ancestry = tuple[int, ...]
 
 
-class CheckedProtocol(HttpToolsProtocol):
-    """HTTP over a unix socket for one user; it hangs up on others before reading."""
+class PeerProtocol(BoundedProtocol):
+    """HTTP over a unix socket, from a process."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Check the peer's uid, and keep its pid as the client's address."""
-        pid, uid = read_peer(transport.get_extra_info("socket"))
-        if uid != os.getuid():
-            transport.abort()
-            return
+        """Keep the peer's process for the routes; the server has looked at its uid."""
         super().connection_made(transport)
-        self.client = ("pid", pid)
-
-    def data_received(self, data: bytes) -> None:
-        """Read only from an admitted peer."""
-        if self.transport is not None:
-            super().data_received(data)
+        self.peer = PeerProcess(transport.get_extra_info("socket"))
+        self.client = ("pid", self.peer.pid)
+        self.app_state = {**self.app_state, "peer": self.peer}
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Close only the connection of an admitted peer."""
-        if self.transport is not None:
-            super().connection_lost(exc)
-
-    def eof_received(self) -> None:
-        """Note that an admitted peer sends no more."""
-        if self.transport is not None:
-            super().eof_received()
+        """Let go of the peer."""
+        self.peer.close()
+        super().connection_lost(exc)
 
 
-def read_peer(sock: socket.socket) -> tuple[int, int]:
-    """Return pid and uid of the other end, as the kernel noted them at connect."""
-    pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return pid, uid
-
-
-def find_agent(pid: int, keeper_pid: int | None, machine: Machine) -> tuple[bool, Session | None]:
-    """Say whether a caller runs below the keeper, and in which session, as far as its ancestry shows."""
+def find_agent(pid: int, keeper_pid: int | None, machine: Machine) -> tuple[bool | None, Session | None]:
+    """Say whether a caller runs below the keeper, and in which session; None if its ancestry cannot be read."""
     leaders = {
         process.pid: session
         for session in machine.sessions.values()
@@ -62,13 +44,31 @@ def find_agent(pid: int, keeper_pid: int | None, machine: Machine) -> tuple[bool
         for process in (session.launch.process, session.launch.root, session.launch.server)
         if process is not None
     }
-    owner: Session | None = None
-    for _ in range(DEPTH):
-        owner = owner or leaders.get(pid)
-        if pid == keeper_pid:
-            return True, owner
-        stat = read_stat(pid)
-        if stat is None or stat.ppid <= 1:
-            return owner is not None, owner
-        pid = stat.ppid
-    return owner is not None, owner
+    ancestry = _ancestry(pid, keeper_pid)
+    if ancestry is None:
+        return None, None  # it changes as we look, or /proc is gone: no proof that this is a person
+    owner = next((leaders[one] for one in ancestry if one in leaders), None)
+    return keeper_pid in ancestry or owner is not None, owner
+
+
+def _ancestry(pid: int, keeper_pid: int | None) -> Ancestry | None:
+    """Return a process and its ancestors up to the keeper, read twice alike: a parent may end between two looks."""
+    before = _read_ancestry(pid, keeper_pid)
+    for _ in range(LOOKS):
+        now = _read_ancestry(pid, keeper_pid)
+        if now is not None and now == before:
+            return now
+        before = now
+    return None
+
+
+def _read_ancestry(pid: int, keeper_pid: int | None) -> Ancestry | None:
+    found = [pid]
+    while found[-1] != keeper_pid and len(found) < DEPTH:
+        stat = read_stat(found[-1])
+        if stat is None:
+            return None
+        if stat.ppid <= 1:
+            break
+        found.append(stat.ppid)
+    return tuple(found)

@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from vigil.api.access import TheDaemon, may_change
+from vigil.api.access import Actor, TheDaemon
 from vigil.api.diag_views import diag_view
 from vigil.api.views import session_detail, session_view, why_view
+from vigil.config.sizes import read_memory_max, read_pids_max, read_weight
 from vigil.core.events import Hooked
 from vigil.core.model.launch import Mode, RuntimeKind
+from vigil.core.model.limits import LaunchLimits
 from vigil.core.model.reading import Axis, AxisValue
 from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.sandbox import Sandbox
 from vigil.core.model.session import ALIVE, Session
 from vigil.core.model.speech import Hook
 from vigil.core.rules.explain import explain
@@ -27,16 +31,27 @@ from vigil.core.rules.liveness import leaves_its_pane
 from vigil.core.rules.summary import summary_of, told
 from vigil.daemon.daemon import Daemon
 from vigil.daemon.serve.sessions import Wanted
-from vigil.errors import NoSuchSession, Refused, VigilError
+from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.forensics.tails import read_tail
 from vigil.kernel.process import read_stat
 from vigil.moments import rfc3339
 from vigil.text import decode, plain
 
-Verb = Literal["stop", "start", "restart", "reset", "hibernate"]
+Verb = Literal["stop", "start", "restart", "reset", "hibernate", "archive"]
 STDERR_LINES = 50
 WRITTEN_S = 2.0
+LIMITS = {"memory_max": read_memory_max, "pids_max": read_pids_max, "cpu_weight": read_weight}
 router = APIRouter()
+
+
+class SandboxRequest(BaseModel):
+    """What a confined agent sees beside the system and its folder: absolute paths."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    read: list[str] = Field(default_factory=list)
+    write: list[str] = Field(default_factory=list)
+    network: bool = True
 
 
 class RunRequest(BaseModel):
@@ -54,6 +69,11 @@ class RunRequest(BaseModel):
     restart: RestartWhen | None = None  # what is not given comes from the configuration
     max_restarts: int | None = Field(None, ge=0, le=1_000_000)
     backoff_base_s: float | None = Field(None, ge=0.01, le=86400)
+    memory_max: int | str | None = None
+    pids_max: int | str | None = None
+    cpu_weight: int | str | None = None
+    umask: int | None = Field(None, ge=0, le=0o777)
+    sandbox: SandboxRequest | None = None
 
 
 @router.get("/v1/sessions")
@@ -73,18 +93,40 @@ def _view(daemon: Daemon, session: Session) -> dict[str, Any]:
 
 
 @router.post("/v1/sessions", status_code=201)
-async def run(daemon: TheDaemon, wanted: RunRequest, request: Request) -> dict[str, Any]:
+async def run(daemon: TheDaemon, wanted: RunRequest, actor: Actor) -> dict[str, Any]:
     """Declare a session and launch it."""
-    actor = may_change(daemon, request, None)
     policy = _policy_of(wanted, daemon.config.read().restart)
     command = tuple(wanted.command)
     order = Wanted(wanted.name, wanted.agent, wanted.runtime, command, wanted.cwd, wanted.env, policy, wanted.own_env)
-    return session_detail(await daemon.operations.run(order, actor))
+    order = replace(order, limits=_limits_of(wanted), umask=wanted.umask)
+    if (asked := wanted.sandbox) is not None:
+        sandbox = Sandbox(read=_paths(asked.read), write=_paths(asked.write), network=asked.network)
+        order = replace(order, sandbox=sandbox)
+    session = await daemon.operations.run(order, actor)
+    return session_detail(session, daemon.secrets.redactor(session.id))
+
+
+def _paths(paths: list[str]) -> tuple[str, ...]:
+    for path in paths:
+        if not path.startswith("/") or "\0" in path:
+            raise UsageError(f"a sandbox shows absolute paths, not {path!r}")
+    return tuple(os.path.normpath(path) for path in paths)
 
 
 def _policy_of(wanted: RunRequest, default: RestartPolicy) -> RestartPolicy:
     given: dict[str, Any] = {"when": wanted.restart, "max_restarts": wanted.max_restarts, "base_s": wanted.backoff_base_s}
     return replace(default, **{name: value for name, value in given.items() if value is not None})
+
+
+def _limits_of(wanted: RunRequest) -> LaunchLimits:
+    found: dict[str, int] = {}
+    for name, read in LIMITS.items():
+        value = getattr(wanted, name)
+        try:
+            found |= {} if value is None else {name: read(value)}
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from None
+    return LaunchLimits(**found)
 
 
 @router.get("/v1/sessions/{name:whole}:why")
@@ -108,19 +150,18 @@ async def diag(daemon: TheDaemon, name: str, window_s: Annotated[float, Query(ge
 
 
 @router.get("/v1/sessions/{name:whole}:attach")
-async def attach(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
-    """The command that shows a person the terminal."""
-    may_change(daemon, request, name)
+async def attach(daemon: TheDaemon, name: str) -> dict[str, Any]:
+    """Where a session's terminal is; the caller makes the command itself, and executes none that came over a socket."""
     session = daemon.operations.find(name)
     launch = session.launch
     if session.spec.runtime is RuntimeKind.HEADLESS:
         raise Refused(f"{name} is headless and has no terminal; vigil logs --follow {name} shows what it prints")
-    argv = daemon.runtimes[session.spec.runtime].attach_argv(launch) if launch else None
-    if argv is None or launch is None or not (_is_up(session) or leaves_its_pane(session)):
+    if launch is None or launch.pane is None or not (_is_up(session) or leaves_its_pane(session)):
         raise Refused(f"{name} is {session.state}: there is no terminal to attach to")
     await daemon.explainer.look(session)
     _refuse_wedged(daemon.operations.find(name), "attach would hang")
-    return {"argv": argv}
+    server = launch.server and {"pid": launch.server.pid, "start_ticks": launch.server.start_ticks}
+    return {"launch": launch.id, "pane": launch.pane, "server": server, "socket": launch.host and launch.host.socket}
 
 
 @router.get("/v1/sessions/{name:whole}:logs")
@@ -149,7 +190,9 @@ async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
     await daemon.explainer.look(daemon.operations.find(name))
     session = daemon.operations.find(name)
     session = replace(session, transcript=await daemon.conversations.read(session))
-    detail = session_detail(session, daemon.operations.incidents_of(session), daemon.machine.roles.get(session.role or ""))
+    redactor = daemon.secrets.redactor(session.id)
+    role = daemon.machine.roles.get(session.role or "")
+    detail = session_detail(session, redactor, daemon.operations.incidents_of(session), role)
     now = daemon.clock.now()
     summary = summary_of(session, now)
     return detail | {
@@ -193,13 +236,15 @@ async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:
     if launch is None or launch.ended_at is None:
         return []
     found = await daemon.actors.ending.survivors(launch)
-    return [{"pid": process.pid, "name": stat.name} for process in found if (stat := read_stat(process.pid)) is not None]
+    redact = daemon.secrets.redactor(session.id).text
+    return [
+        {"pid": process.pid, "name": redact(stat.name)} for process in found if (stat := read_stat(process.pid)) is not None
+    ]
 
 
 @router.post("/v1/sessions/{name:whole}:heartbeat")
-async def heartbeat(daemon: TheDaemon, name: str, request: Request) -> dict[str, Any]:
+async def heartbeat(daemon: TheDaemon, name: str) -> dict[str, Any]:
     """Take a sign of life of a session; it says nothing of what the agent is doing."""
-    may_change(daemon, request, name)
     session = daemon.operations.find(name)
     launch = session.launch
     if launch is None or not _is_up(session):
@@ -219,36 +264,31 @@ class SendRequest(BaseModel):
 
 
 @router.post("/v1/sessions/{name:whole}:send")
-async def send(daemon: TheDaemon, name: str, wanted: SendRequest, request: Request) -> dict[str, Any]:
+async def send(daemon: TheDaemon, name: str, wanted: SendRequest, actor: Actor) -> dict[str, Any]:
     """Type a prompt into a session's terminal, once, and say what became of it; for what sleeps it is queued."""
-    actor = may_change(daemon, request, name)
     sent = await daemon.delivery.send(daemon.operations.find(name), wanted.text, wanted.wait_s, actor)
     return {"name": name, "outcome": sent.outcome, "why": sent.why}
 
 
 @router.post("/v1/sessions/{name:whole}:wake")
-async def wake(
-    daemon: TheDaemon, name: str, request: Request, mode: Literal["fresh", "resume"] | None = None
-) -> dict[str, Any]:
+async def wake(daemon: TheDaemon, name: str, actor: Actor, mode: Literal["fresh", "resume"] | None = None) -> dict[str, Any]:
     """Wake a session, and say how and why so; `refused` is an answer too."""
-    actor = may_change(daemon, request, name)
     found = await daemon.operations.wake(name, Mode(mode) if mode else None, actor)
     return {"name": name, "mode": found.mode.value, "cause": found.cause, "why": found.why, "until": rfc3339(found.until)}
 
 
 @router.post("/v1/sessions/{name:whole}:{verb}")
-async def ask(daemon: TheDaemon, name: str, verb: Verb, request: Request, reason: str = "") -> dict[str, Any]:
-    """Stop, start, restart, reset or hibernate a session, and wait until that is done."""
-    session = await daemon.operations.ask(verb, name, may_change(daemon, request, name), reason)
+async def ask(daemon: TheDaemon, name: str, verb: Verb, actor: Actor, reason: str = "") -> dict[str, Any]:
+    """Stop, start, restart, reset, hibernate or archive a session, and wait until that is done."""
+    session = await daemon.operations.ask(verb, name, actor, reason)
     if session is None:
         raise NoSuchSession(f"{name} was removed meanwhile")
-    return session_detail(session)
+    return session_detail(session, daemon.secrets.redactor(session.id))
 
 
 @router.delete("/v1/sessions/{name:whole}")
-async def rm(daemon: TheDaemon, name: str, request: Request, reason: str = "") -> dict[str, Any]:
+async def rm(daemon: TheDaemon, name: str, actor: Actor, reason: str = "") -> dict[str, Any]:
     """End a session and purge its identity."""
-    actor = may_change(daemon, request, name)
     session = daemon.operations.find(name)
     await daemon.operations.ask("rm", name, actor, reason)
     kept = [f"folder {session.spec.cwd}, which is never touched", "death records and events"]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from dataclasses import asdict
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from vigil.api.access import TheDaemon, may_change
+from vigil.api.access import Actor, TheDaemon
 from vigil.api.views import restarts_of
 from vigil.core.model.restart import HoldReason
 from vigil.core.model.team import Role
 from vigil.core.rules.plan import Plan
+from vigil.daemon.serve.consent import RoleUse
 from vigil.moments import rfc3339
+from vigil.redact import redact_command
 
 router = APIRouter()
 
@@ -28,38 +32,44 @@ class ManifestRequest(BaseModel):
     folder: str
     env: dict[str, str] = Field(default_factory=dict)
     replace: bool = False
+    umask: int | None = Field(None, ge=0, le=0o777)
+    agreed: list[str] = Field(default_factory=list)  # digests of what a plan showed as new
+
+    @property
+    def place(self) -> str:
+        """The manifest's own path."""
+        return os.path.join(self.folder, os.path.basename(self.path))
 
 
 @router.post("/v1/manifest:plan")
 async def plan(daemon: TheDaemon, wanted: ManifestRequest) -> dict[str, Any]:
     """What applying a manifest would do; nothing is done."""
-    declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder)
+    declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder, wanted.umask)
     found = daemon.teams.plan(declared.manifest, wanted.replace)
     missing = await asyncio.to_thread(daemon.teams.missing, declared, found, wanted.env)
-    return {**plan_view(declared.manifest.workspace, found), "missing": missing}
+    new = await asyncio.to_thread(daemon.consents.read_new, wanted.place, declared)
+    return {**plan_view(declared.manifest.workspace, found), "missing": missing, "asks": [use_view(use) for use in new]}
 
 
 @router.post("/v1/manifest:apply")
-async def apply(daemon: TheDaemon, wanted: ManifestRequest, request: Request) -> dict[str, Any]:
+async def apply(daemon: TheDaemon, wanted: ManifestRequest, actor: Actor) -> dict[str, Any]:
     """Apply a manifest; returns when all of it is declared, and launching at its pace."""
-    actor = may_change(daemon, request, None)
-    declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder)
+    declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder, wanted.umask)
+    await asyncio.to_thread(daemon.consents.require, wanted.place, declared, wanted.agreed)
     done = await daemon.teams.apply(declared, wanted.env, wanted.replace, actor)
     return plan_view(declared.manifest.workspace, done)
 
 
 @router.post("/v1/roles/{name:whole}:scale")
-async def scale(daemon: TheDaemon, name: str, replicas: int, request: Request) -> dict[str, Any]:
+async def scale(daemon: TheDaemon, name: str, replicas: int, actor: Actor) -> dict[str, Any]:
     """Change how many replicas a role has."""
-    actor = may_change(daemon, request, None)
     workspace = daemon.teams.find(name).spec.workspace
     return plan_view(workspace, await daemon.teams.scale(name, replicas, actor))
 
 
 @router.post("/v1/teams:down")
-async def down(daemon: TheDaemon, request: Request, team: str | None = None) -> dict[str, Any]:
+async def down(daemon: TheDaemon, actor: Actor, team: str | None = None) -> dict[str, Any]:
     """Take down a team, or all of them."""
-    actor = may_change(daemon, request, None)
     return plan_view(None, await daemon.teams.down(team, actor))
 
 
@@ -70,18 +80,14 @@ async def roles(daemon: TheDaemon) -> list[dict[str, Any]]:
 
 
 @router.post("/v1/teams/{team:whole}:shift")
-async def shift(
-    daemon: TheDaemon, team: str, request: Request, role: str | None = None, timeout: str = "10m"
-) -> dict[str, Any]:
+async def shift(daemon: TheDaemon, team: str, actor: Actor, role: str | None = None, timeout: str = "10m") -> dict[str, Any]:
     """Begin to replace the replicas of a team, role after role."""
-    actor = may_change(daemon, request, None)
     return {"team": team, "roles": await daemon.teams.shift(team, role, timeout, actor)}
 
 
 @router.post("/v1/teams/{team:whole}:abort")
-async def abort(daemon: TheDaemon, team: str, request: Request, role: str | None = None) -> dict[str, Any]:
+async def abort(daemon: TheDaemon, team: str, actor: Actor, role: str | None = None) -> dict[str, Any]:
     """End the shift of a team, or of one of its roles, where it is."""
-    actor = may_change(daemon, request, None)
     return {"team": team, "roles": await daemon.teams.abort(team, role, actor)}
 
 
@@ -94,6 +100,11 @@ def plan_view(workspace: str | None, plan: Plan) -> dict[str, Any]:
             {"slot": held.slot, "reason": held.reason, "why": held.why, "until": rfc3339(held.until)} for held in plan.held
         ],
     }
+
+
+def use_view(use: RoleUse) -> dict[str, Any]:
+    """Return what a role uses, for a person who is asked; no value of a variable."""
+    return {**asdict(use), "command": list(redact_command(use.command))}
 
 
 def role_view(role: Role) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from vigil.core.rules.health import health_of
 from vigil.core.rules.wake import Resumability
 from vigil.moments import rfc3339
 from vigil.notify.message import fields_of
-from vigil.redact import redact_command
+from vigil.redact import Redactor, redact_command
 from vigil.store.store import StoredEvent
 
 
@@ -41,6 +41,7 @@ def session_view(session: Session, incidents: Iterable[Incident] = (), role: Rol
         "why": why_of(session),
         "agent": session.spec.agent,
         "runtime": session.spec.runtime.value,
+        "sandbox": session.spec.sandbox.kind.value if session.spec.sandbox else None,
         "cwd": session.spec.cwd,
         "launch": None if launch is None else launch.id,
         "pid": launch.agent.pid if up and launch and launch.agent else None,
@@ -122,7 +123,9 @@ def _spent(spent: Spent) -> dict[str, Any]:
     }
 
 
-def session_detail(session: Session, incidents: Iterable[Incident] = (), role: Role | None = None) -> dict[str, Any]:
+def session_detail(
+    session: Session, redactor: Redactor, incidents: Iterable[Incident] = (), role: Role | None = None
+) -> dict[str, Any]:
     """Return all there is about one session."""
     launch, vitals = session.launch, session.vitals
     return session_view(session, incidents, role) | {
@@ -141,7 +144,10 @@ def session_detail(session: Session, incidents: Iterable[Incident] = (), role: R
         "account": session.account or None,
         "wall": wall_view(session),
         "recent": [recent_view(one) for one in vitals.recent],
-        "command": redact_command(session.spec.command),
+        "command": [redactor.known(word) for word in redact_command(session.spec.command)],
+        "limits": asdict(session.spec.limits),
+        "cgroup": (launch.cgroup if launch else "") or None,
+        "umask": None if session.spec.umask is None else f"{session.spec.umask:03o}",
         "launches": session.launches,
         "mode": None if launch is None else {"mode": launch.mode.value, "cause": launch.woken_for},
         "queue": [

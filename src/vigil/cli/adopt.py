@@ -12,7 +12,7 @@ import click
 from vigil.cli.options import name_argument, output_option, reason_option
 from vigil.cli.table import Column, print_table
 from vigil.client import connect
-from vigil.errors import UsageError
+from vigil.errors import Refused, UsageError
 
 COLUMNS = (
     Column("NAME", shrink=True),
@@ -82,7 +82,13 @@ def _path(socket: str) -> str:
 
 
 def _sockets() -> list[str]:
+    from vigil.kernel.trust import Untrusted, check_private
+
     folder = _folder()
+    try:
+        check_private(folder)
+    except Untrusted as error:
+        raise Refused(f"{error}. No tmux server in it was asked") from None
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [path for name in names if _is_socket(path := os.path.join(folder, name))]
 

@@ -10,17 +10,19 @@ import click
 
 from vigil.cli.options import output_option
 from vigil.client import connect
+from vigil.client.starting import answers
 from vigil.errors import Unreachable
 from vigil.home import find_home
 from vigil.words import some
+
+LOG_BYTES = 8 << 20  # of a file that turns over at half of that
 
 
 @click.group(no_args_is_help=True)
 def daemon() -> None:
     """Start, stop and look at the daemon; commands that need it start it by themselves.
 
-    Example: vigil daemon status
-    """
+    Example: vigil daemon status"""
 
 
 @daemon.command()
@@ -31,8 +33,7 @@ def start(record: str | None) -> None:
     A recording begins with the daemon's start and ends with it. It holds the commands and folders of your sessions, and no
     environment.
 
-    Example: vigil daemon start --record /tmp/today.jsonl
-    """
+    Example: vigil daemon start --record /tmp/today.jsonl"""
     if record is not None:
         from vigil.client.starting import start_daemon
 
@@ -48,15 +49,11 @@ def start(record: str | None) -> None:
 def stop(kill_sessions: bool) -> None:
     """Stop the daemon; all sessions run on, and the next command finds them.
 
-    Example: vigil daemon stop --kill-sessions
-    """
-    try:
-        client = connect(start=kill_sessions)  # only a daemon can end sessions
-    except Unreachable:
-        if kill_sessions:
-            raise
+    Example: vigil daemon stop --kill-sessions"""
+    if not kill_sessions and not answers(find_home()):
         print("the daemon does not run")
         return
+    client = connect(start=kill_sessions)  # only a daemon can end sessions
     status = client.status()
     unknown = client.stop_daemon(kill_sessions).get("unknown")
     wait_for_end("daemon", status["pid"])
@@ -85,8 +82,7 @@ def wait_for_end(what: str, pid: int) -> None:
 def status(output: str) -> None:
     """Show who the daemon is, how many sessions it watches and how late it is.
 
-    Example: vigil daemon status -o json
-    """
+    Example: vigil daemon status -o json"""
     found = connect(start=False).status()
     if output == "json":
         print(json.dumps(found))
@@ -126,14 +122,14 @@ def recording_words(recording: dict[str, Any]) -> str:
 def logs(lines: int) -> None:
     """Show the daemon's own log.
 
-    Example: vigil daemon logs
-    """
+    Example: vigil daemon logs"""
+    from vigil.kernel.theirs import read_end
     from vigil.text import plain
 
     folder = find_home().log
     for name in ("daemon.log", "daemon.err"):
         path = folder / name
         if path.exists():
-            text = plain(path.read_text("utf-8", "replace"))
+            text = plain(read_end(path, LOG_BYTES).data.decode("utf-8", "replace"))
             for line in text.splitlines()[-lines:]:
                 print(line)

@@ -49,7 +49,8 @@ def page(death: Json) -> Iterator[str]:
     yield one_line(f"{death['session']} {when} at {death['at']}: {MEANS.get(cause, cause)}")
     yield from _row("cause", f"{cause}; {sure}")
     yield from _row("status", status_of(death) + (" (the tmux server's)" if cause == "server-died" else ""))
-    yield from _row("launch", f"{death['launch']}{_up(death['uptime_s'])}{_pids(death)}")
+    up = "" if death["uptime_s"] is None else f", up {length(death['uptime_s'])}"
+    yield from _row("launch", f"{death['launch']}{up}{_pids(death)}")
     yield from _row("seen by", death["observed_by"])
     yield from _row("charged", "yes" if death["charged"] else "no")
     if death["activity"]:
@@ -61,7 +62,8 @@ def page(death: Json) -> Iterator[str]:
     yield from _section("evidence", ((line["source"], line["text"]) for line in shown))
     yield from _section("memory", _memory(death["memory"] or {}, death["changes"] or {}))
     yield from _section("processes that outlived it", map(_process, death["survivors"]))
-    yield from _section("disk", map(_disk, (disk for disk in death["disk"] if disk.get("full"))))
+    full = ((disk.get("path"), (disk.get("free_bytes") or 0) // 1024) for disk in death["disk"] if disk.get("full"))
+    yield from _section("disk", (("full", f"{path}: {size(kb)} free") for path, kb in full))
     yield from _section("the kernel said", (("", line) for line in death["kernel_lines"]))
     yield from _section("last events", map(_event, death["last_events"][-8:]))
     yield from _tail("last lines of stderr", death["stderr_tail"])
@@ -109,15 +111,8 @@ def _section(title: str, rows: Iterator[tuple[str, str]] | Any) -> Iterator[str]
 def _tail(title: str, lines: list[str]) -> Iterator[str]:
     if lines:
         yield from ("", title)
-        yield from (f"  | {_end_of(one_line(line))}".rstrip() for line in lines[-TAIL:])
-
-
-def _end_of(line: str) -> str:
-    return line if len(line) <= LINE else f"…{line[-LINE:]}"
-
-
-def _up(uptime_s: float | None) -> str:
-    return "" if uptime_s is None else f", up {length(uptime_s)}"
+        shown = map(one_line, lines[-TAIL:])
+        yield from (f"  | {line if len(line) <= LINE else f'…{line[-LINE:]}'}".rstrip() for line in shown)
 
 
 def _pids(death: Json) -> str:
@@ -143,10 +138,6 @@ def _process(process: Json) -> tuple[str, str]:
     age = process.get("age_s")
     words = f"{process.get('name')}" + (f", {length(age)} old" if age is not None else "")
     return f"pid {process.get('pid')}", words + (f", {size(process['rss_kb'])}" if process.get("rss_kb") else "")
-
-
-def _disk(disk: Json) -> tuple[str, str]:
-    return "full", f"{disk.get('path')}: {size((disk.get('free_bytes') or 0) // 1024)} free"
 
 
 def _event(event: Json) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from vigil.cli.death_page import page, status_of
-from vigil.cli.options import complete_name, output_option
+from vigil.cli.options import complete_name, output_option, show
 from vigil.cli.table import Column, print_table
 from vigil.client import connect
 
@@ -31,8 +31,7 @@ COLUMNS = (
 def deaths(name: str | None, output: str) -> None:
     """List death records, newest first, of NAME alone if it is given.
 
-    Example: vigil deaths fix-tests
-    """
+    Example: vigil deaths fix-tests"""
     found = connect().deaths(name)
     if output == "json":
         print(json.dumps(found))
@@ -43,7 +42,6 @@ def deaths(name: str | None, output: str) -> None:
 
 
 def row_of(death: dict[str, Any]) -> list[str]:
-    """Return one death as a table's row."""
     why = death["evidence"][0]["text"] if death["evidence"] else ""
     return [death["id"], _moment(death["at"]), death["session"], death["cause"], status_of(death), why]
 
@@ -60,10 +58,6 @@ def _moment(at: str) -> str:
 def death(which: str, output: str) -> None:
     """Show one death, or the last one of NAME: what, when, why, how sure, on what evidence, and what Vigil did next.
 
-    Example: vigil death fix-tests
-    """
+    Example: vigil death fix-tests"""
     found = connect().death(which)
-    if output == "json":
-        print(json.dumps(found))
-        return
-    print("\n".join(page(found)))
+    show(found, output, page(found))

@@ -32,8 +32,7 @@ def demo(seconds: float) -> int:
 
     They run in a temporary instance; your own is not touched, and nothing is left behind.
 
-    Example: vigil demo --seconds 30
-    """
+    Example: vigil demo --seconds 30"""
     view = make_view()
     with Interrupts() as interrupts:
         stage = DemoStage()
@@ -86,13 +85,8 @@ def play(stage: DemoStage, view: View, seconds: float) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return our environment for the agents, without what is not UTF-8."""
-    return {key: value for key, value in os.environ.items() if is_utf8(key + value)}
-
-
-def is_utf8(text: str) -> bool:
-    """Say whether a text of the environment was UTF-8 (else it holds surrogates)."""
-    return not any("\ud800" <= char <= "\udfff" for char in text)
+    """Return our environment for the agents, without what is not UTF-8: that holds surrogates."""
+    return {key: value for key, value in os.environ.items() if not any("\ud800" <= char <= "\udfff" for char in key + value)}
 
 
 def strike(stage: DemoStage, view: View, blows: dict[str, float]) -> None:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from vigil.cli import ls
 from vigil.cli.death_page import status_of
@@ -36,30 +36,8 @@ DEATH_COLUMNS = (
 Json = dict[str, Any]
 
 
-class View(Protocol):
-    """Where the demo is shown."""
-
-    def open(self, fleet: Sequence[DemoAgent]) -> None:
-        """Say what is going to happen."""
-
-    def news(self, at: float, name: str, state: str, why: str) -> None:
-        """Show one change."""
-
-    def draw(self, sessions: list[Json]) -> None:
-        """Show the present state of all sessions."""
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-
-    def say(self, text: str = "") -> None:
-        """Print a line."""
-
-    def deaths(self, deaths: list[Json]) -> None:
-        """Show each death with its cause."""
-
-
-class Printed:
-    """What both views share: lines that stay."""
+class View:
+    """For a file or a pipe: a line for each change, without escape codes."""
 
     def __init__(self) -> None:
         self._began_at: float | None = None  # the first change: starting an instance is not part of the story
@@ -76,8 +54,17 @@ class Printed:
         self.say()
 
     def say(self, text: str = "") -> None:
-        """Print a line."""
         print(text, flush=True)
+
+    def news(self, at: float, name: str, state: str, why: str) -> None:
+        """Print one change."""
+        self.say(f"{self._after(at):>6}  {name:<14}  {state:<9}  {one_line(why)}")
+
+    def draw(self, sessions: list[Json]) -> None:
+        """Show the present state of all sessions; printed lines have said it."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
 
     def deaths(self, deaths: list[Json]) -> None:
         """Print each death with its cause, the first one first."""
@@ -100,21 +87,7 @@ class Printed:
         return f"\x1b[1m{text}\x1b[0m" if self._coloured else text
 
 
-class DemoLines(Printed):
-    """For a file or a pipe: a line for each change, without escape codes."""
-
-    def news(self, at: float, name: str, state: str, why: str) -> None:
-        """Print one change."""
-        self.say(f"{self._after(at):>6}  {name:<14}  {state:<9}  {one_line(why)}")
-
-    def draw(self, sessions: list[Json]) -> None:
-        """Do nothing: the lines have said it."""
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to restore."""
-
-
-class Live(Printed):
+class Live(View):
     """For a terminal: the table of `vigil ls` and the newest changes, redrawn in place."""
 
     def __init__(self) -> None:
@@ -164,7 +137,7 @@ class Live(Printed):
 
 def make_view() -> View:
     """Return the view that suits the output."""
-    return Live() if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else DemoLines()
+    return Live() if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else View()
 
 
 def moment(text: str) -> float:

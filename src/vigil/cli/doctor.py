@@ -27,8 +27,7 @@ def doctor(fix: bool, output: str) -> int:
 
     Nothing is changed without --fix. The exit code is 1 if there is a problem.
 
-    Example: vigil doctor --fix
-    """
+    Example: vigil doctor --fix"""
     results = []
     for result in examine(fix):
         results.append(result)

@@ -24,8 +24,7 @@ MOST = 1000  # the daemon returns no more at once
 def events(name: str | None, follow: bool, since: str | None, output: str) -> None:
     """Show the event log, of NAME alone if it is given.
 
-    Example: vigil events fix-tests --since 10m
-    """
+    Example: vigil events fix-tests --since 10m"""
     client = connect()
     found = client.events(name, None if since is None else moment(since))
     if output == "json" and not follow:
@@ -52,7 +51,6 @@ def moment(text: str) -> float:
 
 
 def show(event: dict[str, Any], output: str) -> None:
-    """Print one event."""
     if output == "json":
         print(json.dumps(event), flush=True)
         return

@@ -12,8 +12,7 @@ import click
 def fake_agent(words: tuple[str, ...]) -> None:
     """Play a scripted agent.
 
-    Example: vigil fake-agent works
-    """
+    Example: vigil fake-agent works"""
     from vigil.fake_agent.main import main
 
     sys.exit(main(list(words)))

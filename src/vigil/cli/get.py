@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from vigil.cli.options import name_argument, output_option
+from vigil.cli.options import name_argument, output_option, show
 from vigil.client import connect
 from vigil.text import one_line
 
@@ -20,14 +19,9 @@ SHOWN = 8  # how many words of an agent
 def get(name: str, output: str) -> None:
     """Show all there is about NAME.
 
-    Example: vigil get fix-tests -o json
-    """
+    Example: vigil get fix-tests -o json"""
     session = connect().session(name)
-    if output == "json":
-        print(json.dumps(session))
-    else:
-        for key, value in flat(session):
-            print(f"{key + ':':<26} {one_line(value)}")
+    show(session, output, (f"{key + ':':<26} {one_line(value)}" for key, value in flat(session)))
 
 
 def _listed(items: list[Any]) -> str:

@@ -1,7 +1,6 @@
 """`vigil heartbeat`: a sign of life.
 
-Users call it in loops: inside a session it writes one file into the spool, as a hook does, and asks no daemon.
-"""
+Users call it in loops: inside a session it writes one file into the spool, as a hook does, and asks no daemon."""
 
 from __future__ import annotations
 
@@ -29,10 +28,10 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 def heartbeat(name: str | None) -> None:
     """Say that NAME is alive and well; inside a session, without NAME, that this one is. Prints nothing.
 
-    Example: while make check; do vigil heartbeat; done
-    """
+    Example: while make check; do vigil heartbeat; done"""
     spool, launch = os.environ.get("VIGIL_SPOOL"), os.environ.get("VIGIL_LAUNCH")
-    if spool and launch and (name is None or _is_around_us(name)):
+    ours = name == os.environ.get("VIGIL_SESSION") and "VIGIL_HOME" not in os.environ  # which may name another instance
+    if spool and launch and (name is None or ours):
         _write(spool, launch)
     elif name is None:
         raise UsageError("this runs in no session: say whose heartbeat it is, vigil heartbeat NAME; vigil ls shows the names")
@@ -42,16 +41,11 @@ def heartbeat(name: str | None) -> None:
         connect().heartbeat(name)
 
 
-def _is_around_us(name: str) -> bool:
-    """Say whether we run in the session of this name; VIGIL_HOME may name another instance."""
-    return name == os.environ.get("VIGIL_SESSION") and "VIGIL_HOME" not in os.environ
-
-
 def _write(spool: str, launch: str) -> None:
     """Put a heartbeat into the spool; the daemon sees all of it or nothing."""
     # Without `json`, whose import takes longer than all the rest: neither name holds a character to quote (DESIGN 4).
-    session = os.environ.get("VIGIL_SESSION", "")
-    event = f'{{"session":"{session}","launch":"{launch}","payload":{{"event":"heartbeat"}}}}\n'
+    session, token = os.environ.get("VIGIL_SESSION", ""), os.environ.get("VIGIL_TOKEN", "")
+    event = f'{{"session":"{session}","launch":"{launch}","token":"{token}","payload":{{"event":"heartbeat"}}}}\n'
     name = f"{time.time_ns()}-{os.getpid()}.json"
     unfinished = os.path.join(spool, "tmp", name)
     try:

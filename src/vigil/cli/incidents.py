@@ -1,4 +1,4 @@
-"""`vigil incidents`: lists what needs a human, or shows one incident."""
+"""`vigil incidents` and `vigil ack`: lists what needs a human, shows one incident, or marks one as known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from vigil.cli.options import output_option
+from vigil.cli.options import output_option, show
 from vigil.cli.table import Column, print_table
 from vigil.client import connect
 
@@ -44,8 +44,7 @@ def complete_incident(_ctx: click.Context, _param: click.Parameter, incomplete: 
 def incidents(incident_id: str | None, everything: bool, output: str) -> None:
     """List what needs a human, newest first; with ID tell one of them from its beginning: evidence, notices, reactions.
 
-    Example: vigil incidents --all
-    """
+    Example: vigil incidents --all"""
     if incident_id is not None:
         _tell(incident_id, output)
         return
@@ -60,17 +59,13 @@ def incidents(incident_id: str | None, everything: bool, output: str) -> None:
 
 
 def _tell(incident_id: str, output: str) -> None:
-    found = connect().incident(incident_id)
-    if output == "json":
-        print(json.dumps(found))
-        return
     from vigil.cli.incident_page import page
 
-    print("\n".join(page(found)))
+    found = connect().incident(incident_id)
+    show(found, output, page(found))
 
 
 def row_of(incident: dict[str, Any], wide: bool) -> list[str]:
-    """Return one incident as a table's row."""
     told = [n["route"] if n["state"] == "sent" else f"{n['route']} ({n['state']})" for n in incident["notices"]]
     row = [
         incident["id"],
@@ -91,3 +86,15 @@ def _why(incident: dict[str, Any], wide: bool) -> str:
     deaths = incident["deaths"]
     words = f"{incident['why']}; vigil death {deaths[-1]} tells the last one" if deaths else str(incident["why"])
     return f"(acknowledged) {words}" if incident["acked_at"] and not wide else words
+
+
+@click.command()
+@click.argument("incident_id", metavar="ID", shell_complete=complete_incident)
+@output_option
+def ack(incident_id: str, output: str) -> None:
+    """Say that you know of incident ID: nobody is told of it again until it is over. Only its end resolves it.
+
+    Example: vigil ack i-sabcdefgh-stuck-5f3a9c0e12345"""
+    found = connect().ack(incident_id)
+    words = f"{found['kind']} of {found['session'] or 'the host'}; it resolves by itself"
+    show(found, output, [f"{found['id']} is acknowledged: {words}"])

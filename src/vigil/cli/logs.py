@@ -18,8 +18,7 @@ from vigil.client import connect
 def logs(name: str, follow: bool, lines: int, raw: bool) -> None:
     """Show what NAME printed: its pane's text, or its stdout and stderr.
 
-    Example: vigil logs -f fix-tests
-    """
+    Example: vigil logs -f fix-tests"""
     client = connect()
     chunks = client.follow_logs(name, lines, raw) if follow else iter([client.logs(name, lines, raw)])
     for data in chunks:

@@ -61,8 +61,7 @@ WIDE = (
 def ls(everything: bool, watch: bool, output: str) -> None:
     """List sessions, one a line.
 
-    Example: vigil ls --watch
-    """
+    Example: vigil ls --watch"""
     client = connect()
     if watch and output != "json":
         watch_table(client, everything, output == "wide")
@@ -74,7 +73,8 @@ def ls(everything: bool, watch: bool, output: str) -> None:
         if output == "json":
             print(json.dumps(sessions), flush=True)
         elif sessions:
-            show(sessions, output == "wide")
+            rows = [row_of(session, output == "wide", time.time()) for session in sessions]
+            print_table(WIDE if output == "wide" else COLUMNS, rows, output == "wide")
         else:
             print("There are no sessions. To start one: vigil run --name first -- COMMAND")
         if not watch:
@@ -82,13 +82,7 @@ def ls(everything: bool, watch: bool, output: str) -> None:
         next(client.follow_events())
 
 
-def show(sessions: list[dict[str, Any]], wide: bool) -> None:
-    """Print the table."""
-    print_table(WIDE if wide else COLUMNS, [row_of(session, wide, time.time()) for session in sessions], wide)
-
-
 def row_of(session: dict[str, Any], wide: bool, now: float) -> list[str]:
-    """Return one session as a table's row."""
     activity = session["axes"]["activity"]
     restarts = session["restarts"]
     row = [

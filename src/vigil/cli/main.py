@@ -30,14 +30,14 @@ COMMANDS = {
     "start": ("verbs", "Start a session that is over."),
     "restart": ("verbs", "End a session and launch it anew."),
     "reset": ("verbs", "End a session's backoff or saturation."),
-    "hibernate": ("wake", "Put a session to sleep."),
-    "wake": ("wake", "Wake a session, where it was or anew."),
+    "hibernate": ("verbs", "Put a session to sleep."),
+    "wake": ("verbs", "Wake a session, where it was or anew."),
     "heartbeat": ("heartbeat", "Give a sign of life."),
     "reap": ("reap", "Look what is idle, orphaned or archived, and deal with it."),
     "adopt": ("adopt", "Watch a tmux session that was started elsewhere."),
     "release": ("adopt", "Give an adopted session back."),
-    "archive": ("archive", "End a session and keep its record."),
-    "rm": ("rm", "End a session and purge its identity."),
+    "archive": ("verbs", "End a session and keep its record."),
+    "rm": ("verbs", "End a session and purge its identity."),
     "up": ("up", "Make the teams of a manifest so."),
     "plan": ("up", "Show what `up` would do, and what waits."),
     "down": ("up", "End and forget what manifests declared."),
@@ -47,7 +47,7 @@ COMMANDS = {
     "deaths": ("deaths", "List death records, newest first."),
     "death": ("deaths", "Show one death with its evidence."),
     "incidents": ("incidents", "List what needs a human, or tell all of one."),
-    "ack": ("ack", "Say that you know of an incident: its reminders end."),
+    "ack": ("incidents", "Say that you know of an incident: its reminders end."),
     "notify": ("notify", "Try a way to reach people."),
     "replay": ("replay", "Run a recording through today's policy and show what differs."),
     "daemon": ("daemon", "Start, stop and look at the daemon."),
@@ -65,7 +65,6 @@ class Lazy(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a command."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"vigil.cli.{COMMANDS[cmd_name][0]}")
@@ -74,7 +73,6 @@ class Lazy(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command."""
         with reader_may_leave():
             return super().invoke(ctx)
 
@@ -89,8 +87,7 @@ class Lazy(click.Group):
 def app() -> None:
     """Keep watch over AI coding-agent sessions.
 
-    Example: vigil run --name fix-tests --restart on-failure -- claude
-    """
+    Example: vigil run --name fix-tests --restart on-failure -- claude"""
 
 
 def main() -> None:

@@ -16,8 +16,7 @@ from vigil.errors import VigilError
 def notify() -> None:
     """Try a way to reach people; routes are in the configuration file.
 
-    Example: vigil notify test ops
-    """
+    Example: vigil notify test ops"""
 
 
 def complete_route(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -35,8 +34,7 @@ def complete_route(_ctx: click.Context, _param: click.Parameter, incomplete: str
 def test(route: str, output: str) -> None:
     """Send a test by ROUTE, now, and say whether it arrived; exit 1 if it did not.
 
-    Example: vigil notify test ops
-    """
+    Example: vigil notify test ops"""
     found = connect().test_route(route)
     if output == "json":
         print(json.dumps(found))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
+LIMITS = (
+    ("--memory-max", "SIZE", "How much memory it may use, such as 2G; needs a cgroup2 (vigil doctor), as the next two."),
+    ("--pids-max", "N", "How many processes and threads it may have."),
+    ("--cpu-weight", "N", "Its share when cores are short; others have 100."),
+)
 
 
 def output_option(command: F) -> F:
@@ -23,9 +29,21 @@ def output_option(command: F) -> F:
     )(command)
 
 
+def show(found: object, output: str, lines: Iterable[str]) -> None:
+    """Print an answer: as JSON for programs, in these lines for people."""
+    print(json.dumps(found) if output == "json" else "\n".join(lines))
+
+
 def reason_option(command: F) -> F:
     """Add `--reason`, kept with the intent and in the record of the death that follows."""
     return click.option("--reason", metavar="TEXT", help="Why: kept in the record of the death that follows.")(command)
+
+
+def limit_options(command: F) -> F:
+    """Add the limits of a launch's cgroup; the daemon reads them."""
+    for option, unit, means in reversed(LIMITS):
+        command = click.option(option, metavar=unit, help=means)(command)
+    return command
 
 
 def name_argument(command: F) -> F:

@@ -27,8 +27,7 @@ COLUMNS = (
 def reap(dry_run: bool, output: str) -> None:
     """Look at every session now: put to sleep what is idle, end what is orphaned or archived; say why of each.
 
-    Example: vigil reap --dry-run
-    """
+    Example: vigil reap --dry-run"""
     found = connect().reap(dry_run)
     if output == "json":
         print(json.dumps(found))

@@ -29,8 +29,7 @@ def replay(file: Path, everything: bool, output: str) -> int:
     Every recorded event is told to today's core at its recorded time. Shown are the events at which a session first gets
     another answer than it got then; later ones often follow from them. The exit code is 1 if anything differs.
 
-    Example: vigil replay /tmp/today.jsonl
-    """
+    Example: vigil replay /tmp/today.jsonl"""
     recording = open_recording(file)
     run = Replay(recording)
     if output == "json":
@@ -82,7 +81,6 @@ def replayed(run: Replay) -> str:
 
 
 def summary(run: Replay) -> str:
-    """Return the last line."""
     sessions, deaths = some(len(run.names), "session"), some(run.deaths, "death")
     words = f"{some(run.events, 'event')}, {sessions}, {deaths}: "
     if run.first is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from vigil.cli.options import duration, output_option
+from vigil.cli.options import duration, limit_options, output_option
 from vigil.client import connect
 from vigil.errors import UsageError
 
@@ -29,6 +29,11 @@ LATER = {"zellij"}
 @click.option("--backoff-base", type=duration, metavar="S", help="The first wait before a restart (default: 5s); it doubles.")
 @click.option("--cwd", default=".", metavar="D", help="The folder it works in (default: this one).")
 @click.option("--env", multiple=True, metavar="K=V", help="Adds to its environment; may be given again.")
+@limit_options
+@click.option("--sandbox", is_flag=True, help="Confine it with bwrap: it sees this folder, and the system read-only.")
+@click.option("--sandbox-read", multiple=True, metavar="PATH", help="What else it may read; may be given again.")
+@click.option("--sandbox-write", multiple=True, metavar="PATH", help="What else it may read and write, such as ~/.claude.")
+@click.option("--sandbox-offline", is_flag=True, help="Without the network.")
 @click.option("--attach", is_flag=True, help="Show its terminal at once; Ctrl-b d leaves.")
 @output_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -41,21 +46,24 @@ def run(
     backoff_base: float | None,
     cwd: str,
     env: tuple[str, ...],
+    sandbox: bool,
+    sandbox_read: tuple[str, ...],
+    sandbox_write: tuple[str, ...],
+    sandbox_offline: bool,
     attach: bool,
     output: str,
     command: tuple[str, ...],
+    **limits: str | None,
 ) -> None:
     """Declare a session and launch it; prints its name.
 
     Example: vigil run --name fix-tests --restart on-failure -- claude -p "fix the tests"
     """
-    _check(runtime, attach)
+    _check(runtime, attach, cwd)
     if attach:
-        from vigil.cli.attach import become_client, check_terminal
+        from vigil.cli.attach import become_client, check_terminal, client_argv
 
         check_terminal()  # before it creates anything
-    if not cwd:
-        raise UsageError("--cwd is empty: it names the folder the agent works in")
     wanted = {
         "name": name,
         "agent": agent,
@@ -67,27 +75,45 @@ def run(
         "restart": restart,
         "max_restarts": max_restarts,
         "backoff_base_s": backoff_base,
+        "umask": read_umask(),
+        **limits,
+        "sandbox": _sandbox(sandbox, sandbox_read, sandbox_write, sandbox_offline),
     }
     client = connect()
     session = client.run(wanted)
-    if output == "json":
-        print(json.dumps(session))
-    else:
-        print(session["name"])
+    print(json.dumps(session) if output == "json" else session["name"])
     _warn(session)
     if attach:
         sys.stdout.flush()
-        become_client(client.attach_argv(session["name"]))
+        become_client(client_argv(client.home, client.terminal(session["name"])))
 
 
-def _check(runtime: str, attach: bool) -> None:
-    """Refuse a runtime that is not there, and a terminal where there is none."""
+def _check(runtime: str, attach: bool, cwd: str) -> None:
+    """Refuse a runtime that is not there, a terminal where there is none, and no folder."""
+    if not cwd:
+        raise UsageError("--cwd is empty: it names the folder the agent works in")
     if runtime in LATER:
         raise UsageError(f"--runtime {runtime} is not there yet; use tmux or headless")
     if runtime not in ("tmux", "headless"):
         raise UsageError(f"{runtime!r} is no runtime; use tmux or headless")
     if attach and runtime == "headless":
         raise UsageError("--attach needs a terminal, which --runtime headless has not; vigil logs --follow shows its output")
+
+
+def read_umask() -> int:
+    """Return our umask, which the agent gets; it can only be read by setting it."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
+
+
+def _sandbox(wanted: bool, read: tuple[str, ...], write: tuple[str, ...], offline: bool) -> dict[str, Any] | None:
+    if not wanted:
+        if read or write or offline:
+            raise UsageError("--sandbox-read, --sandbox-write and --sandbox-offline need --sandbox beside them")
+        return None
+    paths = ([_utf8(os.path.abspath(os.path.expanduser(path)), "a path") for path in given] for given in (read, write))
+    return dict(zip(("read", "write"), paths, strict=True)) | {"network": not offline}
 
 
 def _warn(session: dict[str, Any]) -> None:

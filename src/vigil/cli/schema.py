@@ -11,8 +11,7 @@ import click
 def schema() -> None:
     """Print the JSON Schema of vigil.toml, for editors; no daemon is needed.
 
-    Example: vigil schema > vigil.schema.json
-    """
+    Example: vigil schema > vigil.schema.json"""
     from vigil.manifest.schema import schema as made
 
     print(json.dumps(made(), indent=2))

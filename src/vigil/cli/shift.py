@@ -32,8 +32,7 @@ def shift(team: str, role: str | None, timeout: str, abort: bool, no_wait: bool,
 
     If a new one dies or is not ready in time, the shift is given up and the old ones go on. Ctrl-C leaves it going on.
 
-    Example: vigil shift backend --role coder
-    """
+    Example: vigil shift backend --role coder"""
     daemon = connect()
     if abort:
         _say(daemon, daemon.abort_shift(team, role)["roles"], output)

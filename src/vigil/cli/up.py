@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import click
 
 from vigil.cli.options import output_option
-from vigil.cli.run import environment
+from vigil.cli.run import environment, read_umask
 from vigil.cli.table import Column, print_table
 from vigil.client import Client, connect
-from vigil.errors import VigilError
+from vigil.errors import Refused, VigilError
+from vigil.kernel.theirs import read_text
+from vigil.text import one_line
 
 Json = dict[str, Any]
 STEPS = (Column("DO"), Column("WHAT", shrink=True), Column("WHY", shrink=True))
@@ -25,6 +27,7 @@ UP = ("running", "suspect", "stuck")
 UNSETTLED = ("starting", "ending")
 POLL_S = 0.2
 SETTLE_S = 600.0
+MANIFEST_BYTES = 1 << 20  # as many as the daemon takes
 
 file_argument = click.argument("file", required=False, default="vigil.toml", type=click.Path(dir_okay=False))
 replace_option = click.option("--replace", is_flag=True, help="Restart replicas that run what was declared before.")
@@ -34,18 +37,24 @@ replace_option = click.option("--replace", is_flag=True, help="Restart replicas 
 @file_argument
 @click.option("--dry-run", is_flag=True, help="Only show what would be done, as `vigil plan` does.")
 @replace_option
+@click.option("--yes", is_flag=True, help="Agree to what it runs, without being asked.")
 @output_option
-def up(file: str, dry_run: bool, replace: bool, output: str) -> None:
+def up(file: str, dry_run: bool, replace: bool, yes: bool, output: str) -> None:
     """Make the teams of a manifest so (default: vigil.toml); what is as declared already is not touched.
+
+    The first time, and when they change, it shows its commands, variables and folders, and asks.
 
     Example: vigil up vigil.toml
     """
     manifest = _read(file, replace)
     daemon = connect()
+    planned = daemon.plan(manifest)
     if dry_run:
-        _show(daemon.plan(manifest), output)
+        _show(planned, output)
         return
-    done = daemon.apply(manifest)
+    if planned["asks"] and not yes:
+        ask(file, planned["asks"], output)
+    done = daemon.apply({**manifest, "agreed": [use["digest"] for use in planned["asks"]]})
     if output != "json":
         _follow(daemon, done)
     _show(done, output)
@@ -91,16 +100,38 @@ def scale(role: str, replicas: int, output: str) -> None:
 
 
 def _read(file: str, replace: bool) -> Json:
-    path = Path(file)
     try:
-        text = path.read_text("utf-8")
+        text = read_text(file, MANIFEST_BYTES)
     except FileNotFoundError:
         raise VigilError(f"{file} does not exist: name a manifest, or write one (docs/manifest.md)") from None
     except UnicodeDecodeError:
         raise VigilError(f"{file} is not UTF-8") from None
+    except ValueError as error:
+        raise VigilError(f"{file}: {error}") from None
     except OSError as error:
         raise VigilError(f"{file}: {error.strerror}") from None
-    return {"text": text, "path": file, "folder": os.path.abspath(path.parent), "replace": replace, "env": environment(())}
+    folder, env = os.path.abspath(os.path.dirname(file)), environment(())
+    return {"text": text, "path": file, "folder": folder, "replace": replace, "env": env, "umask": read_umask()}
+
+
+def ask(file: str, uses: list[Json], output: str) -> None:
+    """Show what a manifest runs that was not agreed to before, and ask; Refused without a yes."""
+    if output != "json":
+        print(f"{file} is to run, as you:", file=sys.stderr)
+        for line in (line for use in uses for line in _told(use)):
+            print(line, file=sys.stderr)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        words = f"{file} runs {len(uses)} commands that you have not agreed to, and there is no terminal to ask on"
+        raise Refused(f"{words}: read it, then vigil up --yes")
+    if not click.confirm("Apply it?", err=True):
+        raise Refused("nothing was applied, as you said")
+
+
+def _told(use: Json) -> list[str]:
+    with_ = ", ".join(f"{name}=…" for name in use["variables"]) or "no variables of its own"
+    seen = f"confined by {use['sandbox']}" if use["sandbox"] else "not confined: it may read and write what you may"
+    lines = [shlex.join(use["command"]), f"in {use['cwd']}", f"with {with_}", seen]
+    return [f"  {one_line(use['role'])}", *(f"    {one_line(line)}" for line in lines)]
 
 
 def _follow(daemon: Client, done: Json) -> None:

@@ -17,8 +17,7 @@ from vigil.text import one_line
 def why(name: str, output: str) -> None:
     """Explain why NAME is as it is: verdict, evidence, what was ruled out, what happens next.
 
-    Example: vigil why fix-tests
-    """
+    Example: vigil why fix-tests"""
     found = connect().why(name)
     if output == "json":
         print(json.dumps(found))

@@ -9,9 +9,10 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from vigil.client import http
-from vigil.client.starting import answers, start_daemon
+from vigil.client.starting import answers, start_daemon, unsafe
 from vigil.errors import BY_EXIT_CODE, Unreachable, VigilError
 from vigil.home import Home, find_home
+from vigil.kernel.trust import Untrusted
 
 READ_S = 15.0
 TEST_S = 620.0  # the longest time a route may take
@@ -35,11 +36,9 @@ class Client:
         return self._ask("POST", f"/v1/daemon:stop?kill_sessions={'true' if kill_sessions else 'false'}")
 
     def sessions(self, everything: bool = False) -> list[Json]:
-        """Return all sessions."""
         return self._ask("GET", f"/v1/sessions{'?all=true' if everything else ''}")
 
     def session(self, name: str) -> Json:
-        """Return all there is about one session."""
         return self._ask("GET", self._path(name))
 
     def run(self, wanted: Json) -> Json:
@@ -56,8 +55,7 @@ class Client:
 
     def heartbeat(self, name: str) -> Json:
         """Give a sign of life of a session, without waiting until it is durable."""
-        with self._open("POST", f"{self._path(name)}:heartbeat", None, READ_S) as response:
-            return json.loads(response.read())
+        return self._ask("POST", f"{self._path(name)}:heartbeat", within_s=READ_S)
 
     def rm(self, name: str, reason: str | None = None) -> Json:
         """End a session and purge its identity."""
@@ -65,16 +63,12 @@ class Client:
 
     def reap(self, dry_run: bool = False) -> list[Json]:
         """Have the reaper look at everything now; return what it found and did."""
-        found = self._ask("POST", f"/v1/reap{_query(dry_run=dry_run)}")
-        assert isinstance(found, list)
-        return found
+        return self._ask("POST", f"/v1/reap{_query(dry_run=dry_run)}")
 
     def candidates(self, sockets: list[str]) -> list[Json]:
         """Return the sessions of other tmux servers."""
         query = "&".join(f"socket={quote(path)}" for path in sockets)
-        found = self._ask("GET", f"/v1/adopt?{query}")
-        assert isinstance(found, list)
-        return found
+        return self._ask("GET", f"/v1/adopt?{query}")
 
     def adopt(self, target: str, sockets: list[str], name: str | None = None) -> Json:
         """Take over a tmux session that was started elsewhere."""
@@ -85,7 +79,6 @@ class Client:
         return self._ask("POST", "/v1/manifest:plan", manifest)
 
     def apply(self, manifest: Json) -> Json:
-        """Apply a manifest."""
         return self._ask("POST", "/v1/manifest:apply", manifest)
 
     def scale(self, role: str, replicas: int) -> Json:
@@ -93,10 +86,7 @@ class Client:
         return self._ask("POST", f"/v1/roles/{quote(role, safe='/')}:scale{_query(replicas=replicas)}")
 
     def roles(self) -> list[Json]:
-        """Return every role."""
-        found = self._ask("GET", "/v1/roles")
-        assert isinstance(found, list)
-        return found
+        return self._ask("GET", "/v1/roles")
 
     def shift(self, team: str, role: str | None = None, timeout: str = "10m") -> Json:
         """Begin to replace the replicas of a team."""
@@ -113,20 +103,18 @@ class Client:
     def send(self, name: str, text: str, wait_s: float | None = None) -> Json:
         """Type a prompt into a session's terminal; a sleeping session is woken for it."""
         body = {"text": text, "wait_s": wait_s}
-        with self._open("POST", f"{self._path(name)}:send", body, ACT_S + (wait_s or 0.0)) as response:
-            return json.loads(response.read())
+        return self._ask("POST", f"{self._path(name)}:send", body, ACT_S + (wait_s or 0.0))
 
     def why(self, name: str) -> Json:
-        """Return why a session is as it is."""
         return self._ask("GET", f"{self._path(name)}:why")
 
     def diag(self, name: str, window_s: float | None = None) -> Json:
         """Return what the processes of a session do right now."""
         return self._ask("GET", f"{self._path(name)}:diag{_query(window_s=window_s)}")
 
-    def attach_argv(self, name: str) -> list[str]:
-        """Return the command that shows a session's terminal."""
-        return self._ask("GET", f"{self._path(name)}:attach")["argv"]
+    def terminal(self, name: str) -> Json:
+        """Return where a session's terminal is: launch, pane and server, never a command."""
+        return self._ask("GET", f"{self._path(name)}:attach")
 
     def deaths(self, name: str | None = None) -> list[Json]:
         """Return death records, newest first."""
@@ -150,11 +138,9 @@ class Client:
 
     def test_route(self, name: str) -> Json:
         """Send a test by a route; waits as long as the route may take."""
-        with self._open("POST", f"/v1/routes/{quote(name, safe='')}:test", None, TEST_S) as response:
-            return json.loads(response.read())
+        return self._ask("POST", f"/v1/routes/{quote(name, safe='')}:test", within_s=TEST_S)
 
     def events(self, name: str | None = None, since: float | None = None) -> list[Json]:
-        """Return the event log."""
         return self._ask("GET", f"/v1/events{_query(session=name, since=since)}")
 
     def follow_events(self, name: str | None = None, after: int | None = None) -> Iterator[Json]:
@@ -179,8 +165,8 @@ class Client:
     def _path(name: str) -> str:
         return f"/v1/sessions/{quote(name, safe='/')}"
 
-    def _ask(self, method: str, path: str, body: Json | None = None) -> Any:
-        with self._open(method, path, body, READ_S if method == "GET" else ACT_S) as response:
+    def _ask(self, method: str, path: str, body: Json | None = None, within_s: float | None = None) -> Any:
+        with self._open(method, path, body, within_s or (READ_S if method == "GET" else ACT_S)) as response:
             self.trouble = response.trouble
             return json.loads(response.read())
 
@@ -189,11 +175,14 @@ class Client:
         """Ask, and yield the answer; a failure on the way is Unreachable."""
         data = None if body is None else json.dumps(body).encode()
         try:
-            answer = http.ask(str(self.home.api_socket), method, path, data, timeout_s)
+            lock = str(self.home.lock("daemon"))
+            answer = http.ask(str(self.home.api_socket), method, path, data, timeout_s, lock)
             with contextlib.closing(answer):
                 if answer.status >= 400:
                     raise _error_of(answer)
                 yield answer
+        except Untrusted as error:
+            raise unsafe(error) from None
         except TimeoutError as error:
             raise Unreachable(f"the daemon gave no answer in {timeout_s:g} s; vigil daemon logs may say why") from error
         except (OSError, ValueError) as error:

@@ -1,13 +1,14 @@
 """HTTP to our own daemon over its unix socket.
 
 Written by hand: importing `http.client` brings `email` and `ssl`, a quarter of a command's start (docs/performance.md).
-It speaks to one server only: one request for each connection, an answer with its length or in chunks.
-"""
+It speaks to one server only: one request for each connection, an answer with its length or in chunks."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+
+from vigil.kernel.trust import connect_own
 
 HEAD_BYTES = 65536
 
@@ -72,12 +73,12 @@ class HttpAnswer:
         return int(words[1]), headers
 
 
-def ask(path: str, method: str, target: str, body: bytes | None, timeout_s: float | None) -> HttpAnswer:
-    """Send a request to a unix socket and return the answer."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+def ask(
+    path: str, method: str, target: str, body: bytes | None, timeout_s: float | None, lock: str | None = None
+) -> HttpAnswer:
+    """Send a request to our own daemon and return the answer; Untrusted before a byte is sent to a stranger."""
+    sock = connect_own(path, timeout_s, lock)
     try:
-        sock.settimeout(timeout_s)
-        sock.connect(path)
         head = f"{method} {target} HTTP/1.1\r\nHost: vigil\r\nConnection: close\r\n"
         if body is not None:
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"

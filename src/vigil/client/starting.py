@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import select
-import struct
 import subprocess
 import sys
 import time
@@ -14,8 +13,11 @@ from pathlib import Path
 from vigil.config.finding import find_config
 from vigil.errors import Unreachable, VigilError
 from vigil.home import Home, make_home
+from vigil.kernel.process import is_dying
+from vigil.kernel.trust import Untrusted, check_private, connect_own, read_peer
 
 START_S = 30.0
+ANSWERS_S = 5.0
 AGAIN_S = 1.0  # whoever was told that a daemon runs, and finds none, starts one again: that one was dying
 RUNS_ALREADY = (
     "the daemon runs already, and a recording begins with its start: vigil daemon stop leaves all sessions running, "
@@ -28,6 +30,7 @@ def start_daemon(home: Home, config: Path | None = None, record: Path | None = N
 
     Its configuration is `config`, or the one that the environment names. With `record`, no daemon may run yet.
     """
+    check_run(home)
     make_home(home)
     lock = os.open(home.lock("start"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -41,21 +44,30 @@ def start_daemon(home: Home, config: Path | None = None, record: Path | None = N
 
 
 def answers(home: Home) -> bool:
-    """Say whether a living daemon listens on the home's socket; a killed one still does for a moment."""
-    import socket
+    """Say whether a living daemon listens on the home's socket; a killed one still does for a moment.
 
-    from vigil.kernel.process import is_dying
+    Unreachable if a stranger could, or does, listen there.
+    """
+    try:
+        with connect_own(str(home.api_socket), ANSWERS_S, str(home.lock("daemon"))) as sock:
+            return not is_dying(read_peer(sock)[0])
+    except OSError:
+        return False
+    except Untrusted as error:
+        raise unsafe(error) from None
 
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(5)
-        try:
-            sock.connect(str(home.api_socket))
-            pid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-        except OSError:
-            return False
-        except AttributeError:  # this platform lacks the option
-            return True
-        return not is_dying(pid)
+
+def check_run(home: Home) -> None:
+    """Refuse a folder of sockets in which a stranger could listen."""
+    try:
+        check_private(str(home.run))
+    except Untrusted as error:
+        raise unsafe(error) from None
+
+
+def unsafe(error: Untrusted) -> Unreachable:
+    """Return what a person is told of a stranger's folder or socket."""
+    return Unreachable(f"{error}. Nothing was sent; vigil doctor says more, and another VIGIL_HOME has other sockets")
 
 
 def _wait_for(lock: int) -> None:

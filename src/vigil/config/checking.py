@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from vigil.config.models import ConfigTables, LadderTable, ReactionTable, RouteTable
-from vigil.config.values import AgentConfig, Config, LaunchConfig, ReaperConfig, RouteConfig
+from vigil.config.values import AgentConfig, Config, IsolationConfig, LaunchConfig, ReaperConfig, RouteConfig
 from vigil.config.wording import listed, place, shown
 from vigil.core.handlers.operator import VERBS
 from vigil.core.model.incident import HIBERNATE, IncidentKind, Ladder, LadderStep, Quiet, Reaction
@@ -91,17 +91,10 @@ def _keys_at(root: type[BaseModel], where: Place) -> list[str]:
     kind: Any = root
     for part in where:
         # The last argument of a list or dictionary type is its table.
-        kind = _given(kind.model_fields[part].annotation if _is_table(kind) else get_args(kind)[-1])
+        is_table = isinstance(kind, type) and issubclass(kind, BaseModel)
+        kind = kind.model_fields[part].annotation if is_table else get_args(kind)[-1]
+        kind = get_args(kind)[0] if NoneType in get_args(kind) else kind
     return list(kind.model_fields)
-
-
-def _given(kind: Any) -> Any:
-    """Return an optional type without its None."""
-    return get_args(kind)[0] if NoneType in get_args(kind) else kind
-
-
-def _is_table(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _contradictions(document: dict[str, Any]) -> Iterator[tuple[Place, str]]:
@@ -148,6 +141,7 @@ def tables(value: object) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def _config_of(file: ConfigTables) -> Config:
+    reaper = file.reaper
     return Config(
         agents={
             name: AgentConfig(tuple(agent.command), tuple(agent.process), agent.instrument, watchdog_of(agent.watchdog))
@@ -165,13 +159,8 @@ def _config_of(file: ConfigTables) -> Config:
             reset_after_s=file.restart.backoff.reset_after,
         ),
         launch=LaunchConfig(file.launch.least_memory),
-        reaper=ReaperConfig(
-            file.reaper.enabled,
-            file.reaper.interval,
-            file.reaper.idle_ttl,
-            file.reaper.grace,
-            file.reaper.park_on_pressure,
-        ),
+        isolation=IsolationConfig(file.isolation.cgroups, file.isolation.cgroup_root, file.isolation.best_effort),
+        reaper=ReaperConfig(reaper.enabled, reaper.interval, reaper.idle_ttl, reaper.grace, reaper.park_on_pressure),
         watchdog=watchdog_of(file.watchdog),
     )
 

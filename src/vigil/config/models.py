@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from vigil.config.durations import AFTER, BACKOFF, DEADLINE, IDLE, ORDINARY
 from vigil.config.hours import Zone, read_hour
 from vigil.config.sizes import read_size
-from vigil.config.values import LaunchConfig, ReaperConfig
+from vigil.config.values import IsolationConfig, LaunchConfig, ReaperConfig
 from vigil.config.wording import shown
 from vigil.core.model import incident
 from vigil.core.model.identity import why_not_a_name
@@ -25,6 +25,7 @@ T = TypeVar("T")
 MOST_RESTARTS = 1_000_000
 MOST_TRIES = 100
 RESTART, LAUNCH, REAPER, SILENCE = RestartPolicy(), LaunchConfig(), ReaperConfig(), Thresholds()  # the defaults
+ISOLATION = IsolationConfig()
 
 
 def one_of(kind: type[E], value: object) -> E:
@@ -46,6 +47,12 @@ def _word(word: str) -> str:
     if "\0" in word:
         raise ValueError("a NUL character cannot be handed to a program")
     return word
+
+
+def _absolute(path: str) -> str:
+    if path and not path.startswith("/"):
+        raise ValueError(f"{shown(path)} is not an absolute path")
+    return _word(path)
 
 
 def some(value: list[T] | str) -> list[T] | str:
@@ -166,6 +173,14 @@ class LaunchTable(Table):
     least_memory: Annotated[int, BeforeValidator(read_size)] = LAUNCH.least_memory_bytes
 
 
+class IsolationTable(Table):
+    """`[isolation]`: whether each launch gets a cgroup of its own, and where."""
+
+    cgroups: bool = ISOLATION.cgroups
+    cgroup_root: Annotated[str, AfterValidator(_absolute)] = ISOLATION.cgroup_root
+    best_effort: bool = ISOLATION.best_effort
+
+
 class AgentTable(Table):
     """`[agents.NAME]`: a kind of agent."""
 
@@ -246,6 +261,7 @@ class ConfigTables(Table):
     reaper: ReaperTable = ReaperTable()
     restart: RestartTable = RestartTable()
     launch: LaunchTable = LaunchTable()
+    isolation: IsolationTable = IsolationTable()
     agents: dict[Name, AgentTable] = {}
     routes: dict[Name, RouteTable] = {}
     ladder: list[LadderTable] = []

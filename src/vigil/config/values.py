@@ -49,6 +49,15 @@ class LaunchConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class IsolationConfig:
+    """Whether launches get cgroups, and where."""
+
+    cgroups: bool = True  # where there are any to be had
+    cgroup_root: str = ""  # a folder of a cgroup2; empty: the keeper's own
+    best_effort: bool = False  # limits that cannot be kept do not refuse a launch
+
+
+@dataclass(frozen=True, slots=True)
 class ReaperConfig:
     """When the reaper looks, and what it may do."""
 
@@ -71,6 +80,7 @@ class Config:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     launch: LaunchConfig = field(default_factory=LaunchConfig)
     reaper: ReaperConfig = field(default_factory=ReaperConfig)
+    isolation: IsolationConfig = field(default_factory=IsolationConfig)
     watchdog: Watchdog = UNSAID
 
     @property

@@ -26,20 +26,20 @@ RESOLVED_KEPT = 1000  # resolved incidents, for their last notices and in case t
 
 
 class Idle(NamedTuple):
-    """What Vigil learned of a kind of agent that waits for input."""
+    """What the book has learned of the CPU that a kind of idle agent uses."""
 
     cpu: float  # cores
     samples: int
 
 
 class Book:
-    """All sessions of one host."""
+    """The book: all that the core remembers of one host; it holds no policy."""
 
     def __init__(
         self, sessions: Iterable[Session] = (), open_incidents: Iterable[Incident] = (), roles: Iterable[Role] = ()
     ) -> None:
         self.sessions: dict[str, Session] = {}
-        self.roles: dict[str, Role] = {role.key: _with_slots(role) for role in roles}
+        self.roles: dict[str, Role] = {}
         self.incidents: dict[str, Incident] = {}  # those that are open, by key
         self.resolved: dict[str, Incident] = {}  # those that are over, by id, the newest last
         self.wedged: set[str] = set()  # sessions whose server has not answered for a while
@@ -65,6 +65,8 @@ class Book:
         self.checked_at: dict[str, float] = {}  # when the silence of a session is looked at next
         self.idle_cpu: dict[str, Idle] = {}  # by kind of agent, while it waits for input
         self.change = Change()
+        for role in roles:  # one stored without its slots has the first ones
+            self.roles[role.key] = role if role.slots else replace(role, slots=tuple(range(role.spec.replicas)))
         for incident in open_incidents:
             self.keep_incident(incident)
         for session in sessions:
@@ -77,17 +79,17 @@ class Book:
         self.touched.clear()  # nothing happened yet
 
     def of_launch(self, launch_id: str) -> Session | None:
-        """Return the session whose current launch this is; an old launch has none (fencing)."""
+        """Find the session of a launch in the book; an old launch finds none (fencing)."""
         session = self.sessions.get(self.by_launch.get(launch_id, ""))
         return session if session and session.launch and session.launch.id == launch_id else None
 
     def living(self, launch_id: str) -> Session | None:
-        """Return the session whose current launch this is, if that has not ended."""
+        """Find the session of a launch in the book, if that launch has not ended."""
         session = self.of_launch(launch_id)
         return session if session and session.launch and session.launch.ended_at is None else None
 
     def read_axes(self, session: Session, facts: tuple[Fact, ...], **changes: Any) -> Session:
-        """Return a session with new readings of its axes, and other changes."""
+        """Return a session with new axis readings and other changes, not yet in the book."""
         axes = dict(session.vitals.axes)
         for fact in facts:
             before = axes.get(fact.axis)
@@ -98,21 +100,19 @@ class Book:
         return with_changes(session, axes=axes, **changes)
 
     def role_of(self, session: Session) -> Role | None:
-        """Return the role of a session; a lone one has none."""
+        """Look up a session's role in the book; a lone session has none."""
         return self.roles.get(session.role) if session.role is not None else None
 
     def replicas(self, key: str) -> list[Session]:
-        """Return the sessions of a role by slot, also those that leave."""
+        """List the sessions that the book has for a role, by slot, leaving ones too."""
         found = [self.sessions[session_id] for session_id in self.by_role.get(key, ())]
         return sorted(found, key=lambda session: (session.index, session.id))
 
     def keep_role(self, role: Role) -> Role:
-        """Write a role into the book."""
         self.roles[role.key] = self.change.roles[role.key] = role
         return role
 
     def forget_role(self, key: str) -> None:
-        """Remove a role from the book."""
         self.roles.pop(key, None)
         self.change.roles.pop(key, None)
         if not self.by_role.get(key):
@@ -120,7 +120,7 @@ class Book:
         self.change.removed_roles.append(key)
 
     def died_with(self, session: Session, at: float) -> tuple[str, ...]:
-        """Note a death; return the sessions that died within the same second."""
+        """Note a death in the book; return the sessions that died within the same second."""
         near = self.last_deaths[bisect_left(self.last_deaths, (at - SAME_S,)) : bisect_left(self.last_deaths, (at + SAME_S,))]
         insort(self.last_deaths, (at, session.name))
         del self.last_deaths[:-DEATHS_TOGETHER]
@@ -147,7 +147,7 @@ class Book:
         return session
 
     def keep_incident(self, incident: Incident) -> None:
-        """Write an incident into the book: by key while open, then for a while by id."""
+        """Write an incident into the book: by key while open, then by id."""
         if incident.resolved_at is None:
             self.incidents[incident.key] = incident
             self.resolved.pop(incident.id, None)  # it came back
@@ -161,25 +161,24 @@ class Book:
         self.change.incidents[incident.id] = incident
 
     def find_incident(self, incident_id: str) -> Incident | None:
-        """Return an incident, open or recently resolved."""
+        """Find an incident in the book, open or recently resolved."""
         return self.change.incidents.get(incident_id) or next(
             (incident for incident in self.incidents.values() if incident.id == incident_id), self.resolved.get(incident_id)
         )
 
     def last_over(self, key: str) -> Incident | None:
-        """Return the newest resolved incident of a key."""
         over = [incident for incident in self.resolved.values() if incident.key == key]
         return max(over, key=lambda incident: incident.resolved_at or 0.0, default=None)
 
     def is_behind(self, session: Session, by_s: float) -> bool:
-        """Say whether a session's stored activity or work is older than `by_s`."""
+        """Say whether a session's stored activity or work lags behind the book by `by_s`."""
         # Work too: a killed daemon forgot it behind a heartbeat; the next one parked its session.
         active_at, worked_at = session.last_activity_at or 0.0, max(session.worked.values(), default=0.0)
         known_at, known_work_at = (known.get(session.id, 0.0) for known in (self.activity_stored, self.work_stored))
         return active_at - known_at > by_s or worked_at - known_work_at > by_s
 
     def close(self, session: Session) -> Session:
-        """Return a session whose launch has nothing left."""
+        """Return a session with its launch closed, and note that launch among the book's changes."""
         if session.launch is None or session.launch.closed:
             return session
         launch = replace(session.launch, closed=True)
@@ -187,7 +186,7 @@ class Book:
         return replace(session, launch=launch)
 
     def forget(self, session: Session) -> None:
-        """Remove a session from the book."""
+        """Remove a session, and all that is keyed by it, from the book."""
         del self.sessions[session.id], self.by_name[session.name]
         self.change.shown[session.id] = None
         if session.role is not None:
@@ -203,20 +202,22 @@ class Book:
             self.spawning.discard(launch_id)
 
     def reconsider(self, sessions: Iterable[Session]) -> None:
-        """Have the incidents of sessions follow after this event, even if the sessions do not change."""
+        """Mark in the book that sessions' incidents may change though the sessions did not."""
         self.change.reconsidered += [session.id for session in sessions]
 
-    def log(self, at: float, session: Session, kind: str, **data: Any) -> None:
-        """Write to the event log what happened to a session."""
+    def log(self, at: float, session: Session | None, kind: str, **data: Any) -> None:
+        """Add a line to the book's event log, about a session or about none."""
+        if session is None:
+            self.change.log.append(LogEntry(at, kind, data=data))
+            return
         launch_id = session.launch.id if session.launch else None
         self.change.log.append(LogEntry(at, kind, session.id, session.name, launch_id, data))
 
     def do(self, effect: Effect) -> None:
-        """Ask for an effect."""
         self.change.todo.append(effect)
 
     def end_all(self, launch: Launch | None, unless_attended: bool = False) -> None:
-        """Ask for the end of all that is left of a launch, or only if no person uses it."""
+        """Put into the book the effect that ends a launch, or only an unattended one."""
         assert launch is not None
         session = self.of_launch(launch.id)
         intent = session.vitals.intent if session is not None else None
@@ -224,13 +225,8 @@ class Book:
         self.do(EndLaunch(launch, GRACE_S, unless_attended, reap))
 
 
-def _with_slots(role: Role) -> Role:
-    """Return a role with its slots; one stored without them has the first ones."""
-    return role if role.slots else replace(role, slots=tuple(range(role.spec.replicas)))
-
-
 class Change:
-    """What one event changed, collected by its handlers and returned as effects."""
+    """What one event changed in the book, collected by its handlers and returned as effects."""
 
     def __init__(self) -> None:
         self.shown: dict[str, Session | None] = {}  # every session that changed; None if it was removed

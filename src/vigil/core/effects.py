@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from vigil.core.model.conversation import Wake
@@ -13,12 +14,11 @@ from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.session import Session
 from vigil.core.model.sighting import Guard, ReapOutcome, ReapVerdict, Stray
 from vigil.core.model.team import Role
-from vigil.core.model.timer import TimerKind
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One line of the append-only event log; the store numbers it."""
+    """One line that an effect adds to the append-only event log; the store numbers it."""
 
     at: float
     kind: str
@@ -30,7 +30,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """State changes and their events, in one transaction."""
+    """Ask the store to write changed state and its log lines, in one transaction."""
 
     sessions: tuple[Session, ...] = ()
     launches: tuple[Launch, ...] = ()
@@ -45,7 +45,7 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Spawn:
-    """Bring a launch to life; the outcome is Launched or LaunchFailed."""
+    """Ask for a launch to come to life; the outcome is Launched or LaunchFailed."""
 
     session: Session
     launch: Launch
@@ -53,7 +53,7 @@ class Spawn:
 
 @dataclass(frozen=True, slots=True)
 class EndLaunch:
-    """End all there is of a launch: agent, survivors, server; the outcome is Ended or Attended."""
+    """Ask for the end of all of a launch; the outcome is Ended or Attended."""
 
     launch: Launch
     grace_s: float
@@ -64,7 +64,7 @@ class EndLaunch:
 
 @dataclass(frozen=True, slots=True)
 class EndStray:
-    """End processes of no known launch, if nothing changed since the verdict; the outcome is StrayEnded."""
+    """Ask for a stray's end if nothing changed since its verdict; the outcome is StrayEnded."""
 
     stray: Stray
     grace_s: float
@@ -73,7 +73,7 @@ class EndStray:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Tell the sweep all verdicts; what is to go is being ended."""
+    """Ask the daemon to tell a waiting sweep all its verdicts."""
 
     ticket: str
     verdicts: tuple[ReapVerdict, ...]
@@ -81,7 +81,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class ReapEnded:
-    """Tell the sweep what became of a launch or a stray."""
+    """Ask the daemon to tell a waiting sweep what became of a launch or stray."""
 
     ticket: str
     launch_id: str
@@ -91,23 +91,42 @@ class ReapEnded:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Stop watching an adopted session, and leave it as it was found."""
+    """Ask the daemon to stop watching an adopted session and leave it as it was."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Ask an agent to leave its work; if a person uses its pane, the outcome is Attended."""
+    """Ask an agent to leave its work; Attended tells that a person uses it."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class CloseLaunch:
-    """Keep a dead agent's last screen and end its tmux server; the outcome is Closed."""
+    """Ask for a dead agent's last screen and its server's end; the outcome is Closed."""
 
     launch: Launch
+
+
+class TimerKind(StrEnum):
+    """What a timer is for that the machine asks for by SetTimer."""
+
+    HOLD = "hold"  # a wait is over
+    STABLE = "stable"  # a session has been up long enough to lose its charges
+    LOOK = "look"  # a doubt is looked at again
+    INCIDENTS = "incidents"  # an incident may be settled
+    PULSE = "pulse"  # a sign of life is due
+    DRAIN = "drain"  # a replica that is replaced has had its grace
+    SILENCE = "silence"  # the watchdog looks at a session
+    PEOPLE = "people"  # a remedy waits for a person to leave
+    MEMORY = "memory"  # a launch has waited long for memory
+    WALL = "wall"  # a limit has ended
+    SUMMARY = "summary"  # a launch that is over is summed up
+    REACT = "react"  # a reaction to an incident is due
+    SHIFT = "shift"  # of a role: its shift goes on
+    STEADY = "steady"  # of a role: it may lose its charges
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +140,28 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """Remove the files of a removed session."""
+    """Ask the daemon to remove the files of a removed session."""
 
     session: Session
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Read all axes of a launch now, from sources that cannot lie; the outcome is Observed."""
+    """Ask for a sure reading of all axes of a launch; the outcome is Observed."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class Conclude:
-    """Gather how a dead agent ended; the outcome is Exited."""
+    """Ask how a dead agent ended; the outcome is Exited."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class Examine:
-    """Gather what is left of a dead launch into its bundle."""
+    """Ask the daemon to gather what is left of a dead launch into its bundle."""
 
     death: Death
     launch: Launch
@@ -150,21 +169,21 @@ class Examine:
 
 @dataclass(frozen=True, slots=True)
 class Amend:
-    """Add words to a death's bundle that were read only after it was recorded."""
+    """Ask the daemon to add late words to the bundle of a recorded death."""
 
     death: Death  # with those words
 
 
 @dataclass(frozen=True, slots=True)
 class RepairSocket:
-    """Have a living tmux server make its socket anew; the next look shows whether it did."""
+    """Have a living tmux server make its socket anew; Look shows whether it did."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnose:
-    """Read what a silent launch and all below it do, over a window; the outcome is Diagnosed."""
+    """Ask what a silent launch does, over a window; the outcome is Diagnosed."""
 
     launch: Launch
     window_s: float
@@ -172,7 +191,7 @@ class Diagnose:
 
 @dataclass(frozen=True, slots=True)
 class EndChild:
-    """End one recorded process below an agent, not the agent; the outcome is Stepped."""
+    """Ask for the end of one process below an agent; the outcome is Stepped."""
 
     launch: Launch
     process: ProcessId
@@ -181,21 +200,21 @@ class EndChild:
 
 @dataclass(frozen=True, slots=True)
 class CloseInput:
-    """Close the input of a headless agent; the outcome is Stepped."""
+    """Ask to close the input of a headless agent; the outcome is Stepped."""
 
     launch: Launch
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Tell the escalation clock of an incident; it works even if the store does not answer (P6)."""
+    """Ask that the escalation clock hears of an incident, even if the store hangs (P6)."""
 
     incident: Incident
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Tell the caller what was decided."""
+    """Ask the daemon to tell a waiting caller how its wake was decided."""
 
     ticket: str
     wake: Wake
@@ -203,7 +222,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class React:
-    """Type a prompt or run a command for an incident; the outcome is ReactionEnded."""
+    """Ask for a prompt or command for an incident; the outcome is ReactionEnded."""
 
     incident: Incident
     number: int
@@ -212,27 +231,7 @@ class React:
     command: tuple[str, ...] = ()
 
 
-Effect = (
-    Persist
-    | Spawn
-    | EndLaunch
-    | EndStray
-    | Judged
-    | ReapEnded
-    | Release
-    | Interrupt
-    | CloseLaunch
-    | SetTimer
-    | Purge
-    | Look
-    | Conclude
-    | Examine
-    | Amend
-    | RepairSocket
-    | Diagnose
-    | EndChild
-    | CloseInput
-    | Tell
-    | Answer
-    | React
-)
+OfLaunch = Spawn | EndLaunch | Release | Interrupt | CloseLaunch | Look | RepairSocket | Diagnose | EndChild | CloseInput
+OfDeath = Conclude | Examine | Amend
+Reply = Judged | ReapEnded | Answer
+Effect = Persist | OfLaunch | OfDeath | EndStray | SetTimer | Purge | Tell | React | Reply

@@ -7,7 +7,7 @@ from typing import Any
 
 from vigil.core import events
 from vigil.core.book import Book, Change
-from vigil.core.effects import Effect
+from vigil.core.effects import Effect, TimerKind
 from vigil.core.events import Event, Exited, TimerFired
 from vigil.core.handlers import (
     admission,
@@ -43,13 +43,12 @@ from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 from vigil.core.model.stall import Watchdogs
 from vigil.core.model.team import Role
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.stall import case
 from vigil.core.rules.stall.verdict import StallFinding, classify
 
 
 def timer_fired(book: Book, event: TimerFired, now: float) -> None:
-    """Pass a timer to its handler, which checks whether it came early or for nothing."""
+    """Pass a fired timer to its handler, which checks whether it came for nothing."""
     session, role = book.sessions.get(event.session_id), book.roles.get(event.session_id)
     if session is not None:
         TIMERS[event.kind](book, session, now)
@@ -59,7 +58,7 @@ def timer_fired(book: Book, event: TimerFired, now: float) -> None:
         reaction.react(book, event.session_id, now)
 
 
-TIMERS: dict[TimerKind, Callable[[Book, Session, float], None]] = {
+TIMERS: dict[TimerKind, Callable[[Book, Session, float], object]] = {
     TimerKind.HOLD: hold.hold_over,
     TimerKind.STABLE: charge.stable,
     TimerKind.LOOK: doubt.look_again,
@@ -70,7 +69,7 @@ TIMERS: dict[TimerKind, Callable[[Book, Session, float], None]] = {
     TimerKind.PEOPLE: watchdog.see_people,
     TimerKind.MEMORY: admission.still_short,
     TimerKind.WALL: wall.wall_over,
-    TimerKind.SUMMARY: summary.timer,
+    TimerKind.SUMMARY: summary.summarise,
 }
 ROLE_TIMERS: dict[TimerKind, Callable[[Book, Role, float], None]] = {
     TimerKind.SHIFT: shift.shift_timer,
@@ -94,7 +93,7 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
     Exited: death.exited,
     events.Orphaned: orphan.orphaned,
     events.Ended: end.ended,
-    events.Attended: launch.attended,
+    events.Attended: end.attended,
     events.Sighted: reap.sighted,
     events.Spared: reap.spared,
     events.StrayEnded: reap.stray_ended,
@@ -126,35 +125,19 @@ HANDLERS: dict[type[Event], Callable[[Book, Any, float], None]] = {
 
 
 class Machine:
-    """All sessions of one host, and the policy over them."""
+    """The machine over one host's sessions: events in, effects out."""
 
     def __init__(
         self, sessions: Iterable[Session] = (), open_incidents: Iterable[Incident] = (), roles: Iterable[Role] = ()
     ) -> None:
         self._book = Book(sessions, open_incidents, roles)
-
-    @property
-    def sessions(self) -> dict[str, Session]:
-        """Every session, by its id."""
-        return self._book.sessions
-
-    @property
-    def incidents(self) -> dict[str, Incident]:
-        """Every open incident, by its key."""
-        return self._book.incidents
-
-    @property
-    def roles(self) -> dict[str, Role]:
-        """Every role, by its key."""
-        return self._book.roles
-
-    @property
-    def by_name(self) -> dict[str, str]:
-        """The ids of sessions, by their names."""
-        return self._book.by_name
+        self.sessions = self._book.sessions  # by their ids
+        self.incidents = self._book.incidents  # the open ones, by their keys
+        self.roles = self._book.roles  # by their keys
+        self.by_name = self._book.by_name  # the ids of sessions
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """Return the effects of an event, in order; what must be durable comes first."""
+        """Let the machine hand an event to its handler; return its effects, the durable first."""
         self._book.change = Change()
         HANDLERS[type(event)](self._book, event, now)
         team.follow(self._book, now)
@@ -163,34 +146,31 @@ class Machine:
 
     @property
     def changed(self) -> dict[str, Session | None]:
-        """The sessions that the last event changed, by id; None for a removed one."""
+        """The sessions that the machine's last event changed, by id; None for a removed one."""
         return self._book.change.shown
 
     def judge(self, launch_id: str, evidence: Evidence, now: float) -> StallFinding | None:
-        """Return what the watchdog would find by this evidence, without keeping it."""
+        """Have the machine judge a silent launch by this evidence, without keeping the finding."""
         session = self._book.living(launch_id)
         if session is None or not case.is_watched(session):
             return None
         return classify(watchdog.case_for(self._book, session, evidence, now))
 
     def checked_at(self, session_id: str) -> float | None:
-        """Return when the watchdog looks at a session next."""
         return self._book.checked_at.get(session_id)
 
     @property
     def watchdogs(self) -> Watchdogs:
-        """The configured thresholds of silence."""
         return self._book.watchdogs
 
     def find(self, name: str) -> Session | None:
-        """Return the session of exactly this name."""
         session_id = self.by_name.get(name)
         return None if session_id is None else self.sessions[session_id]
 
     def owner_of(self, agent: str, conversation: str, but: str = "") -> Session | None:
-        """Return another session that is in an agent's conversation now."""
+        """Ask the machine which other session is in an agent's conversation now."""
         return conversations.owner_of(self._book, agent, conversation, but)
 
     def of_launch(self, launch_id: str) -> Session | None:
-        """Return the session whose current launch this is; an old launch has none (fencing)."""
+        """Ask the machine for a launch's session; an old launch has none (fencing)."""
         return self._book.of_launch(launch_id)

@@ -21,13 +21,14 @@ from vigil.daemon.base.keeper_start import raise_nofile, start_if_none
 from vigil.daemon.base.recorder import RecordingRefused, create
 from vigil.errors import VigilError
 from vigil.home import Home, home_at, make_home
+from vigil.kernel import cgroups, descent
 from vigil.kernel.precedence import come_first
 
 ALREADY = "already"
 
 
 def main(argv: list[str]) -> int:
-    """Run the daemon of a home until it is told to stop."""
+    """Run the daemon's process for a home until it is told to stop."""
     parser = argparse.ArgumentParser(prog="vigil-daemon")
     parser.add_argument("--home", required=True)
     parser.add_argument("--config")
@@ -39,6 +40,8 @@ def main(argv: list[str]) -> int:
         if os.fork():
             os._exit(0)  # our caller has no child to wait for
         come_first()  # only here: a daemon in the foreground is in another program's session
+    descent.leave()  # an agent may have started us: we are no part of its launch
+    cgroups.leave()
     home = home_at(Path(options.home))
     try:
         make_home(home)
@@ -60,10 +63,12 @@ def main(argv: list[str]) -> int:
 
 
 async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -> None:
-    from vigil.daemon.base.log import log_to
+    from vigil.daemon.base.log import BoundedFile, log_to
     from vigil.store.store import Store
 
     log_to(home.log / "daemon.log")
+    if ready_fd >= 0:  # a starter waits: our errors go to a file, which may not grow without end
+        sys.stderr = BoundedFile(home.log / "daemon.err")
     store = Store(home.database)  # before the API is imported: a bad database is refused at once
     nofile = raise_nofile()
     keeper = start_if_none(home, nofile)  # it comes up beside these imports
@@ -99,7 +104,7 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
 
 
 def _lock(home: Home) -> int | None:
-    """Take the home's lock for the life of this process; None if another daemon has it."""
+    """Lock the home for the daemon's process; None if another daemon has it."""
     fd = os.open(home.lock("daemon"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

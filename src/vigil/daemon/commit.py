@@ -20,7 +20,7 @@ from vigil.daemon.base.inbox import Queued
 from vigil.daemon.base.log import log
 from vigil.daemon.base.recorder import RecordedMachine
 from vigil.daemon.base.shown import Shown
-from vigil.daemon.base.threads import tell
+from vigil.daemon.base.threads import begin
 from vigil.errors import VigilError
 from vigil.hands import Hands
 from vigil.store.store import Store, StoredEvent
@@ -33,7 +33,7 @@ SLOW_S = 5.0  # a slower store is a person's business
 
 @dataclass
 class Batch:
-    """Events that came together, the machine's answer, and what changed."""
+    """Events to commit together, the machine's answer, and what changed."""
 
     queued: list[Queued]
     effects: list[Effect]
@@ -43,16 +43,16 @@ class Batch:
 
     @property
     def declares(self) -> bool:
-        """Whether it is a declaration, which a failed write takes back."""
+        """Whether the batch to commit is a declaration, which a failed write takes back."""
         return isinstance(self.queued[0][0], Declared)
 
     def cancel(self) -> None:
-        """Cancel the late tellings."""
+        """Cancel the tellings that were planned in case the commit takes long."""
         for handle in self.waiting:
             handle.cancel()
 
     def answer(self, error: VigilError | None = None) -> None:
-        """Tell those who wait for their event what became of it."""
+        """Tell those who wait for the commit of their event what became of it."""
         for _, future in self.queued:
             if future is not None and not future.done():
                 future.set_result(None) if error is None else future.set_exception(error)
@@ -75,81 +75,61 @@ class Commit:
         self._begin = begin
         self._on_slow = on_slow
         self._unwritten: deque[Batch] = deque()
-        self._writing: list[Batch] | None = None
+        self._committing: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()  # set and made anew whenever all is written
         self._writer = Hands("store")
         self._slow = False
 
     @property
     def is_idle(self) -> bool:
-        return self._writing is None
+        return self._committing is None
 
     async def idle(self) -> None:
-        """Wait until all is written the next time."""
+        """Wait until all is committed the next time."""
         await self._idle.wait()
 
     def put(self, batch: Batch) -> None:
-        """Write a batch, then do what it asks for."""
+        """Commit a batch, together with all that waits."""
         loop = asyncio.get_running_loop()
         for effect in batch.effects:
             if isinstance(effect, Tell):
                 batch.waiting.append(loop.call_later(TELL_S, self._begin, effect))  # telling twice does no harm
         self._unwritten.append(batch)
-        if self._writing is None:
-            self._write_next()  # the last thing: woken earlier, the store's thread waits for the interpreter's lock
+        if self._committing is None:
+            self._commit_next()
 
     async def close(self) -> None:
-        """Wait a bounded time for the write under way."""
+        """Wait a bounded time for the commit under way."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 while not self.is_idle:
                     await self.idle()
         self._writer.close()
 
-    def _write_next(self) -> None:
-        """Begin to write all that waits in one transaction; a declaration goes alone."""
+    def _commit_next(self) -> None:
+        """Begin to commit all that waits in one transaction; a declaration goes alone."""
         if not self._unwritten:
-            self._writing = None
+            self._committing = None
             self._idle.set()
             self._idle = asyncio.Event()
             return
         batches = [self._unwritten.popleft()]
         while self._unwritten and not batches[0].declares and not self._unwritten[0].declares:
             batches.append(self._unwritten.popleft())
-        self._writing = batches
-        self._write(batches)
+        self._committing = asyncio.create_task(self._commit(batches))
+        self._committing.add_done_callback(_raise_error)
 
-    def _write(self, batches: list[Batch]) -> None:
-        changes = [effect for batch in batches for effect in batch.effects if isinstance(effect, Persist)]
-        if not changes:
-            self._written(batches, [])
+    async def _commit(self, batches: list[Batch]) -> None:
+        """Commit batches: write them, and once durable show them, tell them, and only then act."""
+        stored = await self._write(batches)
+        if stored is None:
+            self._commit_next()
             return
-        loop = asyncio.get_running_loop()
-
-        def done(stored: list[StoredEvent], error: Exception | None) -> None:
-            slow.cancel()
-            if error is None:
-                self._shown.store_is(None)
-                self._written(batches, stored)
-            else:
-                self._not_written(batches, error)
-
-        slow = loop.call_later(SLOW_S, self._note_slow)
-        # The store's own thread tells the loop directly: each step between would delay a death.
-        self._writer.begin(partial(self._store.write, changes, self._machine.whole), partial(tell, loop, done))
-
-    def _written(self, batches: list[Batch], stored: list[StoredEvent]) -> None:
-        """It is durable: show it, tell it, and only then act."""
-        if self._slow:
-            self._slow = False
-            self._on_slow(False)
         self._feed.publish(stored)
         for batch in batches:
             self._shown.change(batch.changed, batch.incidents)
-        asyncio.get_running_loop().call_soon(self._act, batches)  # the subscribers that `publish` woke run first
-        self._write_next()
-
-    def _act(self, batches: list[Batch]) -> None:
+        self._commit_next()
+        await asyncio.sleep(0)  # the subscribers that `publish` woke run first
         for batch in batches:
             batch.cancel()
             for effect in batch.effects:
@@ -159,23 +139,43 @@ class Commit:
             batch.answer()
         self._shown.tell()
 
-    def _not_written(self, batches: list[Batch], error: BaseException) -> None:
-        """The disk is full or broken: keep what was seen in memory until it can be written; take a declaration back."""
+    async def _write(self, batches: list[Batch]) -> list[StoredEvent] | None:
+        """Write a commit until the store takes it; None for a declaration taken back."""
+        changes = [effect for batch in batches for effect in batch.effects if isinstance(effect, Persist)]
+        stored: list[StoredEvent] = []
+        while changes:
+            slow = asyncio.get_running_loop().call_later(SLOW_S, self._note_slow)
+            _, written = begin(self._writer, partial(self._store.write, changes, self._machine.whole))
+            await asyncio.wait([written])
+            slow.cancel()
+            if (error := written.exception()) is None:
+                self._shown.store_is(None)
+                stored = written.result()
+                break
+            if self._is_taken_back(batches[0], error):
+                return None
+            await asyncio.sleep(RETRY_S)
+        if self._slow:
+            self._slow = False
+            self._on_slow(False)
+        return stored
+
+    def _is_taken_back(self, batch: Batch, error: BaseException) -> bool:
+        """After a failed commit, take a declaration back and say so; other changes wait."""
         why = str(getattr(error, "orig", None) or error).splitlines()[0]
-        first = batches[0].queued[0][0]
+        first = batch.queued[0][0]
         if isinstance(first, Declared):
-            self._take_back(batches[0], first.session_id)
-            batches[0].answer(VigilError(f"the store cannot be written ({why}): free some space, then try again"))
-            self._write_next()
-            return
+            self._take_back(batch, first.session_id)
+            batch.answer(VigilError(f"the store cannot be written ({why}): free some space, then try again"))
+            return True
         if self._shown.store_trouble is None:
             log.error("the store cannot be written", why=why, next_try_s=RETRY_S)
             self._note_slow()
         self._shown.store_is(why)
-        asyncio.get_running_loop().call_later(RETRY_S, self._write, batches)
+        return False
 
     def _take_back(self, batch: Batch, session_id: str) -> None:
-        """Have the machine forget a declaration, before the next write."""
+        """Have the machine forget a declaration whose commit failed, before the next write."""
         batch.cancel()
         withdrawn = Withdrawn(session_id)
         effects, changed = self._machine.ask(withdrawn)
@@ -186,3 +186,9 @@ class Commit:
     def _note_slow(self) -> None:
         self._slow = True
         self._on_slow(True)
+
+
+def _raise_error(task: asyncio.Task[None]) -> None:
+    """Have the loop tell of an error that ended a commit."""
+    if not task.cancelled():
+        task.result()

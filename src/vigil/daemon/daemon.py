@@ -42,12 +42,12 @@ class Daemon(DaemonParts):
         self._beats = 0
 
     async def start(self) -> None:
-        """Take over what lives, then run the loops."""
+        """Start the daemon: take over what lives, then run the loops."""
         self.feed.load()
         self.use_config()
         for incident in self.machine.incidents.values():  # first: what we meet now must not open them again
             self.alarms.tell(Tell(incident))
-        self.alarms.start()
+        self.alarms.heartbeat.start()
         await self.keeper.connect()
         self.admission.look()  # before the first launch
         unknown = self._take_up_unknown()
@@ -61,12 +61,15 @@ class Daemon(DaemonParts):
         self.gaps.beat()
         self.delivery.start()
         self._catching_up = asyncio.create_task(self.coroner.catch_up())
+        self._reading = asyncio.create_task(asyncio.to_thread(self.secrets.read_all, stored))  # logs hide them too
         self._run_loops()
         if unknown:  # the first caller must see them
             await self.supervisor.until(lambda: unknown.keys() <= self.supervisor.shown.keys(), READ_S)
 
     def _take_up_unknown(self) -> dict[str, Session]:
-        """Tell the machine of live launches that the store does not know; say where another store went."""
+        """At the daemon's start, tell the machine of live launches that the store lacks.
+
+        Where another instance's store lay there, tell a person where that is now."""
         unknown, aside = self.unknown.find(), self.store.aside
         why = UNKNOWN if aside is None else f"the store was another instance's, and is {aside} now"
         if unknown:
@@ -76,7 +79,7 @@ class Daemon(DaemonParts):
         return unknown
 
     async def _take_over(self, stored: list[Session]) -> None:
-        """Find out what became of the last daemon's launches, and watch what lives (P10)."""
+        """At the daemon's start, find what became of its predecessor's launches, watch what lives (P10)."""
         for session, event in zip(stored, await asyncio.gather(*map(self.adopter.adopt, stored)), strict=True):
             launch = session.launch
             if isinstance(event, Exited) and launch is not None:
@@ -105,7 +108,7 @@ class Daemon(DaemonParts):
             self._tasks.append(asyncio.create_task(self._guard(work)))
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
-        """End the daemon loudly if a loop fails: the next command starts it anew and nothing is lost (P10)."""
+        """End the daemon loudly if a loop fails: the next command starts it anew (P10)."""
         try:
             await work
         except asyncio.CancelledError:
@@ -117,20 +120,20 @@ class Daemon(DaemonParts):
             os._exit(70)
 
     async def _remember_boot(self, started: Noted) -> None:
-        """Record this boot once its consequences are durable: a daemon killed before asks again."""
+        """Record this boot once the daemon's start is durable: one killed before asks again."""
         log.warning(started.kind, **dict(started.data))
         with contextlib.suppress(VigilError, OSError):
             await self.supervisor.done(started)
             mark = {"boot": self.boot, "home": place_of(self.home.path)}
-            await asyncio.to_thread(record_json, str(self.home.path / BOOT), mark)
+            await asyncio.to_thread(record_json, os.path.realpath(self.home.path / BOOT), mark)
 
     def stop(self, with_keeper: bool = False) -> None:
-        """Ask for the end; sessions live on, and so does the keeper while there are any."""
+        """Ask the daemon to stop; sessions live on, and the keeper while there are any."""
         self._with_keeper = with_keeper
         self._stopping.set()
 
     async def stopped(self) -> None:
-        """Wait for the end and leave everything in order."""
+        """Wait until the daemon is to stop, and leave everything in order."""
         await self._stopping.wait()
         await asyncio.to_thread(self.alarms.close)  # first: what is told now is written down
         await self.supervisor.drained(DRAIN_S)
@@ -141,12 +144,14 @@ class Daemon(DaemonParts):
         self.finder.close()
         self.sockets.close()
         self.hooks.close()
+        self.spools.close()
         self.listening.close()
         self.timers.close()
         await self.carrier.close()
         await self.commit.close()
         await self.watch.close()
         self.outputs.close()
+        await asyncio.to_thread(self.isolation.close)
         if self._with_keeper:
             self.keeper.tell(QuitRequest())
         await self.keeper.close()
@@ -156,7 +161,7 @@ class Daemon(DaemonParts):
             await asyncio.to_thread(self.recorder.close)
 
     def use_config(self) -> None:
-        """Take in a changed configuration; an invalid one changes nothing (a typo at night must not end the watch)."""
+        """Have the daemon take in a changed configuration; a typo at night changes nothing."""
         try:
             config = self.config.read()
             self.alarms.use(config)
@@ -170,16 +175,15 @@ class Daemon(DaemonParts):
                 self.inbox.note("config.refused", {"why": str(error)})
 
     def recording(self) -> dict[str, str | int | None] | None:
-        """Return how the recording goes; None without one."""
         return None if self.recorder is None else self.recorder.status()
 
     def probes(self) -> dict[str, int]:
-        """Return how many probes are under way, and how many were given up so far."""
+        """Return how many probes the daemon has under way, and how many it gave up."""
         pinger = self.runtimes[RuntimeKind.TMUX].probes()
         return {"in_flight": pinger[0], "abandoned": pinger[1]}
 
     def _beat(self, late_s: float) -> None:
-        """Tell first what the loop missed, then the clock apart."""
+        """At each beat of the daemon, tell first what the loop missed, then its parts."""
         if late_s > BLOCKED_S:
             self.alarms.host.stood_still(late_s)
         if (missed_s := self.gaps.missed_s()) > 0:

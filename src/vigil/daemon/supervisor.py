@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from vigil.core.effects import Effect
 from vigil.core.events import Event, Gap
@@ -22,10 +21,16 @@ DURABLE_S = 10.0  # a caller who waits for a store that refuses then hears so
 
 
 class Supervisor:
-    """Runs the machine on one host's events, and answers for it to those who serve."""
+    """Supervises one host: runs the machine on its events, and answers those who serve."""
 
     def __init__(
-        self, inbox: Inbox, asked: RecordedMachine, commit: Commit, shown: Shown, missed_s: Callable[[], float] = lambda: 0.0
+        self,
+        inbox: Inbox,
+        asked: RecordedMachine,
+        commit: Commit,
+        shown: Shown,
+        missed_s: Callable[[], float] = lambda: 0.0,
+        clean: Callable[[Event], Event] = lambda event: event,
     ) -> None:
         self.machine = asked.machine
         self.shown = shown.sessions  # readers see only what is durable
@@ -35,25 +40,23 @@ class Supervisor:
         self._commit = commit
         self._shown = shown
         self._missed_s = missed_s
+        self._clean = clean  # without secrets
 
     @property
     def incidents(self) -> Mapping[str, Incident]:
-        """Open incidents, as far as they are durable."""
+        """Open incidents that the supervisor shows, as far as they are durable."""
         return self._shown.incidents
 
     @property
     def store_trouble(self) -> str | None:
-        """Why nothing can be written at the moment; None if it can."""
+        """Why the supervisor can have nothing written at the moment; None if it can."""
         return self._shown.store_trouble
 
     def feed(self, event: Event) -> None:
         self._inbox.feed(event)
 
-    def note(self, kind: str, data: dict[str, Any], session: Session | None = None) -> None:
-        self._inbox.note(kind, data, session)
-
     async def done(self, event: Event) -> None:
-        """Queue an event, return once its change is durable; VigilError if it fails or takes too long."""
+        """Have the supervisor handle an event; return once durable, VigilError if it fails or hangs."""
         future = self._inbox.put(event)
         while not future.done():
             await asyncio.wait((future,), timeout=DURABLE_S)
@@ -63,15 +66,14 @@ class Supervisor:
         await future
 
     async def until(self, holds: Callable[[], bool], within_s: float) -> bool:
-        """Wait until something is true of what is shown; say whether it is."""
+        """Let a caller of the supervisor wait until something holds; say whether it does."""
         return await self._shown.until(holds, within_s)
 
     def now(self) -> float:
-        """Return the time, as the machine is told it."""
         return self._asked.now()
 
     async def run(self) -> None:
-        """Handle events for ever; a slow store does not hold up the next ones."""
+        """Supervise for ever: ask the machine about queued events; a slow store holds up none."""
         while True:
             await self._inbox.arrival()
             while self._inbox:
@@ -80,21 +82,21 @@ class Supervisor:
                     await asyncio.sleep(0)
 
     async def drained(self, within_s: float) -> None:
-        """Wait a bounded time until all that was fed is handled and written."""
+        """Wait a bounded time until the supervisor's queue is handled and written."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while self._inbox or not self._commit.is_idle:
                     await self._commit.idle()
 
     def _handle(self, queued: list[Queued]) -> None:
-        """Ask the machine, and have its answer written."""
+        """Ask the machine about queued events, and have the commit write its answer."""
         effects: list[Effect] = []
         changed: dict[str, Session | None] = {}
         events: list[Event] = [event for event, _ in queued]
         if (missed_s := self._missed_s()) > 0:
             events.insert(0, Gap(missed_s))
         for event in events:
-            answer, others = self._asked.ask(event)
+            answer, others = self._asked.ask(self._clean(event))
             effects += answer
             changed |= others
         self._commit.put(Batch(queued, effects, changed, self._asked.incidents()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,20 +17,24 @@ from vigil.daemon.act import Actors, Carrier, Custody, watches_of
 from vigil.daemon.act.adopted import AdoptedLaunches
 from vigil.daemon.act.dispatch import Calls, Tasks
 from vigil.daemon.act.end import Ending
-from vigil.daemon.act.nudge import Remedies
+from vigil.daemon.act.isolation import Isolation
 from vigil.daemon.act.postmortem import Coroner
 from vigil.daemon.act.purge import Purging
+from vigil.daemon.act.remedy import Remedies
 from vigil.daemon.act.spawn import Claims, Spawning
 from vigil.daemon.act.strays import Strays
 from vigil.daemon.act.timers import Timers
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.door import Door
 from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.feed import Feed
 from vigil.daemon.base.ground import Ground
+from vigil.daemon.base.hook_key import HookKey
 from vigil.daemon.base.inbox import Inbox
 from vigil.daemon.base.keeper_link import KeeperLink
 from vigil.daemon.base.lateness import Gaps
+from vigil.daemon.base.log import REDACTOR
 from vigil.daemon.base.recorder import RecordedMachine, Recorder
 from vigil.daemon.base.secrets import Secrets
 from vigil.daemon.base.shown import Shown
@@ -49,10 +52,12 @@ from vigil.daemon.sense.hooks import HookReader, Hooks
 from vigil.daemon.sense.memory import Admission
 from vigil.daemon.sense.outputs import Outputs
 from vigil.daemon.sense.processes import Diagnoser
+from vigil.daemon.sense.sandbox_spools import SandboxSpools
 from vigil.daemon.sense.screens import Screens
 from vigil.daemon.sense.sweep import Sweep
 from vigil.daemon.sense.transcripts import Conversations
 from vigil.daemon.serve.adoption import Adopting
+from vigil.daemon.serve.consent import Consents
 from vigil.daemon.serve.explain import Explainer
 from vigil.daemon.serve.mailbox import Delivery, Texts
 from vigil.daemon.serve.prompts import Sending
@@ -65,13 +70,13 @@ from vigil.daemon.start.takeover import Adopter
 from vigil.daemon.start.unknown_launches import UnknownLaunches, roles_in
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.tell.alarms import Alarms
-from vigil.daemon.tell.details import Details
+from vigil.daemon.tell.courier import Details
 from vigil.daemon.tell.host_incidents import Troubles
 from vigil.home import Home
 from vigil.keeper.protocol import SnapshotWord, Watch, Word
 from vigil.kernel import process
 from vigil.kernel.durable import read_json
-from vigil.observe.folder import WENT, FolderWatch
+from vigil.observe.inotify import WENT, FolderWatch
 from vigil.runtimes import Tmux, make_runtimes
 from vigil.store.store import Store
 
@@ -82,7 +87,7 @@ SOCKET = ".tmux"
 
 @dataclass(frozen=True)
 class Given:
-    """What the daemon's process made before: open files, and a keeper that may be on its way."""
+    """What the daemon's process gives the wiring: open files, a keeper on its way."""
 
     home: Home
     store: Store
@@ -93,7 +98,7 @@ class Given:
 
 
 class DaemonParts:
-    """The parts of one daemon: each is given all it needs when it is made."""
+    """Wires one daemon: makes its parts, each after all that it needs."""
 
     def __init__(self, given: Given) -> None:
         self.home = given.home
@@ -109,7 +114,7 @@ class DaemonParts:
         self._make_services()
 
     def _make_base(self, given: Given) -> None:
-        """Make the clock, the inbox and what the daemon before us left."""
+        """Wire the first parts: the clock, the inbox and what the daemon before us left."""
         home = self.home
         self.clock, self.boot, self.inbox = Clock(), process.read_boot(), Inbox()
         known = read_json(str(home.path / BOOT)) or read_json(str(home.path / CLOCK)) or {}
@@ -120,6 +125,9 @@ class DaemonParts:
         past = read_past(self.store, self.started_at)
         past = estranged(past) if self.is_copied else past
         self.machine = Machine(past.sessions, past.incidents, past.roles)
+        self.environments = Environments(home)
+        self.secrets = Secrets(home, self.environments, self.machine.sessions.get, REDACTOR)
+        self.door = Door(self.machine, self.secrets)
         self.recorder = None if given.recording is None else self._make_recorder(*given.recording, past)
         self.shown = Shown(self.machine.sessions, self.machine.incidents)
         self.sweeps = Sweeps()
@@ -128,11 +136,11 @@ class DaemonParts:
         self.census = Census(self.boot, str(home.spool))
         self.gaps = Gaps(self.clock.now)
         self.kinds = Kinds(self.config)
-        self.environments = Environments(home)
-        self.secrets = Secrets(self.environments, self.machine.sessions.get)
+        self.hook_key = HookKey(home.hook_key, self.clock.now())
 
     def _make_recorder(self, path: Path, fd: int, past: Past) -> Recorder:
         recorder = Recorder(path, fd, lambda ended: self.inbox.note_from_thread("recording.ended", ended))
+        self.secrets.read_all(past.sessions)  # the first line shows them
         recorder.begin(self.started_at, past.sessions, past.incidents, past.roles)
         return recorder
 
@@ -142,7 +150,7 @@ class DaemonParts:
         self.troubles = Troubles(self.home, self.store, self.alarms.host, self.inbox.note)
 
     def _make_senses(self, given: Given) -> None:
-        """Make what reads launches: runtimes, the keeper's line, outputs and deaths."""
+        """Wire the parts that read launches: runtimes, the keeper's link, outputs and deaths."""
         home, clock, kinds, feed, machine = self.home, self.clock, self.kinds, self.inbox.feed, self.machine
         read_env = self.environments.read
         self.noticed: asyncio.Queue[str] = asyncio.Queue()  # launches whose server changed
@@ -152,29 +160,43 @@ class DaemonParts:
         assert isinstance(tmux, Tmux)
         self.tmux = tmux
         self.witness = Witness(home, self.secrets, self._agent_of_launch, kinds.adapter_of)
-        self.watch = DeathWatch(home, clock, feed, self.witness)
+        self.watch = DeathWatch(self.ground, self.witness)
         self.coroner = Coroner(home, self.store, clock, self.secrets, machine.sessions.get)
-        self.outputs = Outputs(home, clock, feed)
-        heard = hear(self.watch, self.coroner)
-        self.keeper = KeeperLink(home, heard, self.troubles.keeper_changed, self._watches, given.nofile, given.keeper)
+        self.outputs = Outputs(self.ground)
+        self.keeper = KeeperLink(home, self._heard, self.troubles.keeper_changed, self._watches, given.nofile, given.keeper)
         self.listening = Listening(home, kinds.adapter_of, read_env, feed, clock.off_s)
         self.conversations = Conversations(clock, kinds.adapter_of, kinds.is_set_up, read_env)
-        self.finder = Finder(clock, machine, feed)
-        reader = HookReader(machine, self.listening)
-        self.hooks = Hooks(home.spool, clock, feed, reader.is_current, self.inbox.recorded, reader.read)
+        self.finder = Finder(self.ground, machine)
+        reader = HookReader(machine, self.listening, self.hook_key)
+        told = (reader.is_current, self.inbox.recorded, reader.read, reader.is_theirs)
+        self.hooks = Hooks(home.spool, clock, feed, *told)
+        self.spools = SandboxSpools(home)
         self.screens = Screens(home, tmux, self._printed)
-        self.sweep = Sweep(machine, Looker(home, clock, self.runtimes, self.watch), self.screens, feed, self.noticed)
+        self.sweep = Sweep(machine, Looker(self.ground, self.runtimes, self.watch), self.screens, feed, self.noticed)
 
     def _make_actors(self) -> None:
         home, keeper, tmux, feed = self.home, self.keeper, self.tmux, self.inbox.feed
         self.texts = Texts(home.messages)
-        custody = Custody(home, self.runtimes, keeper, self.watch, self.outputs, self.finder, self.listening, feed)
+        heard = (self.watch, self.outputs, self.finder, self.listening, self.spools)
+        custody = Custody(self.ground, self.runtimes, keeper, *heard)
         adopted = AdoptedLaunches(custody, tmux, self.census, self.boot)
         claims = Claims(self.machine.of_launch, self.machine.owner_of)
+        self.isolation = Isolation(str(home.spool), self.boot, self._read_keeper, lambda: self.config.last_good.isolation)
         self.actors = Actors(
             custody,
-            Spawning(self.ground, self.runtimes, keeper, custody, self.kinds, claims, self.secrets, self.environments),
-            Ending(self.ground, custody, adopted, self.conversations, self.machine.of_launch, self.census),
+            Spawning(
+                self.ground,
+                self.runtimes,
+                keeper,
+                custody,
+                self.kinds,
+                claims,
+                self.secrets,
+                self.environments,
+                self.isolation,
+                self.hook_key,
+            ),
+            Ending(self.ground, custody, adopted, self.conversations, self.machine.of_launch, self.census, self.isolation),
             adopted,
             Strays(tmux, feed),
             Remedies(self.ground, custody, keeper, self.sweep.look_at),
@@ -182,17 +204,16 @@ class DaemonParts:
         )
 
     def _make_loops(self) -> None:
-        """Make the loops that look again and again."""
-        home, clock, machine, feed = self.home, self.clock, self.machine, self.inbox.feed
-        self.dialogs = Dialogs(machine.sessions.values, self.tmux, self.kinds.adapter_of, self.secrets, clock.now, feed)
+        clock, machine, feed = self.clock, self.machine, self.inbox.feed
+        self.dialogs = Dialogs(self.ground, machine.sessions.values, self.tmux, self.kinds.adapter_of, self.secrets)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, self._read_keeper)
         self.diagnoser = Diagnoser(machine, clock, feed, self._read_keeper)
-        self.silences = Silences(machine, self.diagnoser, self.listening, home, clock, feed)
+        self.silences = Silences(self.ground, machine, self.diagnoser, self.listening, self.door.clean)
 
     def _make_supervisor(self) -> None:
         clock, feed = self.clock, self.inbox.feed
         self.sending = Sending(self.inbox, self.shown, self.machine, clock, self.tmux, self.kinds.adapter_of)
-        self.timers = Timers(clock, feed)
+        self.timers = Timers(self.ground)
         tasks: Tasks = {
             **self.actors.tasks(),
             Look: lambda effect: self.sweep.look_at(effect.launch.id),
@@ -209,27 +230,27 @@ class DaemonParts:
             Judged: self.sweeps.judged,
             ReapEnded: self.sweeps.ended,
         }
-        self.carrier = Carrier(tasks, calls, clock, feed)
+        self.carrier = Carrier(tasks, calls, self.ground)
         asked = RecordedMachine(self.machine, clock, None if self.recorder is None else self.recorder.handled)
         on_slow = self.troubles.store_changed
         self.commit = Commit(asked, self.store, self.feed, self.shown, self.carrier.begin, on_slow)
-        self.supervisor = Supervisor(self.inbox, asked, self.commit, self.shown, self.gaps.missed_s)
+        self.supervisor = Supervisor(self.inbox, asked, self.commit, self.shown, self.gaps.missed_s, self.door.clean)
 
     def _make_services(self) -> None:
-        """Make what answers operators, and what a start takes over."""
+        """Wire the parts that answer operators, and those that a start takes over with."""
         home, clock, supervisor, environments = self.home, self.clock, self.supervisor, self.environments
         adopted, names = self.actors.adopted, self.kinds.configured_names
-        self.operations = Operations(
-            environments, supervisor, self.runtimes, self.config, self.secrets, self.conversations, self.actors
-        )
-        self.teams = Teams(environments, supervisor, self.runtimes, self.config)
+        asked = (environments, supervisor, self.machine, self.runtimes, self.config)
+        self.operations = Operations(*asked, self.secrets, self.conversations, self.actors, self.isolation)
+        self.teams = Teams(*asked, self.isolation)
+        self.consents = Consents(home)
         self.delivery = Delivery(self.texts, supervisor, self.sending, self.conversations)
-        self.adopting = Adopting(home, clock, supervisor, self.operations, adopted, self.tmux, names)
+        who = (self.operations, adopted, self.tmux, names, lambda: self.keeper.pid, self.secrets)
+        self.adopting = Adopting(home, clock, supervisor, *who)
         self.explainer = Explainer(supervisor, self.sweep, self.silences)
-        self.adopter = Adopter(home, clock, self.actors.custody, self.kinds, self.is_copied, adopted.mark_again)
-        self.unknown = UnknownLaunches(
-            home, clock, self.machine, self.kinds, supervisor.done, self.inbox.feed, self.adopter.adopt, self.keeper.rewatch
-        )
+        self.adopter = Adopter(self.ground, self.actors.custody, self.kinds, self.is_copied, adopted.mark_again)
+        adopt, rewatch = self.adopter.adopt, self.keeper.rewatch
+        self.unknown = UnknownLaunches(self.ground, self.machine, self.kinds, supervisor.done, adopt, rewatch)
         self.reaper = Reaper(
             self.ground,
             supervisor,
@@ -242,6 +263,7 @@ class DaemonParts:
             lambda: self.store.created_at,
             self.unknown.recover,
             lambda: self.admission.shortage,
+            self._read_keeper,
         )
         # Left by a manifest that never became durable; after a lost store, launches still know their roles.
         environments.forget_roles_but({*self.machine.roles, *roles_in(home, self.machine.sessions)})
@@ -253,28 +275,22 @@ class DaemonParts:
     def _read_keeper(self) -> int | None:
         return self.keeper.pid
 
+    def _heard(self, word: Word) -> None:
+        """Wire the keeper to its hearers: pass on an ended process, or a snapshot."""
+        if isinstance(word, SnapshotWord):
+            self.coroner.snapshot_taken(word.launch)
+        else:
+            self.watch.heard(word)
+
     def _watches(self) -> tuple[Watch, ...]:
-        """Return what the keeper must watch of all that lives."""
         return tuple(watch for launch in self.watch.watching() for watch in watches_of(launch, self.home))
 
     def _printed(self, launch: Launch, ago_s: float) -> None:
-        """A terminal's picture changed, at least `ago_s` ago."""
+        """Wire screens to the inbox: pass on that one changed, at least `ago_s` ago."""
         self.inbox.feed(Observed(launch.id, (), printed_at=self.clock.now() - ago_s))
 
     def _names_went(self, names: list[str]) -> None:
-        """A socket was removed: look at its session now."""
+        """Wire a removed socket to the sweep, which looks at its session now."""
         for name in names:
             if name.endswith(SOCKET):
                 self.noticed.put_nowait(name.removesuffix(SOCKET))
-
-
-def hear(watch: DeathWatch, coroner: Coroner) -> Callable[[Word], None]:
-    """Return the keeper's listener: it hears who ended, and that a snapshot is written."""
-
-    def heard(word: Word) -> None:
-        if isinstance(word, SnapshotWord):
-            coroner.snapshot_taken(word.launch)
-        else:
-            watch.heard(word)
-
-    return heard

@@ -1,8 +1,7 @@
 """The demo's stage: a temporary instance of Vigil, from its folder to its end, whatever happened on it.
 
 It ends no process by name: its own are those that its launches record (pid and start time), and holders of its locks
-whose command line names its unique folder.
-"""
+whose command line names its unique folder."""
 
 from __future__ import annotations
 
@@ -61,7 +60,10 @@ class DemoStage:
         with suppress(Exception):  # whatever it says: what it left is ended below
             Hands("demo").call(self._ask_for_the_end, ASK_S)
         self._wait_for_daemon_and_keeper()
-        left = [f"a process with pid {pid}" for pid in [*self._end_daemon(), *self._end_launches(), *self._end_keeper()]]
+        left = [
+            f"a process with pid {pid}"
+            for pid in [*self._end_holder("daemon"), *self._end_launches(), *self._end_holder("keeper")]
+        ]
         for folder in {self._folder, self.home.run}:
             shutil.rmtree(folder, ignore_errors=True)
             if folder.exists():
@@ -78,12 +80,6 @@ class DemoStage:
             with self._holder(lock) as (_, pidfd):
                 if pidfd is not None:
                     _ends(pidfd, deadline - time.monotonic())
-
-    def _end_daemon(self) -> list[int]:
-        return self._end_holder("daemon")
-
-    def _end_keeper(self) -> list[int]:
-        return self._end_holder("keeper")
 
     def _end_holder(self, lock: str) -> list[int]:
         with self._holder(lock) as (pid, pidfd):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from vigil.doctor import configuration, instance, leftovers, machine, routes
+from vigil.doctor import configuration, instance, leftovers, machine, safety
 from vigil.doctor.finding import Finding, warning
 from vigil.doctor.patient import Patient
 from vigil.errors import VigilError
@@ -36,9 +36,11 @@ INSTANCE: dict[str, Check] = {
     "config": lambda _: configuration.check_config(),
     "daemon": instance.check_daemon,
     "keeper": instance.check_keeper,
-    "routes": routes.check_routes,
+    "isolation": instance.check_isolation,
+    "routes": configuration.check_routes,
     "open files": lambda patient: machine.check_files(len(patient.database.session_ids or ())),
     "leftovers": leftovers.check_leftovers,
+    "safety": safety.check_safety,
 }
 
 

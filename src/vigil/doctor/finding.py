@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 
 class Level(StrEnum):
     """How bad it is; only a problem makes the doctor's exit code 1."""
 
     OK = "ok"
-    NOTE = "note"
-    WARNING = "warning"
-    PROBLEM = "problem"
+    NOTE = "note"  # worth knowing, and needs no action
+    WARNING = "warning"  # works less well than it could, or soon will not
+    PROBLEM = "problem"  # does not work
 
 
 @dataclass(frozen=True)
@@ -29,21 +30,7 @@ class Finding:
         assert bool(self.todo) == (self.level in (Level.WARNING, Level.PROBLEM)), self
 
 
-def ok(says: str) -> Finding:
-    """Return that all is well."""
-    return Finding(Level.OK, says)
-
-
-def note(says: str, mend: Callable[[], str] | None = None) -> Finding:
-    """Return what is worth knowing and needs no action."""
-    return Finding(Level.NOTE, says, mend=mend)
-
-
-def warning(says: str, todo: str, mend: Callable[[], str] | None = None) -> Finding:
-    """Return that something works less well than it could, or soon will not."""
-    return Finding(Level.WARNING, says, todo, mend)
-
-
-def problem(says: str, todo: str, mend: Callable[[], str] | None = None) -> Finding:
-    """Return that something does not work."""
-    return Finding(Level.PROBLEM, says, todo, mend)
+ok = partial(Finding, Level.OK)
+note = partial(Finding, Level.NOTE)
+warning = partial(Finding, Level.WARNING)
+problem = partial(Finding, Level.PROBLEM)

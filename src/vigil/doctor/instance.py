@@ -16,6 +16,7 @@ from vigil.doctor.processes import NoAnswer, listens, lock_holder, ping_keeper
 from vigil.home import LONGEST_SOCKET_NAME, SOCKET_PATH_BYTES, Home, make_home
 from vigil.keeper.protocol import VERSION
 from vigil.kernel import process
+from vigil.kernel.cgroups import CONTROLLERS
 from vigil.kernel.files import read_file_system
 from vigil.words import few
 
@@ -24,6 +25,10 @@ TOO_LITTLE_BYTES = 50 << 20
 LARGE_BYTES = 1 << 30
 SHOWN = 5
 REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph"}
+GET_CGROUPS = (
+    "In a systemd user session (loginctl enable-linger keeps one) a new keeper starts in a delegated scope, as by systemd-run "
+    "--user --scope -p Delegate=yes; elsewhere name a cgroup2 folder that the keeper may enter: cgroup_root in [isolation]"
+)
 ANOTHER_HOME = "set VIGIL_HOME to a folder of your own"
 
 
@@ -56,7 +61,7 @@ def _missing_home(home: Home) -> Finding:
         make_home(home)
         return f"created {home.path}"
 
-    return note(f"{home.path} does not exist yet; the first command that needs it creates it", mend)
+    return note(f"{home.path} does not exist yet; the first command that needs it creates it", mend=mend)
 
 
 def _open_to_others(folder: Path) -> list[Finding]:
@@ -102,6 +107,21 @@ def _remote(path: Path) -> list[Finding]:
     if kind in REMOTE:
         return [warning(f"{path} lies on {kind}: locks and the database are not safe there", f"{ANOTHER_HOME} on a local disk")]
     return []
+
+
+def check_isolation(patient: Patient) -> list[Finding]:
+    """Check whether launches get cgroups of their own, by what the daemon says."""
+    found = None if isinstance(patient.status, NoAnswer) or patient.status is None else patient.status.get("isolation")
+    if found is None:
+        return [note("no daemon runs that would tell")]
+    if not found["folder"]:
+        says = f"launches get no cgroup ({found['why']}): memory_max, pids_max and cpu_weight are refused"
+        return [note(f"{says}. {GET_CGROUPS}")]
+    missing = [name for name in CONTROLLERS if name not in found["controllers"]]
+    if missing:
+        says = f"each launch has a cgroup in {found['folder']}, without {' and '.join(missing)}: such limits are refused"
+        return [note(f"{says}. {GET_CGROUPS}")]
+    return [ok(f"each launch has a cgroup in {found['folder']}, with all limits")]
 
 
 def check_sockets(patient: Patient) -> list[Finding]:
@@ -199,7 +219,7 @@ def _no_daemon(patient: Patient) -> Finding:
     if patient.living:
         says = f"does not run, and sessions live ({len(patient.living)}): nothing is brought back"
         return warning(says, "vigil daemon start", mend)
-    return note("does not run; any command that needs it starts it", mend)
+    return note("does not run; any command that needs it starts it", mend=mend)
 
 
 def _silent(who: str, pid: int | None, silence: NoAnswer, log: Path) -> Finding:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from vigil.doctor.finding import Finding, note, ok, warning
 from vigil.doctor.patient import Patient
-from vigil.doctor.processes import listener_of, listens
+from vigil.doctor.processes import listener_of, listens, lock_holder
 from vigil.home import parts_of
-from vigil.words import few
+from vigil.kernel import process
+from vigil.observe.strays import left_to
+from vigil.observe.survivors import ELSEWHERE, read_processes
+from vigil.words import few, some
 
 YOUNG_S = 60.0  # a younger one may be a launch under way
 TEMPORARY = ("run/*.new", "launches/*/*.tmp", "environments/*.tmp", "spool/tmp/*")
@@ -20,8 +25,30 @@ SHOWN = 3
 
 def check_leftovers(patient: Patient) -> list[Finding]:
     """Check for what should have gone and has not."""
-    findings = [*_sockets(patient), *_temporary(patient), *_unknown_launches(patient), *_unknown_environments(patient)]
-    return findings or [ok("none")]
+    parts = (_sockets, _temporary, _unknown_launches, _unknown_environments, _descendants)
+    return [finding for part in parts for finding in part(patient)] or [ok("none")]
+
+
+def _descendants(patient: Patient) -> Iterator[Finding]:
+    """Yield what dead launches left running, and what agents left to the keeper without a sign of their launch."""
+    boot, living = process.read_boot(), {launch.id: launch for launch in patient.launches}
+    seen = read_processes(boot, str(patient.home.spool))
+    pids: dict[str, list[int]] = defaultdict(list)
+    for one in seen:
+        if one.launch_id is not None and one.launch_id != ELSEWHERE and (one.launch_id in living or one.inherited):
+            pids[one.launch_id].append(one.process.pid)
+    for launch_id, found in pids.items():
+        launch = living.get(launch_id)
+        if launch is None or not launch.living:
+            whose = launch.session if launch else "a removed session"
+            says = f"{whose} left {some(len(found), 'process', 'processes')} running"
+            ends = f"vigil stop {launch.session}" if launch else "vigil reap"
+            yield note(f"{says} (pid {few(list(map(str, found)), SHOWN)}); {ends} ends them")
+    left = left_to(lock_holder(patient.home.lock("keeper")), seen, [])
+    born = {pid for launch in patient.launches for pid in launch.living}
+    if unknown := [str(one.pid) for one in left if one.pid not in born]:
+        says = f"{some(len(unknown), 'process', 'processes')} that an agent left, of unknown launch (pid {few(unknown, SHOWN)})"
+        yield warning(says, "see what it is; vigil daemon stop --kill-sessions ends it with all sessions")
 
 
 def _sockets(patient: Patient) -> Iterator[Finding]:
@@ -33,7 +60,8 @@ def _sockets(patient: Patient) -> Iterator[Finding]:
             stale += [path] if _is_old(path) else []
         elif path.stem not in known:
             says = f"a tmux server (pid {listener_of(path)}) of launch {path.stem}, whose folder is gone"
-            yield warning(says, f"vigil reap --dry-run shows it, vigil reap ends it; see what it runs: tmux -S {path} attach")
+            see = f"tmux -S {shlex.quote(str(path))} attach"
+            yield warning(says, f"vigil reap --dry-run shows it, vigil reap ends it; see what it runs: {see}")
     if stale:
         says = f"{len(stale)} sockets of tmux servers that are gone: {_some(stale)}"
         yield warning(says, "vigil doctor --fix removes them", partial(_remove_sockets, stale))
@@ -87,7 +115,7 @@ def _unknown_environments(patient: Patient) -> Iterator[Finding]:
     found = [path for path in lone if path.stem not in ids and _is_old(path)]
     if found:
         says = f"{len(found)} environments of sessions that are gone (they may hold secrets): {_some(found)}"
-        yield warning(says, f"remove them: rm {' '.join(map(str, found[:SHOWN]))}{' ...' if len(found) > SHOWN else ''}")
+        yield warning(says, f"remove them: rm {shlex.join(map(str, found[:SHOWN]))}{' ...' if len(found) > SHOWN else ''}")
 
 
 def _is_old(path: Path) -> bool:

@@ -20,7 +20,7 @@ from vigil.kernel.kernel_log import KernelLog
 
 RUN_S = 5.0
 PR_GET_CHILD_SUBREAPER = 37
-AGENTS = tuple(program for adapter in ADAPTERS.values() for program in adapter.programs)
+AGENTS = tuple(program for adapter in ADAPTERS.values() for program in adapter.command)
 OLDEST_TMUX = (3, 2)
 TMUX_FAULTS = (  # first version without the fault, and what the fault means here
     ((3, 4), "a paste into a dead pane crashes the server (only that session's own)"),
@@ -53,7 +53,7 @@ def check_tmux() -> list[Finding]:
 
 def judge_tmux(said: str) -> Finding:
     """Return what the answer to `tmux -V` means."""
-    found = re.search(r"(\d+)\.(\d+)([a-z]?)", said)
+    found = re.search(r"(\d{1,9})\.(\d{1,9})([a-z]?)", said)
     if not said.startswith("tmux ") or (found is None and not said.endswith("master")):
         return note(f"{said!r} is a version this doctor does not know")
     if found is None or said.startswith("tmux openbsd"):

@@ -21,6 +21,7 @@ class LaunchFolder:
     id: str
     session: str
     living: tuple[int, ...]
+    confined: bool = False  # in a sandbox, which has a spool of its own
 
 
 class Patient:
@@ -28,11 +29,6 @@ class Patient:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-
-    @cached_property
-    def exists(self) -> bool:
-        """Whether its folder exists yet."""
-        return self.home.path.is_dir()
 
     @cached_property
     def database(self) -> Database:
@@ -58,7 +54,7 @@ class Patient:
         for folder in folders:
             order = durable.read_json(str(folder / "launch.json")) or {}
             living = tuple(one[0] for one in _processes_in(str(folder / "born.json")) if process.is_alive(*one))
-            found.append(LaunchFolder(folder.name, str(order.get("session", "?")), living))
+            found.append(LaunchFolder(folder.name, str(order.get("session", "?")), living, (folder / "spool").is_dir()))
         return found
 
     @property

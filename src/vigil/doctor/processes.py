@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from vigil.home import Home
 from vigil.keeper import wire
 from vigil.keeper.protocol import PingAnswer, PingRequest
 from vigil.kernel.files import holds_lock
+from vigil.kernel.trust import Untrusted, connect_own, read_peer
 
 ANSWER_S = 5.0
 
@@ -26,15 +26,13 @@ class NoAnswer(Exception):
 
 def listens(path: Path) -> bool:
     """Say whether a process listens on a socket; the kernel itself refuses if none does."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(ANSWER_S)
-        try:
-            sock.connect(str(path))
-        except (FileNotFoundError, ConnectionRefusedError):
-            return False
-        except OSError:
-            return True  # full or slow: a process is there
-        return True
+    try:
+        connect_own(str(path), ANSWER_S).close()
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    except (OSError, Untrusted):
+        return True  # full, slow or a stranger's: a process is there
+    return True
 
 
 def ask_daemon(home: Home) -> dict[str, Any] | None:
@@ -46,11 +44,9 @@ def ask_daemon(home: Home) -> dict[str, Any] | None:
 
 def ping_keeper(home: Home) -> PingAnswer | None:
     """Return the keeper's answer to a ping, None if none listens; NoAnswer if it does not answer in time."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(ANSWER_S)
-        lines = wire.Lines()
-        try:
-            sock.connect(str(home.keeper_socket))
+    lines = wire.Lines()
+    try:
+        with connect_own(str(home.keeper_socket), ANSWER_S) as sock:
             sock.sendall(wire.encode_request(1, PingRequest()))
             while data := sock.recv(65536):
                 for message in map(wire.decode, lines.feed(data)):
@@ -59,12 +55,12 @@ def ping_keeper(home: Home) -> PingAnswer | None:
                     if (refusal := wire.read_refusal(message)) is not None:
                         raise NoAnswer(refusal.why)
                     return wire.read(PingAnswer, message)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return None
-        except TimeoutError:
-            raise NoAnswer(f"no answer in {ANSWER_S:g} s") from None
-        except (OSError, ValueError) as error:
-            raise NoAnswer(str(error)) from error
+    except (FileNotFoundError, ConnectionRefusedError):
+        return None
+    except TimeoutError:
+        raise NoAnswer(f"no answer in {ANSWER_S:g} s") from None
+    except (OSError, ValueError, Untrusted) as error:
+        raise NoAnswer(str(error)) from error
     raise NoAnswer("it hung up")
 
 
@@ -79,14 +75,11 @@ def lock_holder(lock: Path) -> int | None:
 
 def listener_of(path: Path) -> int | None:
     """Return the pid that listens on a socket."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(ANSWER_S)
-        try:
-            sock.connect(str(path))
-            credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        except OSError:
-            return None
-    return int.from_bytes(credentials[:4], "little", signed=True)
+    try:
+        with connect_own(str(path), ANSWER_S) as sock:
+            return read_peer(sock)[0]
+    except (OSError, Untrusted):
+        return None
 
 
 def _within(seconds: float, ask: Callable[[], T]) -> T:

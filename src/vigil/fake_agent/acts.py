@@ -2,161 +2,132 @@
 
 from dataclasses import dataclass
 
-from vigil.fake_agent.values import (
-    Catchable,
-    Catchables,
-    Code,
-    Flag,
-    Fraction,
-    MaybeArgv,
-    MaybeBytes,
-    MaybeCode,
-    MaybePort,
-    MaybeSets,
-    MaybeSignal,
-    MaybeText,
-    MaybeWhole,
-    Seconds,
-    Table,
-    Text,
-    Whole,
-)
+from vigil.fake_agent import values as v
 
 
 @dataclass(frozen=True)
-class Print:
+class Act:
+    """What a script has its agent do."""
+
+
+@dataclass(frozen=True)
+class Print(Act):
     """Write a line: text, or `size` bytes of filler; or raw bytes (`hex`), to which no newline is added."""
 
-    text: MaybeText = None
-    hex: MaybeBytes = None
-    size: MaybeWhole = None
-    stderr: Flag = False
+    text: v.MaybeText = None
+    hex: v.MaybeBytes = None
+    size: v.MaybeWhole = None
+    stderr: v.Flag = False
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(Act):
     """Write the table as one line of JSON on stdout."""
 
-    payload: Table
+    payload: v.Table
 
 
 @dataclass(frozen=True)
-class HookStep:
+class HookStep(Act):
     """Put the table into the spool as a hook would; nothing without VIGIL_SPOOL."""
 
-    payload: Table
+    payload: v.Table
 
 
 @dataclass(frozen=True)
-class Append:
+class Append(Act):
     """Add a line to a file, and make its folder where that is missing."""
 
-    path: Text
-    text: Text
+    path: v.Text
+    text: v.Text
 
 
 @dataclass(frozen=True)
-class Wait:
+class Wait(Act):
     """Do nothing."""
 
-    seconds: Seconds
+    seconds: v.Seconds
 
 
 @dataclass(frozen=True)
-class Burn:
+class Burn(Act):
     """Use CPU, all the time or this fraction of it."""
 
-    seconds: Seconds
-    fraction: Fraction = 1.0
+    seconds: v.Seconds
+    fraction: v.Fraction = 1.0
 
 
 @dataclass(frozen=True)
-class MemoryStep:
+class MemoryStep(Act):
     """Take memory, touch it, and hold it."""
 
-    mb: Whole
+    mb: v.Whole
 
 
 @dataclass(frozen=True)
-class Listen:
+class Listen(Act):
     """Listen on free ports of 127.0.0.1, and hold the sockets."""
 
-    count: Whole = 1
+    count: v.Whole = 1
 
 
 @dataclass(frozen=True)
-class Connect:
+class Connect(Act):
     """Connect to a port of 127.0.0.1 (to the own listener, if none is given) and hold it; `send` goes out every so often."""
 
-    port: MaybePort = None
-    send: MaybeText = None
-    every: Seconds = 1.0
+    port: v.MaybePort = None
+    send: v.MaybeText = None
+    every: v.Seconds = 1.0
 
 
 @dataclass(frozen=True)
-class ChildStep:
+class ChildStep(Act):
     """Start children: a command, or a scenario. Without `wait` they are left behind and never waited for."""
 
-    argv: MaybeArgv = None
-    scenario: MaybeText = None
-    set: MaybeSets = None
-    count: Whole = 1
-    new_session: Flag = False
-    ignore_hup: Flag = False
-    wait: Flag = False
+    argv: v.MaybeArgv = None
+    scenario: v.MaybeText = None
+    set: v.MaybeSets = None
+    count: v.Whole = 1
+    new_session: v.Flag = False
+    ignore_hup: v.Flag = False
+    wait: v.Flag = False
 
 
 @dataclass(frozen=True)
-class Ignore:
+class Ignore(Act):
     """Ignore these signals from here on."""
 
-    signals: Catchables
+    signals: v.Catchables
 
 
 @dataclass(frozen=True)
-class Handle:
+class Handle(Act):
     """Answer this signal by leaving with `exit`, `after` seconds later."""
 
-    signal: Catchable
-    exit: Code = 0
-    after: Seconds = 0.0
+    signal: v.Catchable
+    exit: v.Code = 0
+    after: v.Seconds = 0.0
 
 
 @dataclass(frozen=True)
-class Ask:
+class Ask(Act):
     """Write the prompt and read a line. If it is `expect`, leave with `then`; else go on. At end of input wait for ever."""
 
-    prompt: Text
-    expect: MaybeText = None
-    then: Code = 0
-    echo: Flag = False
-    at_eof: MaybeCode = None
+    prompt: v.Text
+    expect: v.MaybeText = None
+    then: v.Code = 0
+    echo: v.Flag = False
+    at_eof: v.MaybeCode = None
 
 
 @dataclass(frozen=True)
-class ExitStep:
+class ExitStep(Act):
     """Leave with this code, or by this signal."""
 
-    code: MaybeCode = None
-    signal: MaybeSignal = None
+    code: v.MaybeCode = None
+    signal: v.MaybeSignal = None
 
 
-Act = (
-    Print
-    | Event
-    | HookStep
-    | Append
-    | Wait
-    | Burn
-    | MemoryStep
-    | Listen
-    | Connect
-    | ChildStep
-    | Ignore
-    | Handle
-    | Ask
-    | ExitStep
-)
 KINDS: dict[str, type[Act]] = {
     "print": Print,
     "event": Event,

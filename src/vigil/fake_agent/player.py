@@ -9,22 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from vigil.fake_agent.acts import (
-    Append,
-    Ask,
-    Burn,
-    ChildStep,
-    Connect,
-    Event,
-    ExitStep,
-    Handle,
-    HookStep,
-    Ignore,
-    Listen,
-    MemoryStep,
-    Print,
-    Wait,
-)
+from vigil.fake_agent import acts
 from vigil.fake_agent.script import Script, ScriptStep
 from vigil.fake_agent.stage import (
     LIVE,
@@ -86,11 +71,11 @@ def play_step(step: ScriptStep, stage: ScriptStage) -> int | None:
 # The acts. Each returns the exit code if it ends the script.
 
 
-def play_print(act: Print, stage: ScriptStage) -> None:
+def play_print(act: acts.Print, stage: ScriptStage) -> None:
     emit(STDERR if act.stderr else STDOUT, line_of(act, stage))
 
 
-def line_of(act: Print, stage: ScriptStage) -> bytes:
+def line_of(act: acts.Print, stage: ScriptStage) -> bytes:
     if act.hex is not None:
         return act.hex
     if act.size is not None:
@@ -99,15 +84,16 @@ def line_of(act: Print, stage: ScriptStage) -> bytes:
     return encode(stage.text(act.text)) + b"\n"
 
 
-def play_event(act: Event, stage: ScriptStage) -> None:
+def play_event(act: acts.Event, stage: ScriptStage) -> None:
     emit(STDOUT, encode(as_json(stage.fill(act.payload))) + b"\n")
 
 
-def play_hook(act: HookStep, stage: ScriptStage) -> None:
+def play_hook(act: acts.HookStep, stage: ScriptStage) -> None:
     spool = os.environ.get("VIGIL_SPOOL")
     if not spool:
         return
-    event = {"session": LIVE["session"](stage), "launch": LIVE["launch"](stage), "event": stage.fill(act.payload)}
+    who = {"session": LIVE["session"](stage), "launch": LIVE["launch"](stage), "token": os.environ.get("VIGIL_TOKEN", "")}
+    event = {**who, "event": stage.fill(act.payload)}
     name = f"{time.time_ns()}-{os.getpid()}.json"
     unfinished = os.path.join(spool, "new", f".{name}")
     with open(unfinished, "xb") as file:
@@ -115,18 +101,18 @@ def play_hook(act: HookStep, stage: ScriptStage) -> None:
     os.rename(unfinished, os.path.join(spool, "new", name))  # a watcher sees all of it or nothing
 
 
-def play_append(act: Append, stage: ScriptStage) -> None:
+def play_append(act: acts.Append, stage: ScriptStage) -> None:
     path = stage.text(act.path)
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "ab") as file:
         file.write(encode(stage.text(act.text)) + b"\n")
 
 
-def play_wait(act: Wait, _: ScriptStage) -> None:
+def play_wait(act: acts.Wait, _: ScriptStage) -> None:
     pause(act.seconds)
 
 
-def play_burn(act: Burn, _: ScriptStage) -> None:
+def play_burn(act: acts.Burn, _: ScriptStage) -> None:
     until = time.monotonic() + act.seconds
     while (left_s := until - time.monotonic()) > 0:
         slice_s = min(BURN_SLICE_S, left_s)
@@ -140,18 +126,18 @@ def spin(cpu_s: float) -> None:
         pass
 
 
-def play_memory(act: MemoryStep, stage: ScriptStage) -> None:
+def play_memory(act: acts.MemoryStep, stage: ScriptStage) -> None:
     stage.held.append(b"x" * (act.mb << 20))  # not zeros: those take no page before they are touched
 
 
-def play_listen(act: Listen, stage: ScriptStage) -> None:
+def play_listen(act: acts.Listen, stage: ScriptStage) -> None:
     import socket
 
     for _ in range(act.count):
         stage.listeners.append(socket.create_server((LOOPBACK, 0)))
 
 
-def play_connect(act: Connect, stage: ScriptStage) -> None:
+def play_connect(act: acts.Connect, stage: ScriptStage) -> None:
     import socket
 
     port = act.port or own_port(stage)
@@ -181,7 +167,7 @@ def start_talking(ours: "socket", peer: "socket | None", data: bytes, every_s: f
     threading.Thread(target=talk, daemon=True).start()
 
 
-def play_child(act: ChildStep, stage: ScriptStage) -> None:
+def play_child(act: acts.ChildStep, stage: ScriptStage) -> None:
     argv = command_of(act, stage)
     started = [start(argv, act.new_session) for _ in range(act.count)]
     stage.children += started
@@ -189,7 +175,7 @@ def play_child(act: ChildStep, stage: ScriptStage) -> None:
         os.waitpid(pid, 0)
 
 
-def command_of(act: ChildStep, stage: ScriptStage) -> list[str]:
+def command_of(act: acts.ChildStep, stage: ScriptStage) -> list[str]:
     command = [stage.text(word) for word in act.argv or ()]
     if act.scenario is not None:
         command = [sys.executable, "-m", "vigil.fake_agent", stage.text(act.scenario)]
@@ -203,12 +189,12 @@ def start(argv: list[str], new_session: bool) -> int:
     return os.posix_spawnp(argv[0], argv, os.environ, setsid=new_session, setsigdef=[signal.SIGPIPE])
 
 
-def play_ignore(act: Ignore, _: ScriptStage) -> None:
+def play_ignore(act: acts.Ignore, _: ScriptStage) -> None:
     for sig in act.signals:
         signal.signal(sig, signal.SIG_IGN)
 
 
-def play_handle(act: Handle, _: ScriptStage) -> None:
+def play_handle(act: acts.Handle, _: ScriptStage) -> None:
     def leave(signum: int, _: object) -> None:
         signal.signal(signum, signal.SIG_IGN)  # a second one does not start the delay again
         pause(act.after)
@@ -217,7 +203,7 @@ def play_handle(act: Handle, _: ScriptStage) -> None:
     signal.signal(act.signal, leave)
 
 
-def play_ask(act: Ask, stage: ScriptStage) -> int | None:
+def play_ask(act: acts.Ask, stage: ScriptStage) -> int | None:
     emit(STDOUT, encode(stage.text(act.prompt)))
     line = read_answer()
     if line is None:
@@ -248,7 +234,7 @@ def read_byte() -> bytes:
         return b""  # a terminal that was hung up
 
 
-def play_exit(act: ExitStep, _: ScriptStage) -> int | None:
+def play_exit(act: acts.ExitStep, _: ScriptStage) -> int | None:
     if act.signal is not None:
         die_of(act.signal)
     return act.code
@@ -266,18 +252,18 @@ def die_of(sig: signal.Signals) -> None:
 
 
 ACTS: dict[type, Callable[[Any, ScriptStage], int | None]] = {
-    Print: play_print,
-    Event: play_event,
-    HookStep: play_hook,
-    Append: play_append,
-    Wait: play_wait,
-    Burn: play_burn,
-    MemoryStep: play_memory,
-    Listen: play_listen,
-    Connect: play_connect,
-    ChildStep: play_child,
-    Ignore: play_ignore,
-    Handle: play_handle,
-    Ask: play_ask,
-    ExitStep: play_exit,
+    acts.Print: play_print,
+    acts.Event: play_event,
+    acts.HookStep: play_hook,
+    acts.Append: play_append,
+    acts.Wait: play_wait,
+    acts.Burn: play_burn,
+    acts.MemoryStep: play_memory,
+    acts.Listen: play_listen,
+    acts.Connect: play_connect,
+    acts.ChildStep: play_child,
+    acts.Ignore: play_ignore,
+    acts.Handle: play_handle,
+    acts.Ask: play_ask,
+    acts.ExitStep: play_exit,
 }

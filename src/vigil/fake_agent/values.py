@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 FOREVER = math.inf
 LIVE_NAMES = frozenset({"answer", "children", "cwd", "launch", "n", "now", "null", "pid", "port", "round", "session", "uuid"})
-NAME = re.compile(r"\$\{([^}]*)\}")
+NAME = re.compile(r"\$\{([^{}]*)\}")
 
 
 class ScriptError(Exception):

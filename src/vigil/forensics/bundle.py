@@ -1,8 +1,7 @@
 """The death bundle: one small folder with all that was seen around a death.
 
 `report.json` holds the facts, `screen.txt`, `stderr.txt` and `stdout.txt` the last output. The report's `unknown` names
-what is missing or broken, its `cut` what did not fit.
-"""
+what is missing or broken, its `cut` what did not fit."""
 
 from __future__ import annotations
 
@@ -15,10 +14,10 @@ from typing import Any
 from vigil.core.model.death import Death
 from vigil.forensics.disks import read_disks
 from vigil.forensics.facts import SECTIONS, ended_at, number, read_facts, records_in, strings_in
-from vigil.forensics.files import read_end, read_object, why_of
 from vigil.forensics.fitting import BUNDLE_BYTES, Parts, clean, dump, encode, fit
 from vigil.forensics.folders import BUNDLE_NAME, write_folder
 from vigil.forensics.tails import Tail, read_tail
+from vigil.kernel.theirs import read_end, read_object, why_of
 from vigil.text import decode
 
 FORMAT = 1
@@ -52,7 +51,6 @@ class Bundle:
     kernel_lines: list[str]
     disk: list[dict[str, Any]]
     tree: dict[str, Any] | None
-    open_tool: str | None
     unknown: list[str]
 
 
@@ -68,12 +66,13 @@ def assemble(
 ) -> Path:
     """Write the bundle of a death, whole or (OSError) not at all, and return its folder.
 
-    A second call adds what is known now, and keeps of the first bundle what has gone since.
-    """
+    A second call adds what is known now, and keeps of the first bundle what has gone since."""
     assert BUNDLE_NAME.fullmatch(death.id), death.id
     folder = home_deaths / death.id
-    parts = _gather(launch_folder, death, events, activity, disk_paths, redact)
-    parts.report["written_at"] = now
+    facts, unknown = read_facts(launch_folder, death)
+    disk, unread = read_disks(disk_paths)
+    told = {"open_tool": activity, "events": list(events)[-EVENTS:], "disk": disk, "written_at": now}
+    parts = _gather(launch_folder, death, facts | told, [*unknown, *unread], redact)
     _refill(parts, _read_parts(folder), redact)
     fit(parts)
     home_deaths.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,34 +81,16 @@ def assemble(
     return folder
 
 
-def _gather(
-    launch_folder: Path,
-    death: Death,
-    events: Sequence[dict[str, Any]],
-    activity: str | None,
-    disk_paths: Iterable[Path],
-    redact: Redact,
-) -> Parts:
-    facts, unknown = read_facts(launch_folder, death)
-    disk, unread = read_disks(disk_paths)
-    tails, missing = _read_tails(launch_folder, redact)
+def _gather(folder: Path, death: Death, facts: dict[str, Any], unknown: list[str], redact: Redact) -> Parts:
+    """Return the report of a death and its last output, clean and bounded."""
+    tails, missing = _read_tails(folder, redact)
     ended = ended_at(facts["exits"], death)
     record = asdict(death)
     record["evidence"] = record["evidence"][:EVIDENCE]
-    report = {
-        "format": FORMAT,
-        "death": record,
-        "written_at": None,
-        **facts,
-        "open_tool": activity,
-        "events": list(events)[-EVENTS:],
-        "disk": disk,
-        **{name: _describe(tails[name], ended) if name in tails else None for name in TEXTS},
-        "cut": [f"{SOURCES[name]}: its last lines are kept" for name, tail in tails.items() if tail.cut],
-        "kept": [],
-        "unknown": [*unknown, *unread, *missing][:UNKNOWN],
-    }
-    report = clean(report, redact)
+    described = {name: _describe(tails[name], ended) if name in tails else None for name in TEXTS}
+    cut = [f"{SOURCES[name]}: its last lines are kept" for name, tail in tails.items() if tail.cut]
+    lists = {"cut": cut, "kept": [], "unknown": [*unknown, *missing][:UNKNOWN]}
+    report = clean({"format": FORMAT, "death": record, **facts, **described, **lists}, redact)
     report["unknown"] = [line[:UNKNOWN_CHARS] for line in report["unknown"]]  # after redaction, which finds only whole secrets
     return Parts(report, {name: tails[name].text if name in tails else "" for name in TEXTS})
 
@@ -174,7 +155,7 @@ def read_bundle(folder: Path) -> Bundle | None:
         return None
     parts = _read_parts(folder)
     report = clean(parts.report, str)  # we wrote it clean; a file that changed since must still fit into an answer
-    kernel, tool = _record(report.get("kernel")) or {}, report.get("open_tool")
+    kernel = _record(report.get("kernel")) or {}
     return Bundle(
         path=folder,
         last_events=records_in(report.get("events")),
@@ -188,7 +169,6 @@ def read_bundle(folder: Path) -> Bundle | None:
         kernel_lines=strings_in(kernel.get("lines")),
         disk=records_in(report.get("disk")),
         tree=_record(report.get("tree")),
-        open_tool=tool if isinstance(tool, str) else None,
         unknown=strings_in(report.get("unknown")),
     )
 

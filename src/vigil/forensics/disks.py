@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from vigil.forensics.files import why_of
 from vigil.hands import Hands, Hangs
+from vigil.kernel.theirs import why_of
 
 DEADLINE_S = 0.5
 FULL_BYTES = 1 << 20

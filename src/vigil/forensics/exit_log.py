@@ -18,9 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vigil.core.model.death import Cause, Death
+from vigil.kernel.theirs import open_theirs, read_end
 from vigil.moments import rfc3339
 
 LOG_BYTES = 1 << 20
+READ_BYTES = 8 << 20  # of a log that could not be turned over for long
 ROTATED = 5
 WAITING = 1000  # lines that wait until the disk takes them again
 VALUE_CHARS = 300
@@ -120,7 +122,7 @@ class ExitLog:
         found: set[str] = set()
         for path in (self._path, self._turn(1)):
             try:
-                text = path.read_text("utf-8", "replace")
+                text = read_end(path, READ_BYTES).data.decode("utf-8", "replace")
             except OSError:
                 continue
             for line in text.split("\n")[:-1]:  # an incomplete last line does not count
@@ -148,7 +150,7 @@ class ExitLog:
                 os.close(fd)
 
     def _open(self) -> int:
-        return os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return open_theirs(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)[0]
 
     def _rotate(self, coming_bytes: int) -> None:
         """Rotate the files, unless another process is rotating or just has."""

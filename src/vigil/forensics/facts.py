@@ -1,7 +1,6 @@
 """Facts: what the records in a launch's folder say of its death, and what they leave unknown.
 
-Any key of a record may be missing or of another type: one unreadable fact does not cost the others.
-"""
+Any key of a record may be missing or of another type: one unreadable fact does not cost the others."""
 
 from __future__ import annotations
 
@@ -13,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from vigil.core.model.death import Death
-from vigil.forensics.files import read_object, why_of
 from vigil.keeper.records import FILES, read_shim_exit
 from vigil.kernel.files import CORE_PATTERN, read_core_pattern
 from vigil.kernel.process import split_status
+from vigil.kernel.theirs import read_object, why_of
 
 CORE_BIT = 0x80  # of a wait status
 # Of the keeper's snapshot: what is taken over as it is, and its type.
@@ -173,12 +172,10 @@ def _numbers(value: Mapping[str, Any], prefix: str = "", depth: int = 4) -> Iter
 
 
 def strings_in(value: Any) -> list[str]:
-    """Return the strings of a list."""
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
 def records_in(value: Any) -> list[dict[str, Any]]:
-    """Return the records of a list."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 

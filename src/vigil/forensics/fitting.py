@@ -26,7 +26,6 @@ class Parts:
     texts: dict[str, str]
 
     def size_bytes(self) -> int:
-        """Return its size on disk."""
         return len(dump(self.report)) + sum(len(encode(text)) for text in self.texts.values())
 
 
@@ -113,7 +112,6 @@ def clean(value: Any, redact: Callable[[str], str], depth: int = DEPTH) -> Any:
 
 
 def dump(report: dict[str, Any]) -> bytes:
-    """Return a report as the bytes of its file."""
     return json.dumps(report, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace") + b"\n"
 
 

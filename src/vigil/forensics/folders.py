@@ -1,7 +1,6 @@
 """Folders that appear whole or not at all: written aside, then put in place.
 
-It does not sync: a kill of ours loses nothing, and fifty deaths in a second must not wait for the disk.
-"""
+It does not sync: a kill of ours loses nothing, and fifty deaths in a second must not wait for the disk."""
 
 from __future__ import annotations
 
@@ -25,16 +24,12 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     aside = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
     try:
         for name, data in files.items():
-            _write_file(aside / name, data)
+            fd = os.open(aside / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(fd, "wb") as file:
+                file.write(data)
         put_in_place(aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def _write_file(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(data)
 
 
 def exchange(one: Path, other: Path) -> bool:

@@ -1,7 +1,6 @@
 """The shelf: keeps the death bundles within a count, an age and a size; the oldest deaths go first.
 
-It touches only bundles, and unfinished ones whose writer is gone.
-"""
+It touches only bundles, and unfinished ones whose writer is gone."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ from typing import NamedTuple
 
 from vigil.forensics.bundle import REPORT
 from vigil.forensics.facts import number
-from vigil.forensics.files import read_object
 from vigil.forensics.folders import ASIDE_NAME, BUNDLE_NAME
+from vigil.kernel.theirs import read_object
 
 UNFINISHED_S = 3600.0  # a bundle takes milliseconds; the writer of one this old is gone
 
@@ -50,38 +49,26 @@ class Shelf:
         self._index: Index = {}
 
     def tidy(self, now: float) -> list[str]:
-        """Remove bundles beyond the limits, and return the ids of their deaths."""
-        return tidy(self._deaths, now, self._index, self._limits)
+        """Remove bundles beyond the limits, and return the ids of their deaths; it reads only those new or replaced."""
+        index, limits = self._index, self._limits
+        _refresh(self._deaths, now, index)
+        total_bytes = sum(kept.bytes for kept in index.values())
+        removed = []
+        for death_id, kept in sorted(index.items(), key=lambda item: (item[1].at, item[0])):
+            if len(index) <= limits.count and total_bytes <= limits.bytes and now - kept.at <= limits.age_s:
+                break  # all that follow are younger
+            del index[death_id]  # also if the removal fails: it must not drive out the others
+            total_bytes -= kept.bytes
+            if _remove(self._deaths / death_id):
+                removed.append(death_id)
+        return removed
 
     def remove(self, death_ids: Iterable[str]) -> list[str]:
-        """Remove the bundles of these deaths, and return the ids of those removed."""
-        return remove(self._deaths, death_ids)
-
-
-def tidy(deaths: Path, now: float, index: Index | None = None, limits: Limits = LIMITS) -> list[str]:
-    """Remove bundles beyond the limits, and return the ids of their deaths.
-
-    With the same `index` each time, it reads only bundles that are new or were replaced.
-    """
-    index = {} if index is None else index
-    _refresh(deaths, now, index)
-    total_bytes = sum(kept.bytes for kept in index.values())
-    removed = []
-    for death_id, kept in sorted(index.items(), key=lambda item: (item[1].at, item[0])):
-        if len(index) <= limits.count and total_bytes <= limits.bytes and now - kept.at <= limits.age_s:
-            break  # all that follow are younger
-        del index[death_id]  # also if the removal fails: it must not drive out the others
-        total_bytes -= kept.bytes
-        if _remove(deaths / death_id):
-            removed.append(death_id)
-    return removed
-
-
-def remove(deaths: Path, death_ids: Iterable[str]) -> list[str]:
-    """Remove the bundles of these deaths, if they exist; return the ids of those removed."""
-    named = [death_id for death_id in death_ids if BUNDLE_NAME.fullmatch(death_id)]
-    there = [death_id for death_id in named if _is_folder(deaths / death_id)]
-    return [death_id for death_id in there if _remove(deaths / death_id)]
+        """Remove the bundles of these deaths, if they exist; return the ids of those removed."""
+        named = [death_id for death_id in death_ids if BUNDLE_NAME.fullmatch(death_id)]
+        folders = [self._deaths / death_id for death_id in named]
+        there = [folder for folder in folders if os.path.isdir(folder) and not os.path.islink(folder)]
+        return [folder.name for folder in there if _remove(folder)]
 
 
 def _refresh(deaths: Path, now: float, index: Index) -> None:
@@ -124,10 +111,6 @@ def _is_unfinished(entry: os.DirEntry[str], now: float) -> bool:
         return now - entry.stat(follow_symlinks=False).st_mtime > UNFINISHED_S
     except OSError:
         return False
-
-
-def _is_folder(path: Path) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _remove(folder: Path) -> bool:

@@ -1,8 +1,7 @@
 """Tails: the last output of an agent, as plain text without its secrets.
 
 A cut may split a secret, and redaction does not recognise half of one: so we redact more than we keep, and drop what
-stands right after a cut.
-"""
+stands right after a cut."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from vigil.forensics.files import read_end
+from vigil.kernel.theirs import read_end
 from vigil.text import decode, plain
 
 KEPT_BYTES = 48 << 10
@@ -50,7 +49,6 @@ def plain_lines(text: str) -> str:
 
 
 def last_bytes(text: str, most_bytes: int) -> str:
-    """Return the end of a text that fits into this many bytes."""
     data = text.encode("utf-8", "replace")
     if len(data) <= most_bytes:
         return text

@@ -5,6 +5,7 @@ In tmux a shim sends the agent's pid by a pipe, waits until the keeper holds its
 from __future__ import annotations
 
 import os
+import re
 import select
 from collections.abc import Callable
 
@@ -14,8 +15,11 @@ from vigil.keeper.spawn import Program, spawn
 from vigil.keeper.watch import Watcher
 from vigil.keeper.wire import Malformed, as_json, read
 from vigil.kernel import durable, process
+from vigil.kernel.processes import read_children
+from vigil.kernel.theirs import open_theirs
 
 OUTPUT_BYTES = 4096
+FIRST_INSIDE = re.compile(rb'"child-pid": *(\d+)')  # as bwrap tells it
 Respond = Callable[[Answer], None]
 
 
@@ -29,6 +33,8 @@ class Birth:
         self.pid_fd = pid_fd
         self.go_fd = go_fd
         self.output = b""
+        self.heard = b""  # from the shim, or from bwrap and the agent's process inside
+        self.root: Process | None = None  # bwrap, around a headless agent
         self.status: int | None = None
         self.agent: Process | None = None
         self.armed: Sample | None = None
@@ -68,8 +74,11 @@ class Births:
             if not data:
                 self._close(birth, "output_fd")
                 self._settle(birth)
-        elif data.strip().isdigit():
-            self._meet_agent(birth, int(data))
+        else:
+            birth.heard = (birth.heard + data)[-OUTPUT_BYTES:]
+            pid = _agent_in(birth.heard)
+            if pid is not None:
+                self._meet_agent(birth, pid)
 
     def client_ended(self) -> None:
         """See which clients are done, after children were reaped."""
@@ -98,23 +107,30 @@ class Births:
         """Forget a birth that was given up, and close its agent's input."""
         for birth in {id(birth): birth for birth in self._by_fd.values() if birth.launch == launch}.values():
             self._finish(birth)
-        fd = self.inputs.pop(launch, None)
-        if fd is not None:
-            os.close(fd)
+        self.close_input(launch)
 
     def _begin_headless(self, launch: str, folder: str, order: LaunchOrder, answer: Respond) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         stdin = self._open_stdin(launch, folder, order.stdin)
-        stdout = os.open(os.path.join(folder, "stdout.jsonl"), flags, 0o600)
-        stderr = os.open(os.path.join(folder, "stderr.log"), flags, 0o600)
+        stdout, _ = open_theirs(os.path.join(folder, "stdout.jsonl"), flags)
+        stderr, _ = open_theirs(os.path.join(folder, "stderr.log"), flags)
+        fifos = _open_fifos(folder) if order.sandboxed else ()
         try:
-            pid = spawn(Program(order.argv, order.env, order.cwd, stdin, stdout, stderr, self._nofile))
+            pid = spawn(Program(order.argv, order.env, order.cwd, stdin, stdout, stderr, *self._inherited(order)))
+        except OSError:
+            for fd in fifos:
+                os.close(fd)
+            raise
         finally:
             for fd in (stdin, stdout, stderr):
                 os.close(fd)
         start_ticks = process.read_start_ticks(pid) or 0  # our child: it stays until we reap it
-        with open(os.path.join(folder, "pid"), "w", encoding="ascii") as file:
-            file.write(f"{pid}\n")
+        if fifos:
+            birth = Birth(launch, folder, answer, pid, -1, *fifos)
+            birth.root = (pid, start_ticks)
+            self._await(birth)
+            return
+        durable.write_whole(os.path.join(folder, "pid"), f"{pid}\n".encode())
         _born(folder, Born((pid, start_ticks)), self._samples.arm(launch, folder, pid), answer)
         self._watcher.watch(Watch(launch, folder, "agent", pid, start_ticks))
 
@@ -125,21 +141,17 @@ class Births:
         if not os.path.exists(path):
             os.mkfifo(path, 0o600)
         # We hold it open for writing: so neither a writer's nor the daemon's end closes the agent's input.
-        self.inputs[launch] = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.inputs[launch] = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
     def _begin_tmux(self, launch: str, folder: str, order: LaunchOrder, answer: Respond) -> None:
-        for name in ("pid.fifo", "go.fifo"):
-            os.mkfifo(os.path.join(folder, name), 0o600)
         # For the shim to write to: making a file takes long, and would delay the death's report.
-        os.close(os.open(os.path.join(folder, "shim-exit"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC  # for both: opening one side alone would wait or fail
-        pid_fd = os.open(os.path.join(folder, "pid.fifo"), flags)
-        go_fd = os.open(os.path.join(folder, "go.fifo"), flags)
+        os.close(open_theirs(os.path.join(folder, "shim-exit"), os.O_WRONLY | os.O_CREAT)[0])
+        pid_fd, go_fd = _open_fifos(folder)
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         output_fd, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            client = spawn(Program(order.argv, order.env, "/", null, writer, writer, self._nofile))
+            client = spawn(Program(order.argv, order.env, "/", null, writer, writer, *self._inherited(order)))
         except OSError:
             for fd in (pid_fd, go_fd, output_fd):
                 os.close(fd)
@@ -147,12 +159,18 @@ class Births:
         finally:
             os.close(null)
             os.close(writer)
-        self._watcher.status_of_lost(client)  # an old status under this pid is not its own
-        birth = Birth(launch, folder, answer, client, output_fd, pid_fd, go_fd)
-        self._by_client[client] = birth
-        for fd in (output_fd, pid_fd):
-            self._by_fd[fd] = birth
-            self._epoll.register(fd, select.EPOLLIN)
+        self._await(Birth(launch, folder, answer, client, output_fd, pid_fd, go_fd))
+
+    def _await(self, birth: Birth) -> None:
+        self._watcher.status_of_lost(birth.client)  # an old status under this pid is not its own
+        self._by_client[birth.client] = birth
+        for fd in (birth.output_fd, birth.pid_fd):
+            if fd >= 0:
+                self._by_fd[fd] = birth
+                self._epoll.register(fd, select.EPOLLIN)
+
+    def _inherited(self, order: LaunchOrder) -> tuple[tuple[int, int], int, int | None, str, bool]:
+        return self._nofile, order.umask, order.mark, order.cgroup, order.limited
 
     def _meet_agent(self, birth: Birth, pid: int) -> None:
         """Hold the agent's pidfd, then let it begin."""
@@ -168,6 +186,9 @@ class Births:
 
     def _settle(self, birth: Birth) -> None:
         """Answer once all is known: the client is done, and it failed or the agent spoke."""
+        if birth.root is not None:
+            self._settle_sandboxed(birth, birth.root)
+            return
         if birth.status is None or birth.output_fd >= 0:
             return
         words = birth.output.decode("utf-8", "replace").split()
@@ -179,6 +200,15 @@ class Births:
             server, root = (self._watch_runtime(birth, role, int(words[n])) for n, role in enumerate(("server", "root")))
             self._finish(birth)
             _born(birth.folder, Born(birth.agent, root, server, pane=words[2]), birth.armed, birth.answer)
+
+    def _settle_sandboxed(self, birth: Birth, root: Process) -> None:
+        if birth.agent is not None:
+            self._finish(birth)
+            self._watcher.watch(Watch(birth.launch, birth.folder, "root", *root))
+            _born(birth.folder, Born(birth.agent, root), birth.armed, birth.answer)
+        elif birth.status is not None:
+            self.abandon(birth.launch)
+            birth.answer(RefusedAnswer(f"bwrap ended with status {birth.status} before the agent began; stderr.log says why"))
 
     def _watch_runtime(self, birth: Birth, role: str, pid: int) -> Process:
         start_ticks = process.read_start_ticks(pid) or 0
@@ -203,6 +233,24 @@ class Births:
             self._epoll.unregister(fd)
         os.close(fd)
         setattr(birth, name, -1)
+
+
+def _open_fifos(folder: str) -> tuple[int, int]:
+    """Make and open the two pipes of a shim: for its pid, and for our word to go on."""
+    for name in ("pid.fifo", "go.fifo"):
+        os.mkfifo(os.path.join(folder, name), 0o600)
+    flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # for both: one side alone would wait or fail
+    return os.open(os.path.join(folder, "pid.fifo"), flags), os.open(os.path.join(folder, "go.fifo"), flags)
+
+
+def _agent_in(heard: bytes) -> int | None:
+    """Return the agent's pid: the shim's own, or the one process below bwrap's first one inside, once that says ready."""
+    if heard.strip().isdigit():
+        return int(heard)
+    first = FIRST_INSIDE.search(heard)
+    if first is None or not heard.endswith(b"ready\n"):
+        return None
+    return next(iter(read_children(int(first[1]), threads=1)), None)
 
 
 def _born(folder: str, born: Born, armed: Sample | None, answer: Respond) -> None:

@@ -13,7 +13,6 @@ import resource
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Callable
@@ -25,9 +24,11 @@ from vigil.keeper.kills import Kills
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.watch import Watcher
+from vigil.kernel import cgroups, descent
 from vigil.kernel.cgroups import Cgroups
 from vigil.kernel.host import HostFacts
 from vigil.kernel.kernel_log import KernelLog
+from vigil.kernel.trust import PeerProcess, read_lock_holder
 
 LINGER_S = 10.0
 LOG_BYTES = 1 << 20
@@ -36,8 +37,10 @@ OUTBOX_BYTES = 8 << 20  # a daemon that leaves this much unread is not listening
 
 
 class Peer:
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, process: PeerProcess) -> None:
         self.sock = sock
+        self.process = process
+        self.is_daemon = False
         self.lines = wire.Lines()
         self.outbox = b""
 
@@ -46,16 +49,17 @@ class Keeper:
     def __init__(self, run: str, lock_path: str, log: str, listener: socket.socket, lock: int, nofile: tuple[int, int]) -> None:
         self._run = run
         self._lock_path = lock_path
+        self._daemon_lock = os.path.join(os.path.dirname(lock_path), "daemon.lock")
         self._log_path = log
         self._listener = listener
         self._lock = lock
         self._nofile = nofile
         self._epoll = select.epoll()
         self._peers: dict[int, Peer] = {}
-        host, cgroups, log_ = HostFacts(), Cgroups(), KernelLog()
-        kills = Kills(log_, cgroups)
-        self._samples = Samples(host, cgroups, log_, kills)
-        self._snapshots = Snapshots(self._samples, host, cgroups, log_, self._broadcast)
+        host, groups, log_ = HostFacts(), Cgroups(), KernelLog()
+        kills = Kills(log_, groups)
+        self._samples = Samples(host, groups, log_, kills)
+        self._snapshots = Snapshots(self._samples, host, groups, log_, self._broadcast)
         self._watcher = Watcher(self._epoll, self._broadcast, self._samples, kills, self._snapshots)
         self._births = Births(self._epoll, self._watcher, self._samples, nofile)
         self._idle_since: float | None = time.monotonic()
@@ -129,13 +133,15 @@ class Keeper:
 
     def _accept(self) -> None:
         sock, _ = self._listener.accept()
-        _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        if uid != os.getuid():
+        process = PeerProcess(sock)
+        if process.uid != os.getuid():
+            process.close()
             sock.close()
             return
         sock.setblocking(False)
         self._watcher.write_again()  # a new daemon reads what is on disk
-        self._peers[sock.fileno()] = Peer(sock)
+        peer = self._peers[sock.fileno()] = Peer(sock, process)
+        self._is_daemon(peer)
         self._epoll.register(sock, select.EPOLLIN)
 
     def _hear(self, peer: Peer) -> None:
@@ -167,11 +173,19 @@ class Keeper:
         try:
             message = wire.decode(line)
             number = wire.number_in(message, "id")
-            self._carry_out(wire.read_request(message), answer)
+            request = wire.read_request(message)
+            if not isinstance(request, protocol.PingRequest) and not self._is_daemon(peer):
+                raise PermissionError("the keeper obeys only the daemon of its home, which holds its lock")
+            self._carry_out(request, answer)
         except Exception as error:  # the daemon that asked is told
             what = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             answer(protocol.RefusedAnswer(f"{why or type(error).__name__}{what}"))
+
+    def _is_daemon(self, peer: Peer) -> bool:
+        """Say whether a peer holds the daemon's lock, as the kernel knows; an agent could only after the daemon's end."""
+        peer.is_daemon = peer.process.is_here() and (peer.is_daemon or read_lock_holder(self._daemon_lock) == peer.process.pid)
+        return peer.is_daemon
 
     def _carry_out(self, request: protocol.Request, answer: Callable[[protocol.Answer], None]) -> None:
         match request:
@@ -225,7 +239,7 @@ class Keeper:
             raise
 
     def _broadcast(self, word: protocol.Word) -> None:
-        for peer in list(self._peers.values()):
+        for peer in [peer for peer in self._peers.values() if peer.is_daemon]:
             self._send(peer, wire.encode_word(word))
 
     def _send(self, peer: Peer, line: bytes) -> None:
@@ -251,6 +265,7 @@ class Keeper:
     def _hang_up(self, peer: Peer) -> None:
         if self._peers.pop(peer.sock.fileno(), None) is not None:
             self._epoll.unregister(peer.sock)
+            peer.process.close()
         peer.sock.close()
 
     def _log(self, text: str) -> None:
@@ -266,6 +281,8 @@ def main(argv: list[str]) -> int:
 
     Only one keeper holds the file LOCK. NOFILE is the children's soft limit of open files; the keeper takes the hard limit."""
     run, lock_path, log, soft, *handed = argv
+    descent.leave()
+    cgroups.leave()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -5,7 +5,7 @@ Either end may be older: a field it does not send needs a default, one that it d
 
 from typing import NamedTuple
 
-VERSION = 3  # the daemon asks a keeper of a lower version to exec itself anew
+VERSION = 4  # the daemon asks a keeper of a lower version to exec itself anew
 
 Process = tuple[int, int]  # pid, start ticks
 
@@ -32,6 +32,11 @@ class LaunchOrder(NamedTuple):
     env: dict[str, str]
     cwd: str
     stdin: str | None  # `fifo` where the agent reads prompts
+    umask: int = 0o022
+    mark: int | None = None  # inherited by all that descends from it
+    cgroup: str = ""  # a folder to be born in
+    limited: bool = False  # not without it
+    sandboxed: bool = False  # headless: the program is bwrap, the agent is below it
 
 
 class Watch(NamedTuple):
@@ -156,23 +161,16 @@ Request = PingRequest | SpawnRequest | WatchRequest | ForgetRequest | CloseInput
 Answer = PingAnswer | Born | ForgetAnswer | DoneAnswer | RefusedAnswer
 Word = ExitWord | SnapshotWord
 
-REQUESTS: dict[str, type[Request]] = {
-    "ping": PingRequest,
-    "spawn": SpawnRequest,
-    "watch": WatchRequest,
-    "forget": ForgetRequest,
-    "close-input": CloseInputRequest,
-    "quit": QuitRequest,
-    "upgrade": UpgradeRequest,
-}
-ANSWERS: dict[type[Request], type[Answer]] = {  # where the keeper does not refuse
-    PingRequest: PingAnswer,
-    SpawnRequest: Born,
-    WatchRequest: DoneAnswer,
-    ForgetRequest: ForgetAnswer,
-    CloseInputRequest: DoneAnswer,
-    QuitRequest: DoneAnswer,
-    UpgradeRequest: DoneAnswer,
-}
+EXCHANGES: tuple[tuple[str, type[Request], type[Answer]], ...] = (  # a name, its request, the answer if it is not refused
+    ("ping", PingRequest, PingAnswer),
+    ("spawn", SpawnRequest, Born),
+    ("watch", WatchRequest, DoneAnswer),
+    ("forget", ForgetRequest, ForgetAnswer),
+    ("close-input", CloseInputRequest, DoneAnswer),
+    ("quit", QuitRequest, DoneAnswer),
+    ("upgrade", UpgradeRequest, DoneAnswer),
+)
+REQUESTS = {name: request for name, request, _ in EXCHANGES}
+ANSWERS = {request: answer for _, request, answer in EXCHANGES}
 WORDS: dict[str, type[Word]] = {"exit": ExitWord, "snapshot": SnapshotWord}
 NAMES: dict[type, str] = {kind: name for name, kind in (*REQUESTS.items(), *WORDS.items())}

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from vigil.keeper.kills import Kills
 from vigil.kernel import durable, process
 from vigil.kernel.cgroups import Cgroups
+from vigil.kernel.descent import read_mark
 from vigil.kernel.host import HostFacts
 from vigil.kernel.kernel_log import KernelLog
 from vigil.kernel.processes import read_tree
@@ -57,14 +58,13 @@ class SampledTree(NamedTuple):
     processes: tuple[Node, ...]
 
     def as_json(self) -> Sample:
-        """Return it as it is written."""
         return self._asdict() | {"processes": [node._asdict() for node in self.processes]}
 
 
 class Track:
     """What is remembered of one launch, kept small (hundreds, for days); a holder keeps it after the launch is forgotten."""
 
-    __slots__ = ("__weakref__", "_armed", "cgroup", "folder", "launch", "living", "processes", "samples", "tree")
+    __slots__ = ("__weakref__", "_armed", "cgroup", "folder", "launch", "living", "mark", "processes", "samples", "tree")
 
     def __init__(self, launch: str, folder: str, processes: dict[str, tuple[int, int]] | None = None) -> None:
         self.launch = launch
@@ -72,6 +72,7 @@ class Track:
         self.processes = {} if processes is None else processes  # role: pid, start ticks
         self.living: tuple[str, ...] = ()
         self.cgroup: str | None = None
+        self.mark: int | None = None  # that its processes inherited
         self.samples: tuple[AgentSample, ...] = ()  # the newest last
         self.tree: SampledTree | None = None
         self._armed: str | None = None
@@ -192,8 +193,10 @@ class Samples:
 
     def _note(self, track: Track, pid: int) -> None:
         """Learn a process's cgroup, and the counters' values."""
-        cgroup = self._cgroups.path_of(pid)
-        track.cgroup = cgroup = None if process.has_left(pid) else cgroup  # asked after: it was there when we read
+        cgroup, mark = self._cgroups.path_of(pid), read_mark(pid)
+        gone = process.has_left(pid)  # asked after: it was there when we read
+        track.cgroup = cgroup = None if gone else cgroup
+        track.mark = None if gone else mark
         self._kills.note_host(_whole(self._host.read()["oom_kills"]))
         if cgroup is not None:
             self._kills.note_cgroup(cgroup, self._cgroups.read_kills(cgroup))

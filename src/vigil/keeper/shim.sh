@@ -26,11 +26,18 @@ recorder)
     exit $code
     ;;
 agent)
-    exec 2>&3 3>&- 4<go.fifo
+    exec 2>&3 3>&-
+    [ ! -d spool ] || exec /bin/sh "$0" sandboxed "$2"
+    exec 4<go.fifo
     echo $$ >pid
     echo $$ >pid.fifo
     read -r _ <&4
     exec 4<&-
+    . ./agent.sh
+    ;;
+sandboxed) # becomes bwrap; what waits for the keeper is the agent's process inside (runtimes/sandbox.py)
+    cd "$2" || exit 126
+    exec 4<go.fifo 5>pid.fifo 6>pid.fifo
     . ./agent.sh
     ;;
 esac

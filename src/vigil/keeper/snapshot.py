@@ -29,6 +29,7 @@ BYTES = 64 << 10
 TOP = 25
 SURVIVORS = 100
 KERNEL_LINES = 50
+NESTED = {"kernel": "lines", "tree": "processes"}  # lists within an object of the snapshot
 Json = dict[str, Any]
 
 
@@ -53,6 +54,7 @@ class SnapshotReading:
         self.by_pid: dict[int, ScannedProcess] = {}
         self.by_launch: dict[str, list[ScannedProcess]] = defaultdict(list)
         self.by_sid: dict[int, list[ScannedProcess]] = defaultdict(list)
+        self.by_mark: dict[int, list[ScannedProcess]] = defaultdict(list)
         self.top: list[Json] = []
 
 
@@ -160,6 +162,8 @@ class Snapshots:
                 reading.by_launch[seen.launch].append(seen)
             elif seen.mine:
                 reading.by_sid[seen.stat.sid].append(seen)
+                if seen.mark is not None:
+                    reading.by_mark[seen.mark].append(seen)
 
     def _choose(self, reading: SnapshotReading, least_s: float) -> None:
         """Choose the launches of this reading: they ended well before it began."""
@@ -213,36 +217,32 @@ class Snapshots:
 
 
 def survivors_of(pending: Pending, reading: SnapshotReading) -> list[ScannedProcess]:
-    """Return a launch's living processes: by its token, or by its terminal session if they began before the end."""
+    """Return a launch's living processes: by token or mark, or by terminal session if they began before the end."""
     known = pending.track.processes
     spared = {known[role] for role in ("server", "root") if role in known}
     found = list(reading.by_launch.get(pending.track.launch, ()))
+    found += reading.by_mark.get(pending.track.mark or -1, ())
     leader = known.get("root") or known.get("agent")
     if leader is not None:
         now = reading.by_pid.get(leader[0])
         if now is None or now.stat.start_ticks == leader[1]:  # else another session has the number since
             same = reading.by_sid.get(leader[0], ())
             found += [seen for seen in same if seen.stat.start_ticks <= pending.ended_ticks]
-    return [seen for seen in found if (seen.pid, seen.stat.start_ticks) not in spared]
+    once = {seen.pid: seen for seen in found}.values()
+    return [seen for seen in once if (seen.pid, seen.stat.start_ticks) not in spared]
 
 
 def fit(body: Json) -> bytes:
     """Return a snapshot's bytes; one too long loses the older half of its longest list, again and again."""
     while len(data := json.dumps(body).encode() + b"\n") > BYTES:
-        lists = {"kernel": body["kernel"]["lines"]} | {key: value for key, value in body.items() if isinstance(value, list)}
-        if body["tree"] is not None:
-            lists["tree"] = body["tree"]["processes"]
+        lists = {key: value for key, value in body.items() if isinstance(value, list)}
+        lists |= {key: body[key][within] for key, within in NESTED.items() if body[key] is not None}
         longest = max(lists, key=lambda key: len(json.dumps(lists[key])))
         if not lists[longest]:
             break
         kept = lists[longest]
         half = kept[(len(kept) + 1) // 2 :] if longest in ("samples", "agent_samples", "kernel") else kept[: len(kept) // 2]
-        if longest == "kernel":
-            body = body | {"kernel": body["kernel"] | {"lines": half}}
-        elif longest == "tree":
-            body = body | {"tree": body["tree"] | {"processes": half}}
-        else:
-            body = body | {longest: half}
+        body = body | {longest: body[longest] | {NESTED[longest]: half} if longest in NESTED else half}
         body["cut"] = sorted({*body.get("cut", ()), longest})
     return data
 

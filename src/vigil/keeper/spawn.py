@@ -1,6 +1,6 @@
 """Spawning: one child by posix_spawn. Never `subprocess`, which steals statuses; no `fork`: it costs more than the program.
 
-What posix_spawn cannot set, a child inherits: the keeper has one thread, so it may change folder, mask and limit meanwhile."""
+What posix_spawn cannot set, a child inherits: the keeper has one thread, so it may change folder, mask, limits and cgroup."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
+
+from vigil.kernel import cgroups, descent
 
 # What we ignore, or were made to: a shell has its background jobs ignore two.
 RESET_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
@@ -27,12 +29,21 @@ class Program(NamedTuple):
     stdout: int
     stderr: int
     nofile: tuple[int, int]
+    umask: int = 0o022
+    mark: int | None = None  # inherited by all that descends from it
+    cgroup: str = ""  # the folder of its own
+    limited: bool = False  # that cgroup limits it: without it there is no launch
 
 
 def spawn(program: Program) -> int:
     """Start a program as its own session's leader; return its pid, or raise OSError."""
-    with _surroundings(program):
-        return _exec(program)
+    try:
+        with _surroundings(program):
+            return _exec(program)
+    except cgroups.CgroupRefused:
+        if program.limited:
+            raise
+        return spawn(program._replace(cgroup=""))
 
 
 def _exec(program: Program) -> int:
@@ -65,16 +76,17 @@ def _places(name: str, env: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def _surroundings(program: Program) -> Iterator[None]:
-    """Take on the program's folder, the plain mask and our first limit of open files for a moment."""
+    """Take on the program's folder, mask, limits and cgroup for a moment."""
     try:
         os.chdir(program.cwd)
     except OSError as error:
         raise OSError(error.errno, error.strerror, "chdir") from None
-    mask = os.umask(0o022)
+    mask = os.umask(program.umask)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, program.nofile)
-        yield
+        with descent.marking(program.mark), cgroups.inside(program.cgroup):
+            yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limit)
         os.umask(mask)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from vigil.keeper.protocol import (
     ANSWERS,
@@ -24,6 +24,8 @@ from vigil.keeper.protocol import (
 )
 
 LINE_BYTES = 1 << 20
+WHOLE = 1 << 63
+LATEST = 1e11  # the year 5138: all numbers with a fraction are moments
 
 Message = dict[str, Any]
 T = TypeVar("T")
@@ -137,91 +139,70 @@ def _read_named(kinds: Mapping[str, type[T]], key: str, message: Message) -> T:
 def read(kind: type[T], message: Message) -> T:
     """Return a message or a record as a value; a missing field has its default."""
     usual: dict[str, Any] = getattr(kind, "_field_defaults", {})
-    said = ((name, wanted, message.get(name, usual.get(name))) for name, wanted in kind.__annotations__.items())
-    return kind(**{name: READERS[wanted](name, value) for name, wanted, value in said})
+    wanted = kind.__annotations__.items()
+    return kind(**{name: _field(name, type_, message.get(name, usual.get(name))) for name, type_ in wanted})
 
 
-def _text(name: str, value: object) -> str:
-    if isinstance(value, str):
-        return value
-    raise Malformed(f"{name} is not a text: {_shown(value)}")
+class FieldKind(NamedTuple):
+    """How a field of one type is checked and read."""
+
+    words: str
+    fits: Callable[[Any], bool]
+    made: Callable[[Any], Any] = lambda value: value
+    secret: bool = False  # a wrong value is not shown
 
 
-def _flag(name: str, value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise Malformed(f"{name} is not true or false: {_shown(value)}")
-
-
-def _whole(name: str, value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise Malformed(f"{name} is not a whole number: {_shown(value)}")
-
-
-def _number(name: str, value: object) -> float:
-    try:
-        return value if isinstance(value, float) else float(_whole(name, value))
-    except OverflowError:
-        raise Malformed(f"{name} is too large: {_shown(value)}") from None
-
-
-def _process(name: str, value: object) -> Process:
-    match value:
-        case [int(pid), int(start_ticks)]:
-            return pid, start_ticks
-        case _:
-            raise Malformed(f"{name} is not a pid and its start ticks: {_shown(value)}")
-
-
-def _watches(name: str, value: object) -> tuple[Watch, ...]:
-    if isinstance(value, list) and all(isinstance(watch, dict) for watch in value):
-        return tuple(read(Watch, watch) for watch in value)
-    raise Malformed(f"{name} is not a list of objects: {_shown(value)}")
-
-
-def _texts(name: str, value: object) -> tuple[str, ...]:
-    if isinstance(value, list) and all(isinstance(text, str) for text in value):
-        return tuple(value)
-    raise Malformed(f"{name} is not a list of texts")  # not shown: it may hold a secret
-
-
-def _named_numbers(name: str, value: object) -> dict[str, int]:
-    if isinstance(value, dict):
-        return {key: _whole(name, number) for key, number in value.items()}
-    raise Malformed(f"{name} is not an object: {_shown(value)}")
-
-
-def _named_texts(name: str, value: object) -> dict[str, str]:
-    if isinstance(value, dict) and all(isinstance(text, str) for text in value.values()):
-        return value
-    raise Malformed(f"{name} is not an object of texts")  # not shown: it may hold a secret
-
-
-def _facts(name: str, value: object) -> KillFacts:
-    if isinstance(value, dict):
-        return read(KillFacts, value)
-    raise Malformed(f"{name} is not an object: {_shown(value)}")
+def _field(name: str, wanted: Any, value: object) -> Any:
+    if value is None and wanted in OPTIONAL:
+        return None
+    kind = FIELD_KINDS[OPTIONAL.get(wanted, wanted)]
+    if kind.fits(value):
+        return kind.made(value)
+    raise Malformed(f"{name} is not {kind.words}" + ("" if kind.secret else f": {_shown(value)}"))
 
 
 def _shown(value: object) -> str:
     return repr(value)[:60]
 
 
-def _or_none(reader: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    return lambda name, value: None if value is None else reader(name, value)
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -WHOLE < value < WHOLE
 
 
-READERS: dict[Any, Callable[[str, Any], Any]] = {  # of a field, by what it is
-    str: _text,
-    bool: _flag,
-    int: _whole,
-    float: _number,
-    Process: _process,
-    tuple[Watch, ...]: _watches,
-    tuple[str, ...]: _texts,
-    dict[str, str]: _named_texts,
-    dict[str, int]: _named_numbers,
-    KillFacts: _facts,
+def _is_moment(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LATEST < value < LATEST  # no NaN is
+
+
+def _is_process(value: object) -> bool:
+    match value:
+        case [int(pid), int(start_ticks)]:
+            return 0 < pid < 1 << 31 and 0 <= start_ticks < WHOLE
+    return False
+
+
+def _are(container: type[list[Any]] | type[dict[str, Any]], is_item: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return the check of a list, or of an object's values."""
+    return lambda value: (
+        isinstance(value, container) and all(map(is_item, value.values() if isinstance(value, dict) else value))
+    )
+
+
+def _is(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kind)
+
+
+FIELD_KINDS: dict[Any, FieldKind] = {
+    str: FieldKind("a text", _is(str)),
+    bool: FieldKind("true or false", _is(bool)),
+    int: FieldKind("a whole number", _is_whole),
+    float: FieldKind("a moment", _is_moment, float),
+    Process: FieldKind("a pid and its start ticks", _is_process, tuple),
+    tuple[str, ...]: FieldKind("a list of texts", _are(list, _is(str)), tuple, secret=True),
+    dict[str, str]: FieldKind("an object of texts", _are(dict, _is(str)), secret=True),
+    dict[str, int]: FieldKind("an object of whole numbers", _are(dict, _is_whole)),
+    tuple[Watch, ...]: FieldKind(
+        "a list of objects", _are(list, _is(dict)), lambda found: tuple(read(Watch, one) for one in found)
+    ),
+    KillFacts: FieldKind("an object", _is(dict), lambda found: read(KillFacts, found)),
 }
-READERS |= {kind | None: _or_none(reader) for kind, reader in READERS.items()}
+OPTIONAL = {kind | None: kind for kind in FIELD_KINDS}

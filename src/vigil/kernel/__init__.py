@@ -7,10 +7,11 @@ stats        the stats of all in one pass
 usage        what a process has used, and where it waits
 descriptors  what a process has open
 clients      connections to sockets, by path
+trust        whom a unix socket leads to
 host         memory, pressure and load of the host
-cgroups      memory cgroups and their counters
+cgroups      memory cgroups and their counters, and a cgroup for each launch
+descent      the number that all processes below a launch inherit
 kernel_log   what the kernel wrote of our processes
 files        file systems, locks, cores
 durable      files that are on disk when a call returns
-precedence   our place among the sessions that share the cores
-"""
+precedence   our place among the sessions that share the cores"""

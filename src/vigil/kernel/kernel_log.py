@@ -100,10 +100,6 @@ class KernelLog:
         """Return False if a missing line was not written; None if it may have been lost or unread."""
         return False if self.readable and self._clock() - self.lost_s >= LOST_S else None
 
-    def killed(self, pid: int, *, since_s: float = 0.0) -> bool | None:
-        """Say whether the kernel's log names a process's kill; None if it cannot be read."""
-        return self.line_of_kill(pid, since_s=since_s) is not None if self.readable else None
-
 
 def _find_log() -> str:
     """Return the log's path; an error where its pids are not ours, as in a container."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from vigil.kernel import process
+from vigil.kernel.descent import read_mark
 from vigil.kernel.host import number, read_bytes
 from vigil.kernel.proc import PROC, folder_of, read_file
 
@@ -32,6 +33,7 @@ class ScannedProcess(NamedTuple):
     launch: str | None
     mine: bool
     spool: str | None = None
+    mark: int | None = None  # that it inherited, if it names no launch
 
 
 def scan_processes(mine_only: bool = False) -> Iterator[ScannedProcess | None]:
@@ -55,7 +57,8 @@ def _read_seen(pid: int, uid: int, mine_only: bool) -> ScannedProcess | None:
         if stat is None or stat.state == "X" or (stat.state == "Z" and stat.threads == 1):
             return None
         launch, spool = _read_marks_of(stat) if mine else NO_MARKS
-        return ScannedProcess(stat.pid, stat, launch, mine, spool)
+        mark = read_mark(pid) if mine and launch is None else None
+        return ScannedProcess(stat.pid, stat, launch, mine, spool, mark)
     except OSError:
         return None
 
@@ -85,6 +88,14 @@ def _read_marks(pid: int, thread: int = 0) -> Marks:
         return NO_MARKS
     spool = value_of(SPOOL, environ)
     return launch.decode("ascii", "replace"), os.fsdecode(spool) if spool else None
+
+
+def read_launch(pid: int) -> str | None:
+    """Read the launch that a process names; None if it names none or is gone."""
+    try:
+        return _read_marks(pid)[0]
+    except OSError:
+        return None
 
 
 def read_environ(pid: int, proc: str = PROC, thread: int = 0) -> bytes:

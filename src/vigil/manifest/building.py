@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from vigil.agents.kinds import ConfiguredAgents, agent_of
 from vigil.config.checking import watchdog_of
+from vigil.core.model.limits import LaunchLimits
 from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.sandbox import Sandbox
 from vigil.core.model.session import Spec
 from vigil.core.model.team import Health, Manifest, RoleSpec
 from vigil.manifest.contradictions import REPORTING
@@ -50,11 +52,24 @@ def _role(workspace: str, team: str, role: RoleTable, spec: Spec) -> RoleSpec:
 def _spec(role: RoleTable, folder: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy) -> Spec:
     return Spec(
         command=tuple(role.command or agent_of(role.agent, agents).command),
-        cwd=os.path.abspath(os.path.join(folder, os.path.expanduser(role.cwd))),
+        cwd=_absolute(folder, role.cwd),
         agent=role.agent,
         runtime=role.runtime,
         restart=_policy(role, defaults),
+        limits=LaunchLimits(role.memory_max, role.pids_max, role.cpu_weight),
+        sandbox=_sandbox(role, folder),
     )
+
+
+def _absolute(folder: str, path: str) -> str:
+    return os.path.abspath(os.path.join(folder, os.path.expanduser(path)))
+
+
+def _sandbox(role: RoleTable, folder: str) -> Sandbox | None:
+    if role.sandbox is None:
+        return None
+    read, write = (tuple(_absolute(folder, path) for path in paths) for paths in (role.sandbox_read, role.sandbox_write))
+    return Sandbox(role.sandbox, read, write, role.sandbox_network)
 
 
 def _policy(role: RoleTable, defaults: RestartPolicy) -> RestartPolicy:

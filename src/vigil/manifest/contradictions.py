@@ -16,6 +16,7 @@ from vigil.config.checking import tables
 from vigil.config.durations import BACKOFF, Range
 from vigil.config.wording import listed, place, shown
 from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.kernel.theirs import open_regular
 from vigil.manifest.lines import Place
 from vigil.manifest.models import MOST_REPLICAS, MOST_REPLICAS_IN_ALL, MOST_ROLES, MOST_TEAMS, RETRY, AfterCrash, HeartbeatBy
 
@@ -73,6 +74,7 @@ def _same_names(where: Place, tables: Mapping[int, Table]) -> Iterator[Problem]:
 def _of_role(where: Place, role: Table, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy) -> Iterator[Problem]:
     agent = role.get("agent", "generic")
     found: list[Iterable[Problem]] = [_restart(role, defaults), _backoff(role, defaults), _watchdog(role), _folder(role)]
+    found.append(_sandbox(role))
     if isinstance(agent, str):
         known = agent in names_of(agents)
         found.append(_agent(role, agent, agents) if known else [(("agent",), _no_agent(agent, agents))])
@@ -108,10 +110,10 @@ def _sends_signs(command: object) -> bool:
 
 
 def _is_script_with_signs(path: str) -> bool:
-    if not os.path.isabs(path) or "\0" in path or not os.path.isfile(path):
+    if not os.path.isabs(path) or "\0" in path:
         return False
     try:
-        with open(path, "rb") as file:
+        with open(open_regular(path)[0], "rb") as file:
             text = file.read(SCRIPT_BYTES)
     except OSError:
         return False
@@ -160,6 +162,12 @@ def _watchdog(role: Table) -> Iterator[Problem]:
         words = "needs liveness_timeout beside it: after how long replicas are ended is not left open"
         write = 'write { stall_auto_kill = true, liveness_timeout = "10m" }, or what fits'
         yield ("watchdog", "stall_auto_kill"), f"{words}; {write}"
+
+
+def _sandbox(role: Table) -> Iterator[Problem]:
+    for key in ("sandbox_read", "sandbox_write", "sandbox_network"):
+        if key in role and "sandbox" not in role:
+            yield (key,), 'has no effect without sandbox = "bwrap"'
 
 
 def _folder(role: Table) -> Iterator[Problem]:

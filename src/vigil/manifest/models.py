@@ -15,10 +15,21 @@ from vigil.agents.kinds import KINDS
 from vigil.config.durations import AFTER, BACKOFF, DAY_S, IDLE, ORDINARY, WORDS, Range
 from vigil.config.models import MOST_RESTARTS, Command, Name, Table, Word, count, one_of, some
 from vigil.config.models import ConfigWatchdog as ConfigWatchdogTable
+from vigil.config.sizes import (
+    LEAST_MEMORY_BYTES,
+    LEAST_PIDS,
+    MOST_BYTES,
+    MOST_PIDS,
+    MOST_WEIGHT,
+    read_memory_max,
+    read_pids_max,
+    read_weight,
+)
 from vigil.config.wording import shown
 from vigil.core.model.identity import PART
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.sandbox import SandboxKind
 
 MOST_TEAMS = 200
 MOST_ROLES = 1000
@@ -94,10 +105,19 @@ ENVIRONMENT_SCHEMA = {
     "propertyNames": {"pattern": "^[^=]+$"},
     "additionalProperties": {"type": "string"},
 }
+MEMORY_SCHEMA = {
+    "$comment": "a size: 16M to 1024T",
+    "anyOf": [
+        {"type": "integer", "minimum": LEAST_MEMORY_BYTES, "maximum": MOST_BYTES},
+        {"type": "string", "pattern": "^[0-9]+([KMGTkmgt]([iI]?[bB])?|[bB])?$"},
+    ],
+}
 PartName = Annotated[Name, WithJsonSchema(NAME_SCHEMA)]
 AgentName = Annotated[str, WithJsonSchema(AGENT_SCHEMA)]  # the configuration says which ones exist
 Argv = Annotated[Command, WithJsonSchema(COMMAND_SCHEMA)]
 Folder = Annotated[Word, AfterValidator(some), WithJsonSchema({"type": "string", "minLength": 1})]
+Paths = Annotated[list[Folder], WithJsonSchema({"type": "array", "items": {"type": "string", "minLength": 1}})]
+Confined = Annotated[SandboxKind, BeforeValidator(partial(one_of, SandboxKind)), _words(SandboxKind)]
 Environment = Annotated[dict[Annotated[str, AfterValidator(_variable)], Word], WithJsonSchema(ENVIRONMENT_SCHEMA)]
 Duration = Annotated[float, BeforeValidator(ORDINARY.read), _duration(ORDINARY)]
 Backoff = Annotated[float, BeforeValidator(BACKOFF.read), _duration(BACKOFF)]
@@ -111,6 +131,11 @@ Sender = Annotated[HeartbeatBy, BeforeValidator(partial(one_of, HeartbeatBy)), _
 Replicas = Annotated[int, AfterValidator(_replicas), _integers(0, MOST_REPLICAS)]
 Restarts = Annotated[int, AfterValidator(count), _integers(0, MOST_RESTARTS)]
 Failures = Annotated[int, AfterValidator(_failures), _integers(1, MOST_FAILURES)]
+
+
+MemoryMax = Annotated[int, BeforeValidator(read_memory_max), WithJsonSchema(MEMORY_SCHEMA)]
+PidsMax = Annotated[int, AfterValidator(read_pids_max), _integers(LEAST_PIDS, MOST_PIDS)]
+Weight = Annotated[int, AfterValidator(read_weight), _integers(1, MOST_WEIGHT)]
 
 
 class ManifestTable(Table):
@@ -181,6 +206,12 @@ class RoleTable(ManifestTable):
         default=".", description="The folder it works in; ~ is your home, a relative one begins at the manifest."
     )
     env: Environment = Field(default={}, description="What is added to its environment; kept apart and never shown.")
+    sandbox: Confined | None = Field(
+        default=None, description="Confines it: it sees its folder, the system read-only, and the paths below."
+    )
+    sandbox_read: Paths = Field(default=[], description="What else a confined agent may read; ~ is your home.")
+    sandbox_write: Paths = Field(default=[], description="What else a confined agent may read and write, such as ~/.claude.")
+    sandbox_network: bool = Field(default=True, description="Whether a confined agent has the network.")
     restart: Restart = Field(default=RestartWhen.ON_FAILURE, description="After which deaths it comes back.")
     max_restarts: Restarts = Field(
         default=RESTART.max_restarts, description="Charged restarts before the role is given up; 0 is no limit."
@@ -196,6 +227,11 @@ class RoleTable(ManifestTable):
     idle_ttl: Idle = Field(
         default=48 * 3600.0, description="After so long without any activity it is put to sleep; 0 is never."
     )
+    memory_max: MemoryMax | None = Field(
+        default=None, description="How much memory each replica may use; needs a cgroup2, as the next two."
+    )
+    pids_max: PidsMax | None = Field(default=None, description="How many processes and threads each replica may have.")
+    cpu_weight: Weight | None = Field(default=None, description="Its share when cores are short; others have 100.")
     health: HealthTable | None = Field(default=None, description="A sign of life that the role promises.")
     watchdog: WatchdogTable = Field(default=WatchdogTable(), description="When silence is worth a word.")
 

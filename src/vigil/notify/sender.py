@@ -1,8 +1,7 @@
 """The sender: a process that hands one notice to Apprise or to a webhook, and says what became of it.
 
 The daemon runs it by path, isolated (`python -I`), with its order as JSON on standard input: arguments and environment
-hold no secret, what hangs ends with it, and the daemon imports none of this. Standard library and Apprise only.
-"""
+hold no secret, what hangs ends with it, and the daemon imports none of this. Standard library and Apprise only."""
 
 from __future__ import annotations
 
@@ -24,6 +23,7 @@ from typing import Any
 
 PASSING = frozenset({408, 421, 423, 425, 429})
 ANSWER_BYTES = 4096
+REDIRECTED = "Exceeded 0 redirects"
 STATUS = re.compile(r"error[= ]+(\d{3})|\b(\d{3}) (?:error|status)|HTTP(?:/[\d.]+)? (\d{3})", re.IGNORECASE)
 # In SMTP, 4xx is for now, 5xx for good.
 SMTP = re.compile(r"\(([45])\d\d, b?['\"]")
@@ -88,6 +88,7 @@ def by_apprise(wanted: Answer) -> Answer:
         import apprise
     except ImportError as error:
         return answer(False, f"Apprise cannot be imported: {error}", permanent=True)
+    _follow_no_redirects()
     apprise.URLBase.socket_read_timeout = apprise.URLBase.socket_connect_timeout = wanted["timeout_s"]
     heard: Heard = []
     logger = logging.getLogger("apprise")
@@ -109,6 +110,13 @@ def by_apprise(wanted: Answer) -> Answer:
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
     return _together([one or answer(False, f"no answer in {wanted['timeout_s']:g} s", unsure=True) for one in list(answers)])
+
+
+def _follow_no_redirects() -> None:
+    """Have the HTTP library of Apprise's plugins refuse redirects: a POST that becomes a GET delivers nothing."""
+    import requests.sessions
+
+    vars(requests.sessions)["DEFAULT_REDIRECT_LIMIT"] = 0  # each session of theirs takes its limit from here
 
 
 def _by_url(sender: Any, url: str, wanted: Answer) -> Answer | None:
@@ -143,7 +151,6 @@ class Listener(logging.Handler):
         self._heard = heard
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Remember a record."""
         self._heard.append((SPEAKER.get(), record))
 
 
@@ -151,6 +158,8 @@ def _refused(heard: list[logging.LogRecord]) -> Answer:
     """Return why a URL refused, and whether for good, by warnings; lines below them may hold the message."""
     telling = [record.getMessage() for record in heard if record.levelno >= logging.WARNING]
     below = [line for record in heard if "exception" in (line := record.getMessage()).lower()[:40]]
+    if any(REDIRECTED in line for line in below):
+        return answer(False, "it answered with a redirect, which is not followed: name the address it leads to", permanent=True)
     words = "; ".join(dict.fromkeys(" ".join(line.split()) for line in [*telling[:2], *below[:1]])) or "Apprise gave no reason"
     codes = [int(code) for line in telling for found in STATUS.findall(line) for code in found if code]
     replies = [first for line in (*telling, *below) for first in SMTP.findall(line)]
@@ -160,7 +169,6 @@ def _refused(heard: list[logging.LogRecord]) -> Answer:
 
 
 def answer(ok: bool, why: str = "", permanent: bool = False, unsure: bool = False) -> Answer:
-    """Return what became of a notice."""
     return {"ok": ok, "why": why, "permanent": permanent, "unsure": unsure}
 
 

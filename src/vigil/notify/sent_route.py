@@ -1,7 +1,6 @@
 """Routes that the sender carries out: Apprise URLs, and webhooks with a signature.
 
-Each notice is a process with a deadline: a resolver, a proxy or a plugin that hangs ends with it.
-"""
+Each notice is a process with a deadline: a resolver, a proxy or a plugin that hangs ends with it."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ import hashlib
 import hmac
 import json
 import sys
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ SENDER = (sys.executable, "-I", str(Path(__file__).with_name("sender.py")))
 ANSWER_BYTES = 1 << 16
 SLACK_S = 2.0  # the sender gives up first, so it can say why
 TYPES = {"urgent": "failure", "action": "warning", "warning": "info"}
-SIGNATURE, NOTICE = "X-Vigil-Signature", "X-Vigil-Notice"
+SIGNATURE, TIMESTAMP, NOTICE = "X-Vigil-Signature", "X-Vigil-Timestamp", "X-Vigil-Notice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class WebhookRoute:
     deadline_s: float = DEADLINE_S
 
     def deliver(self, body: bytes, _took: Collection[str] = ()) -> Delivery:
-        """Post the notice; the signature covers the exact bytes of the body."""
+        """Post the notice; the signature covers the moment and the exact bytes of the body."""
         try:
             url = read_source(self.source)
             secret = None if self.secret is None else read_source(self.secret)
@@ -77,7 +77,8 @@ class WebhookRoute:
             return Delivery(False, str(error))
         headers = {"Content-Type": "application/json", "User-Agent": "vigil", NOTICE: str(json.loads(body)["notice"])}
         if secret is not None:
-            headers[SIGNATURE] = signature_of(body, secret)
+            headers[TIMESTAMP] = str(int(time.time()))  # of this attempt
+            headers[SIGNATURE] = signature_of(body, secret, headers[TIMESTAMP])
         wanted = {"by": "webhook", "url": url, "body": body.decode("ascii"), "headers": headers}
         return send(wanted, self.deadline_s, [url, *([secret] if secret else [])])
 
@@ -87,9 +88,9 @@ def _mark_of(url: str) -> str:
     return hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
-def signature_of(body: bytes, secret: str) -> str:
-    """Return the HMAC of a body, as the header has it."""
-    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
+def signature_of(body: bytes, secret: str, timestamp: str) -> str:
+    """Return the HMAC of a timestamp, a dot and a body, as the header has it."""
+    return f"sha256={hmac.new(secret.encode(), timestamp.encode() + b'.' + body, hashlib.sha256).hexdigest()}"
 
 
 def send(wanted: Mapping[str, Any], deadline_s: float, secrets: list[str]) -> Delivery:

@@ -1,7 +1,6 @@
 """Workers: a thread and a queue for each route, so that a dead route never holds up another (P6).
 
-A worker gathers for a moment before it delivers: a storm is one summary, not a hundred notices (core/rules/storm.py).
-"""
+A worker gathers for a moment before it delivers: a storm is one summary, not a hundred notices (core/rules/storm.py)."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ class Workers:
 
     `told` must not raise and must not wait. `prepare` is asked before an attempt, in the route's own thread: it takes its time
     to write down what is about to be sent, and returns what still is to be, and what is said of it. Of a notice that still
-    waits when the workers are closed nothing is told: it is still due.
-    """
+    waits when the workers are closed nothing is told: it is still due."""
 
     def __init__(self, told: Callable[[Due, Delivery], None], prepare: Prepare = prepared) -> None:
         self._told = told

@@ -94,12 +94,10 @@ class Diagnosis:
 
     @property
     def agent(self) -> ProcessReading | None:
-        """The agent itself, if it is there."""
         return next((reading for reading in self.processes if reading.role == "agent"), None)
 
     @property
     def window_s(self) -> float | None:
-        """The time the rates are over."""
         return self.cpu.window_s
 
 
@@ -151,7 +149,7 @@ def _reading(
     opened = detail.open
     is_agent = after.tree.agent is not None and stat.pid == after.tree.agent.pid
     return ProcessReading(
-        process=ProcessId(stat.pid, stat.start_ticks, _boot(launch)),
+        process=ProcessId(stat.pid, stat.start_ticks, launch.process.boot if launch.process is not None else ""),
         ppid=stat.ppid,
         pgrp=stat.pgrp,
         name=stat.name,
@@ -184,10 +182,6 @@ def _reading(
         waits_for_input=_waits_for_input(detail, stat.state),
         holds_agents_pipe=None if is_agent or opened is None else _holds(detail, agents_ends),
     )
-
-
-def _boot(launch: Launch) -> str:
-    return launch.process.boot if launch.process is not None else ""
 
 
 def _role(stat: Stat, launch: Launch, tree: ProcessTree) -> str:

@@ -13,9 +13,15 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 IN_MODIFY = 0x2
-IN_Q_OVERFLOW = 0x4000
-IN_IGNORED = 0x8000
-IN_ONESHOT = 0x80000000
+IN_CLOSE_WRITE = 0x8
+IN_MOVED_FROM, IN_MOVED_TO = 0x40, 0x80
+IN_CREATE, IN_DELETE = 0x100, 0x200
+IN_SELF_GONE = 0x400 | 0x800
+IN_Q_OVERFLOW, IN_IGNORED = 0x4000, 0x8000
+IN_ONLYDIR, IN_DONT_FOLLOW, IN_ONESHOT = 0x01000000, 0x02000000, 0x80000000
+CAME = IN_MOVED_TO | IN_CLOSE_WRITE
+WENT = IN_MOVED_FROM | IN_DELETE
+IN_FOLDER = IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_SELF_GONE | IN_ONLYDIR
 EVENT = struct.Struct("iIII")
 LIBC = ctypes.CDLL(None, use_errno=True)
 REMEMBERED = 10_000  # watches that fired of late
@@ -23,28 +29,55 @@ REMEMBERED = 10_000  # watches that fired of late
 Who = TypeVar("Who")
 
 
-class Inotify:
-    """Tells once that a file was written to: an agent that prints without pause must not wake us without pause."""
+class _Instance:
+    """One descriptor of the kernel's, which the loop reads."""
 
-    def __init__(self, on_written: Callable[[str], None]) -> None:
+    def __init__(self) -> None:
         self._fd = open_inotify()
-        self._on_written = on_written
-        self._paths: dict[int, str] = {}
         asyncio.get_running_loop().add_reader(self._fd, self._read)
-
-    def watch(self, path: str) -> None:
-        """Tell the next write to a file; FileNotFoundError if there is none."""
-        self._paths[add_watch(self._fd, path, IN_MODIFY | IN_ONESHOT)] = path
 
     def close(self) -> None:
         asyncio.get_running_loop().remove_reader(self._fd)
         os.close(self._fd)
 
     def _read(self) -> None:
+        raise NotImplementedError
+
+
+class Inotify(_Instance):
+    """Tells once that a file was written to: an agent that prints without pause must not wake us without pause."""
+
+    def __init__(self, on_written: Callable[[str], None]) -> None:
+        super().__init__()
+        self._on_written = on_written
+        self._paths: dict[int, str] = {}
+
+    def watch(self, path: str) -> None:
+        """Tell the next write to a file; FileNotFoundError if there is none."""
+        self._paths[add_watch(self._fd, path, IN_MODIFY | IN_ONESHOT)] = path
+
+    def _read(self) -> None:
         for number, mask, _ in read_events(self._fd):
             path = self._paths.pop(number, None) if mask & (IN_MODIFY | IN_IGNORED) else None
             if path is not None and mask & IN_MODIFY:
                 self._on_written(path)
+
+
+class FolderWatch(_Instance):
+    """Passes the names that came or went to `on_change`; an empty list (overflow, folder gone) means: look at everything."""
+
+    def __init__(self, path: str | os.PathLike[str], on_change: Callable[[list[str]], None], mask: int = CAME) -> None:
+        super().__init__()
+        self._on_change = on_change
+        try:
+            add_watch(self._fd, os.fspath(path), mask | IN_ONLYDIR)
+        except OSError:
+            self.close()
+            raise
+
+    def _read(self) -> None:
+        names = [name for _, _, name in read_events(self._fd)]
+        self._on_change(names if all(names) else [])  # an event without a name is about the folder, or about the queue
 
 
 class Watches(Generic[Who]):
@@ -127,7 +160,6 @@ class Watches(Generic[Who]):
 
 
 def open_inotify() -> int:
-    """Return the descriptor of a new instance that watches nothing yet."""
     fd: int = LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if fd < 0:
         code = ctypes.get_errno()

@@ -54,7 +54,6 @@ class Position:
     skipping: bool = False  # the offset lies within a line whose rest is skipped
 
     def as_json(self) -> dict[str, int | str | bool]:
-        """Return what `from_json` takes."""
         return asdict(self)
 
     @classmethod
@@ -213,11 +212,8 @@ def _find_start(file: _File, position: Position | None) -> tuple[Position, ReadO
     """Return where to begin, what that says of the file, and how many bytes are lost."""
     start, outcome = _recognise(file, position)
     if start.offset < file.begin:  # a line that the hole cuts is none
-        start, lost_bytes = (
-            replace(start, offset=file.begin, head="", searched=file.begin, skipping=True),
-            file.begin - start.offset,
-        )
-        return start, outcome, lost_bytes
+        cut = replace(start, offset=file.begin, head="", searched=file.begin, skipping=True)
+        return cut, outcome, file.begin - start.offset
     if start.searched > start.offset and start.searched_mark == _mark_of_search(file, start.offset, start.searched):
         return start, outcome, 0
     return replace(start, searched=start.offset), outcome, 0
@@ -291,13 +287,5 @@ def _find_end(file: _File) -> TakenLines:
 
 
 def _taken_at(file: _File, offset: int, skipping: bool = False) -> TakenLines:
-    position = Position(
-        file.device,
-        file.inode,
-        offset,
-        _fingerprint(file.bytes_before(offset)),
-        file.head(offset),
-        searched=offset,
-        skipping=skipping,
-    )
-    return TakenLines(position, ReadOutcome.READ, more=offset < file.size)
+    position = _position(file, Position(file.device, file.inode, 0, ""), offset, None)
+    return TakenLines(replace(position, skipping=skipping), ReadOutcome.READ, more=offset < file.size)

@@ -4,11 +4,8 @@ The bounds are the host and each memory cgroup around us; an unreadable or hidde
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from vigil.kernel.cgroups import UNLIMITED_BYTES, V1, V2, Cgroups
@@ -20,26 +17,26 @@ RECLAIMABLE = {1: b"total_inactive_file", 2: b"inactive_file"}  # the kernel dro
 LIMITS_S = 10.0  # how late we see a limit that is set while we run
 
 
-def read_available(proc: str = PROC, cgroups: Cgroups | None = None, pid: int | None = None) -> int | None:
-    """Read how many bytes a child of a process, by default ours, could still use; None if nothing says."""
-    seen = cgroups or _seen_from(proc)
-    return _read_within(_find_limited(seen, os.getpid() if pid is None else pid), proc)
-
-
 class Memory:
-    """The same, to be read often: it does not look for limited cgroups each time."""
+    """How many bytes are left, to be read often: it does not look for limited cgroups each time."""
 
-    def __init__(self) -> None:
+    def __init__(self, proc: str = PROC) -> None:
+        self._proc = proc
+        self._cgroups = Cgroups(proc)  # once: reading the mounts costs more than all the rest
         self._pid: int | None = None
         self._limited: list[Limited] = []
         self._found_at = -LIMITS_S
 
     def read(self, pid: int) -> int | None:
-        """Read how many bytes a child of a process could still use."""
+        """Read how many bytes a child of a process could still use; None if nothing says."""
         now = time.monotonic()
         if pid != self._pid or now - self._found_at >= LIMITS_S:
-            self._pid, self._limited, self._found_at = pid, _find_limited(_seen_from(PROC), pid), now
-        return _read_within(self._limited, PROC)
+            self._pid, self._limited, self._found_at = pid, _find_limited(self._cgroups, pid), now
+        available_kb = read_available_kb(self._proc)
+        least = None if available_kb is None else available_kb * 1024
+        for cgroup in self._limited:
+            least = cgroup.lower(least)
+        return least
 
 
 def _find_limited(seen: Cgroups, pid: int) -> list[Limited]:
@@ -49,15 +46,6 @@ def _find_limited(seen: Cgroups, pid: int) -> list[Limited]:
         return []
     around = [Limited(str(path), seen.version) for path in (Path(own), *Path(own).parents)]
     return [cgroup for cgroup in around if cgroup.read_limit() is not None]  # above the mount there are no files, and no limits
-
-
-def _read_within(limited: Iterable[Limited], proc: str) -> int | None:
-    """Read how many bytes the host and these cgroups leave; None if nothing says."""
-    available_kb = read_available_kb(proc)
-    least = None if available_kb is None else available_kb * 1024
-    for cgroup in limited:
-        least = cgroup.lower(least)
-    return least
 
 
 @dataclass(frozen=True)
@@ -80,8 +68,3 @@ class Limited:
         reclaimable = read_named(f"{self.path}/memory.stat", RECLAIMABLE[self.version]) or 0
         left = max(0, limit - max(0, used - reclaimable))
         return left if least is None else min(left, least)
-
-
-@cache
-def _seen_from(proc: str) -> Cgroups:
-    return Cgroups(proc)  # once: reading the mounts costs more than all the rest

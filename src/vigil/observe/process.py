@@ -1,14 +1,20 @@
-"""What the kernel says of a launch's processes, as facts."""
+"""What the kernel says of a launch's processes: facts of each, and which one is the agent."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections import deque
 from functools import partial
 
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.reading import Axis, AxisValue, Fact
-from vigil.kernel.process import has_ended, is_other_boot, read_start_ticks, read_stat
+from vigil.kernel.process import Stat, has_ended, is_alive, is_other_boot, read_start_ticks, read_stat
+from vigil.kernel.processes import read_children, read_command
 
+NAME_BYTES = 15  # the kernel keeps no more of a name
+INTERPRETER = re.compile(rb"(a|ba|da|k|z|fi)?sh|node(js)?|bun|deno|ruby|perl|php|python[0-9.]*")
+MOST = 4096  # of one launch
 STATES = {
     **dict.fromkeys("RSDIW", AxisValue.ALIVE),
     **dict.fromkeys("Tt", AxisValue.STOPPED),
@@ -70,3 +76,38 @@ def read_group(leader: ProcessId, process: Fact, now: float) -> Fact:
     except OSError as error:
         return Fact(Axis.RUNTIME, AxisValue.FAILED, "killpg", now, why=str(error))
     return Fact(Axis.RUNTIME, AxisValue.ALIVE, "killpg", now, why="the agent is gone, its group has members")
+
+
+def find_named(leader: ProcessId, names: tuple[str, ...]) -> ProcessId | None:
+    """Find the topmost process of one of these names at or below the leader; None if there is none now."""
+    below = deque([leader.pid])
+    seen = 0
+    while below and seen < MOST:
+        pid = below.popleft()
+        seen += 1
+        stat = read_stat(pid)
+        if stat is None or (pid == leader.pid and stat.start_ticks != leader.start_ticks):
+            continue
+        if _is_named(stat, names) and is_alive(pid, stat.start_ticks):
+            return ProcessId(pid, stat.start_ticks, leader.boot)
+        try:
+            below.extend(read_children(pid, stat.threads))
+        except OSError:
+            continue  # this kernel does not tell
+    return None
+
+
+def _is_named(stat: Stat, names: tuple[str, ...]) -> bool:
+    """Say whether a process bears one of the names: as its own, its program's, or its interpreter's script's."""
+    try:
+        program, script = [*read_command(stat.pid), b"", b""][:2]
+    except OSError:
+        return False
+    called = {program, _base(program)}
+    if INTERPRETER.fullmatch(_base(program)):
+        called |= {script, _base(script)}
+    return any(name[:NAME_BYTES].decode("utf-8", "replace") == stat.name or name in called for name in map(os.fsencode, names))
+
+
+def _base(path: bytes) -> bytes:
+    return path.rpartition(b"/")[2]

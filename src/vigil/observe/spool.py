@@ -7,35 +7,35 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
-import stat
+import re
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vigil.core.model.speech import Hook, Said
-from vigil.redact import Redactor
+from vigil.kernel.theirs import opened_folder, remove_tree, theirs
 from vigil.text import decode, one_line
 
 HOOK_BYTES = 1 << 20
 LAUNCH_ID_CHARS = 100
-WAITING = 20_000  # files that may wait; beyond them the oldest go unread
+WAITING = 20_000  # files that may wait; beyond them the oldest of the launch with the most go unread
+HEAD_BYTES = 1024  # where our hook says whose it is
 KEPT_BAD = 100
 UNFINISHED_S = 600.0  # a hook takes milliseconds; the writer of an older file has gone
-FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-REDACTOR = Redactor()
 OUR_LACK = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # no fault of the file: it is asked again
 LAUNCH_KEYS = ("VIGIL_LAUNCH", "launch")
+LAUNCH_IN = re.compile(rb'"(?:VIGIL_LAUNCH|launch)"\s{0,9}:\s{0,9}"([^"\\]{1,100})"')
+TOKEN = "token"
+TOKEN_IN = re.compile(rb'"token"\s{0,9}:\s{0,9}"([0-9a-f]{1,64})"')
 PAYLOAD_KEYS = ("event", "payload")
 NAME_KEYS = ("hook_event_name", "type", "event", "kind")  # where its name may stand; the first that is text counts
 NAME_CHARS = 80
 TIME = "timestamp"
 ReadSaid = Callable[[str, Mapping[str, Any]], tuple[Said, ...]]  # a launch, and the payload of one of its hooks
+IsTheirs = Callable[[str, str], bool | None]  # whether a launch has this token; None for an unknown launch
 Version = tuple[int, int]  # inode and time of writing: another file of the same name has another
 
 
@@ -66,11 +66,17 @@ class TooLarge(Bad):
 
 
 class Spool:
-    def __init__(self, folder: Path, read_said: ReadSaid = lambda _launch_id, _payload: ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        read_said: ReadSaid = lambda _launch_id, _payload: (),
+        is_theirs: IsTheirs = lambda _launch_id, _token: True,
+        waiting: int = WAITING,
+    ) -> None:
+        self._most = waiting
+        self._folder = folder
         self._read_said = read_said
-        self._new = folder / "new"
-        self._tmp = folder / "tmp"
-        self._bad = folder / "bad"
+        self._is_theirs = is_theirs
         self._waiting: deque[str] = deque()  # listed and not yet read, in order
         self._held: dict[str, Version] = {}  # read and not yet removed
         self._finished: set[str] = set()  # the held ones that are done
@@ -86,7 +92,7 @@ class Spool:
     def take(self, limit: int, now: float) -> TakenHooks:
         """Read up to `limit` files in order, hooks as much older than `now` as their files; OSError: unreadable folder."""
         begun_at = time.time()  # once: files named in one tick of the clock are of one moment, and stay in order
-        with _opened(self._new) as new:
+        with opened_folder(self._folder, "new") as new:
             self._remove_finished(new)
             if not self._waiting:
                 self._list(new)
@@ -95,7 +101,7 @@ class Spool:
     def done(self, names: Iterable[str]) -> None:
         """Remove taken files; OSError if the folder cannot be read, and the next call removes them."""
         self._finished.update(names)
-        with _opened(self._new) as new:
+        with opened_folder(self._folder, "new") as new:
             self._remove_finished(new)
 
     def _remove_finished(self, new: int) -> None:
@@ -110,10 +116,28 @@ class Spool:
         found = sorted(self._find(new))
         self._stuck = {name: version for _, name, version in found if self._stuck.get(name) == version}
         self._waiting.extend(name for _, name, _ in found if name not in self._held and name not in self._stuck)
-        while len(self._waiting) > WAITING:
-            self._remove(new, self._waiting.popleft())
-            self._flooded_count += 1
+        if len(self._waiting) > self._most:
+            self._thin(new)
         self._sweep_tmp()
+
+    def _thin(self, new: int) -> None:
+        """Remove the oldest of the launches that have the most, so that the rest may wait; what is forged is of one."""
+        whose = {name: self._whose(new, name) for name in self._waiting}
+        counts = Counter(whose.values())
+        share = _share(counts.values(), self._most)
+        kept: deque[str] = deque()
+        for name in self._waiting:
+            counts[whose[name]] -= 1
+            if counts[whose[name]] < share:
+                kept.append(name)
+            else:
+                self._remove(new, name)
+                self._flooded_count += 1
+        self._waiting = kept
+
+    def _whose(self, new: int, name: str) -> str:
+        launch, token = _said_in(new, name)
+        return launch if self._is_theirs(launch, token) else ""
 
     def _find(self, new: int) -> Iterator[tuple[int, str, Version]]:
         """Yield each file's naming time (rename sets ctime), its name, and which file it is."""
@@ -126,10 +150,10 @@ class Spool:
     def _sweep_tmp(self) -> None:
         """Remove files that were begun long ago."""
         try:
-            with _opened(self._tmp) as tmp:
+            with opened_folder(self._folder, "tmp") as tmp:
                 for name, found in _entries(tmp):
                     if _is_left_over(found):
-                        _remove(tmp, name)
+                        remove_tree(name, tmp)
         except OSError:
             pass  # hooks can be read without it
 
@@ -164,9 +188,9 @@ class Spool:
 
     def _read_hook(self, new: int, name: str, offset_s: float) -> tuple[Hook, Version]:
         data, found = _read_file(new, name)
-        launch_id, payload = _understand(data)
-        if isinstance(error := payload.get("error"), str):
-            payload = {**payload, "error": REDACTOR.text(error)}  # the one free text of which something is shown
+        launch_id, token, payload = _understand(data)
+        if self._is_theirs(launch_id, token) is False:
+            raise Bad
         written_at = min(found.st_ctime, time.time())  # of the file system's clock, which may differ from the caller's
         # A hook without a time was said when written: "in two hours" is not counted from its reading.
         said = self._read_said(launch_id, {TIME: written_at, **payload})
@@ -176,36 +200,35 @@ class Spool:
         """Move a file that is no hook to where a person may look at it."""
         self._bad_count += 1
         try:
-            self._bad.mkdir(mode=0o700, exist_ok=True)
-            os.rename(name, self._bad / name, src_dir_fd=new)
+            (self._folder / "bad").mkdir(mode=0o700, exist_ok=True)
+            with opened_folder(self._folder, "bad") as bad:
+                os.rename(name, name, src_dir_fd=new, dst_dir_fd=bad)
         except OSError:
             self._remove(new, name)
 
     def _trim_bad(self) -> None:
         """Keep the newest of `bad/`; a file that grew too large there goes too."""
         try:
-            with _opened(self._bad) as bad:
+            with opened_folder(self._folder, "bad") as bad:
                 found = sorted((found.st_ctime_ns, name, found.st_size) for name, found in _entries(bad))
                 for number, (_, name, size_bytes) in enumerate(reversed(found)):
                     if number >= KEPT_BAD or size_bytes > HOOK_BYTES:
-                        _remove(bad, name)
+                        remove_tree(name, bad)
         except OSError:
             pass  # hooks can be read without it
 
     def _remove(self, new: int, name: str) -> None:
         """Remove an entry of `new/`; one that stays is passed over from now on."""
-        if not _remove(new, name) and (version := _version_of(new, name)) is not None:
+        if not remove_tree(name, new) and (version := _version_of(new, name)) is not None:
             self._stuck[name] = version
 
 
-@contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    """Hold a folder open: it cannot be moved from under relative names."""
-    fd = os.open(folder, FOLDER_FLAGS)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+def _share(counts: Iterable[int], room: int) -> int:
+    """Return how many each may have, so that all fit and those with fewer keep theirs."""
+    left = deque(sorted(counts))
+    while left and left[0] <= room // len(left):
+        room -= left.popleft()
+    return room // len(left) if left else room
 
 
 def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:
@@ -232,42 +255,26 @@ def _version_of(folder: int, name: str) -> Version | None:
         return None
 
 
-def _remove(folder: int, name: str) -> bool:
-    """Remove whatever has this name, never what a link points to; say whether it is gone."""
-    try:
-        os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        pass
-    except IsADirectoryError:
-        return _remove_folder(folder, name)
-    except OSError:
-        return False
-    return True
-
-
-def _remove_folder(folder: int, name: str) -> bool:
-    try:
-        shutil.rmtree(name, dir_fd=folder)
-    except (OSError, RecursionError):  # rmtree recurses
-        return False
-    return True
-
-
 def _read_file(new: int, name: str) -> tuple[bytes, os.stat_result]:
-    fd = os.open(name, FILE_FLAGS, dir_fd=new)
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise Bad
+    with theirs(name, dir_fd=new) as (fd, found):
         if found.st_size > HOOK_BYTES:
             raise TooLarge
         return os.read(fd, found.st_size), found
-    finally:
-        os.close(fd)
 
 
-def _understand(data: bytes) -> tuple[str, Mapping[str, Any]]:
-    """Return the launch id and the agent's own payload."""
+def _said_in(folder: int, name: str) -> tuple[str, str]:
+    """Return the launch and the token that the beginning of a file names, as far as it does."""
+    try:
+        with theirs(name, dir_fd=folder) as (fd, _):
+            head = os.pread(fd, HEAD_BYTES, 0)
+    except OSError:
+        return "", ""
+    launch, token = LAUNCH_IN.search(head), TOKEN_IN.search(head)
+    return decode(launch[1]) if launch else "", decode(token[1]) if token else ""
+
+
+def _understand(data: bytes) -> tuple[str, str, Mapping[str, Any]]:
+    """Return the launch id, its token and the agent's own payload."""
     try:
         value = json.loads(decode(data))
     except (ValueError, RecursionError):
@@ -277,7 +284,7 @@ def _understand(data: bytes) -> tuple[str, Mapping[str, Any]]:
     launch_id = next((value[key] for key in LAUNCH_KEYS if key in value), None)
     if not isinstance(launch_id, str) or not 0 < len(launch_id) <= LAUNCH_ID_CHARS:
         raise Bad
-    return launch_id, _payload_of(value)
+    return launch_id, str(value.get(TOKEN, "")), _payload_of(value)
 
 
 def _payload_of(value: dict[str, Any]) -> Mapping[str, Any]:
@@ -295,19 +302,11 @@ def _name_of(payload: Mapping[str, Any]) -> str:
 def forget_hooks(folder: Path, launch_ids: Collection[str]) -> int:
     """Remove unread hooks of these launches, also from `bad/`; return how many there were."""
     gone = 0
-    for path in [*folder.glob("new/*.json"), *folder.glob("bad/*")]:
+    for place in ("new", "bad"):
         try:
-            if path.stat().st_size <= HOOK_BYTES and _launch_in(path.read_bytes()) in launch_ids:
-                path.unlink()
-                gone += 1
+            with opened_folder(folder, place) as fd:
+                found = [name for name in os.listdir(fd) if _said_in(fd, name)[0] in launch_ids]
+                gone += sum(remove_tree(name, fd) for name in found)
         except OSError:
-            continue  # it was read meanwhile
+            continue  # there was none that is bad
     return gone
-
-
-def _launch_in(data: bytes) -> str:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return ""
-    return next((str(found[key]) for key in LAUNCH_KEYS if key in found), "") if isinstance(found, dict) else ""

@@ -1,4 +1,4 @@
-"""Which processes belong to which launch, all in one reading: by the token in their environment, or by terminal session.
+"""Which processes belong to which launch, all in one reading: by token, inherited mark, cgroup, or terminal session.
 
 Pid and start time name each process, so that only what was seen here can be signalled later (P9)."""
 
@@ -9,9 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vigil.core.model.launch import Launch, ProcessId
-from vigil.kernel.processes import scan_processes
+from vigil.kernel.cgroups import read_launch
+from vigil.kernel.descent import instance_of, is_ours, mark_of
+from vigil.kernel.processes import ScannedProcess, scan_processes
 
 ELSEWHERE = "another instance's"  # the launch of a process of a home's copy, or of the copy's original
+UNKNOWN = "removed:"  # the launch of a process whose launch's folder is gone, before its mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +24,44 @@ class SeenProcess:
     process: ProcessId
     sid: int
     launch_id: str | None
+    ppid: int = 0
+    inherited: bool = False  # it does not name its launch: it descends from it
 
 
 def read_processes(boot: str, spool: str) -> list[SeenProcess]:
     """Read our user's living processes, except unreadable ones; its spool decides whose a process of a copied home is."""
-    seen = []
+    seen, descent = [], Descent(spool)
     for found in scan_processes(mine_only=True):
         if found is not None:
             theirs = found.spool is not None and _is_anothers(found.spool, spool)
-            launch_id = ELSEWHERE if theirs else found.launch
-            seen.append(SeenProcess(ProcessId(found.pid, found.stat.start_ticks, boot), found.stat.sid, launch_id))
+            launch_id = ELSEWHERE if theirs else found.launch or descent.launch_of(found)
+            process, inherited = ProcessId(found.pid, found.stat.start_ticks, boot), found.launch is None
+            seen.append(SeenProcess(process, found.stat.sid, launch_id, found.stat.ppid, inherited and launch_id is not None))
     return seen
+
+
+class Descent:
+    """The launches of processes that name none: known by what they cannot but inherit."""
+
+    def __init__(self, spool: str) -> None:
+        self._spool = spool
+        self._instance = instance_of(spool)
+        self._launches: dict[int, str] | None = None
+
+    def launch_of(self, found: ScannedProcess) -> str | None:
+        """Return the launch that a process descends from, by mark or cgroup; one without a folder is called by its mark."""
+        if found.mark is not None and is_ours(found.mark, self._spool):
+            return self._by_mark().get(found.mark, f"{UNKNOWN}{found.mark:x}")
+        return read_launch(found.pid, self._instance)
+
+    def _by_mark(self) -> dict[int, str]:
+        if self._launches is None:
+            try:
+                names = os.listdir(os.path.join(os.path.dirname(self._spool), "launches"))
+            except OSError:
+                names = []
+            self._launches = {mark_of(self._spool, name): name for name in names}
+        return self._launches
 
 
 def _is_anothers(named: str, spool: str) -> bool:
@@ -47,8 +77,8 @@ def survivors_of(
 ) -> list[ProcessId]:
     """Return a launch's processes among those seen; `spare` are ended in another way, such as its tmux server.
 
-    The token decides. A child that cleaned its environment still belongs to the launch's terminal session while that number is
-    the launch's own: `ended_ticks` is the launch's end, and what began later is not its (P9)."""
+    Token, mark or cgroup decides. A child with none of them still belongs to the launch's terminal session while that number
+    is the launch's own: `ended_ticks` is the launch's end, and what began later is not its (P9)."""
     spared = frozenset(spare)
     sid = _own_session(launch, seen)
     return [

@@ -40,7 +40,6 @@ def read_transcript(pattern: str, conversation: str, read: Callable[[dict[str, A
 
 
 def _speaks(lines: list[bytes], conversation: str, read: Callable[[dict[str, Any]], Iterable[Said]]) -> bool:
-    """Say whether one of these lines is part of this conversation."""
     spoke = False
     for line in lines:
         try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.kernel.proc import PROC
-from vigil.kernel.process import ENDED, TICKS_A_SECOND, Stat
+from vigil.kernel.process import ENDED, TICKS_A_SECOND, Stat, read_stat
 from vigil.kernel.processes import TOKEN, read_children, read_environ, value_of
 from vigil.kernel.stats import Scan, read_living, read_scan
 
@@ -32,18 +32,9 @@ class ProcessTree:
     why: str = ""  # what could not be found out
 
     @property
-    def used_cpu_s(self) -> float:
-        """Return the CPU time of all so far, with that of the children they have waited for."""
-        return sum(stat.own_ticks + stat.reaped_ticks for stat in self.members) / TICKS_A_SECOND
-
-    @property
     def rss_bytes(self) -> int:
         """Return their memory; what they share is counted more than once."""
         return sum(stat.rss_bytes for stat in self.members)
-
-    def in_state(self, states: str) -> tuple[int, ...]:
-        """Return the pids of those in one of these states."""
-        return tuple(stat.pid for stat in self.members if stat.state in states)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,3 +266,26 @@ def _upwards(stat: Stat, by_pid: dict[int, Stat]) -> Iterator[Stat]:
         yield above
         passed.add(above.pid)
         above = by_pid.get(above.ppid)
+
+
+def read_used_s(processes: Iterable[ProcessId]) -> dict[ProcessId, float]:
+    """Read the seconds of processor time of each; leaves out what is gone or may not be read."""
+    return {process: used for process in processes if (used := _read_one(process)) is not None}
+
+
+def cores(before: dict[ProcessId, float], after: dict[ProcessId, float], window_s: float) -> float | None:
+    """Return the cores used between two readings, None if incomparable; what ended in between is in its waiter's time."""
+    if window_s <= 0 or not after:
+        return None
+    used_s = sum(used - before.get(process, 0.0) for process, used in after.items())
+    return max(0.0, used_s) / window_s
+
+
+def _read_one(process: ProcessId) -> float | None:
+    try:
+        stat = read_stat(process.pid)
+    except OSError:
+        return None
+    if stat is None or stat.start_ticks != process.start_ticks:
+        return None
+    return stat.all_ticks / TICKS_A_SECOND

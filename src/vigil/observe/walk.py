@@ -30,7 +30,6 @@ class Walk:
         self._entries_left = MOST_ENTRIES
 
     def find(self, folder: str, parts: tuple[str, ...], depth: int = MOST_DEPTH) -> None:
-        """Find what matches below a folder."""
         if not parts or depth == 0:
             return
         part, rest = parts[0], parts[1:]

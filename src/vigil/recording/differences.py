@@ -59,7 +59,6 @@ def compare(then: list[Any] | str, now: list[Any] | str) -> list[Difference]:
 
 
 def deaths_in(answer: Iterable[Any]) -> int:
-    """Return how many deaths an answer records."""
     return sum(of == "death" for of, _ in _things(answer))
 
 
@@ -101,7 +100,6 @@ def _id_of(of: str, thing: Any) -> str:
 
 
 def _session_of(of: str, thing: Any) -> str | None:
-    """Return the id of a thing's session."""
     if not isinstance(thing, dict):
         return str(thing) if of == "removal" else None
     if of == "session":

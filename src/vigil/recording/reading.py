@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from vigil.codec import NotUnderstood, read
 from vigil.core.model.incident import Incident
@@ -14,7 +14,10 @@ from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 from vigil.core.model.upgrade import with_nested_sessions
 from vigil.errors import UsageError
+from vigil.kernel.theirs import open_regular
 from vigil.recording.lines import FORMAT, MARK
+
+LINE_BYTES = 16 << 20  # the first holds all sessions
 
 
 class BadRecording(UsageError):
@@ -51,7 +54,6 @@ class Recording:
             raise BadRecording(f"{path}: what it began with cannot be read today: {problem}") from None
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the events in order."""
         for line_number, value in self._values():
             if "ended" in value:
                 self.ended = str(value["ended"])
@@ -59,21 +61,27 @@ class Recording:
             yield _entry(self.path, line_number, value)
 
     def _values(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        with open(self.path, "rb") as file:
-            for line_number, line in enumerate(file, 1):
+        with _opened(self.path) as file:
+            for line_number, line in enumerate(iter(lambda: file.readline(LINE_BYTES), b""), 1):
                 if line_number == 1:
                     continue
+                if len(line) == LINE_BYTES:
+                    raise BadRecording(f"{self.path}: line {line_number} is longer than {LINE_BYTES >> 20} MiB")
                 if not line.endswith(b"\n"):
                     self.torn = True  # only the last one can be so
                     return
                 yield line_number, _value(self.path, line_number, line)
 
 
+def _opened(path: Path) -> BinaryIO:
+    return open(open_regular(path)[0], "rb")
+
+
 def open_recording(path: Path) -> Recording:
     """Return a recording with its first line read; BadRecording says why it is none."""
     try:
-        with open(path, "rb") as file:
-            line = file.readline()
+        with _opened(path) as file:
+            line = file.readline(LINE_BYTES)
     except OSError as error:
         raise BadRecording(f"{path}: {error.strerror}") from None
     if not line:
@@ -81,7 +89,7 @@ def open_recording(path: Path) -> Recording:
     try:
         first = json.loads(line)
         found = first[MARK]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise BadRecording(f"{path} is no recording: vigil daemon start --record FILE makes one") from None
     if not isinstance(found, int) or found > FORMAT:
         version = first.get("version", "unknown")

@@ -14,7 +14,7 @@ from vigil.core.machine import Machine
 from vigil.core.model.replace import replace
 from vigil.core.model.upgrade import upgraded_incident, upgraded_notice, upgraded_session
 from vigil.recording.differences import Difference, compare, deaths_in
-from vigil.recording.kinds import EVENTS, read_tagged, tagged
+from vigil.recording.lines import EVENTS, read_tagged, tagged
 from vigil.recording.reading import Entry, Recording
 from vigil.recording.words import name_of, words_of
 

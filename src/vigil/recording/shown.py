@@ -4,7 +4,8 @@ Names, ids and states stay as they are whatever they look like: a replay needs t
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import Any
 
 from vigil.codec import fields_of
@@ -23,23 +24,33 @@ WORDS = (
 REDACTOR = Redactor()
 
 
-def shown_fields_of(value: object) -> dict[str, Any]:
-    fields = fields_of(value)
-    for name in WORDS:
-        if isinstance(fields.get(name), str):
-            fields[name] = shown(fields[name])
-    if isinstance(value, Spec):
-        fields["command"] = redact_command(value.command)
-    elif isinstance(value, LogEntry):
-        fields["data"] = REDACTOR.value(value.data)
-    elif isinstance(value, Noted):
-        fields["data"] = [(key, shown(data) if isinstance(data, str) else data) for key, data in value.data]
-    return fields
+@cache
+def shown_by(redactor: Redactor) -> Callable[[object], dict[str, Any]]:
+    """Return what shows the fields of a value without what this redactor hides."""
+
+    def shown_fields_of(value: object) -> dict[str, Any]:
+        fields = fields_of(value)
+        for name in WORDS:
+            if isinstance(fields.get(name), str):
+                fields[name] = shown(fields[name], redactor)
+        if isinstance(value, Spec):
+            fields["command"] = [redactor.known(word) for word in redact_command(value.command)]
+        elif isinstance(value, LogEntry):
+            fields["data"] = redactor.value(value.data)
+        elif isinstance(value, Noted):
+            fields["data"] = [(key, shown(data, redactor) if isinstance(data, str) else data) for key, data in value.data]
+        return fields
+
+    return shown_fields_of
+
+
+def shown(text: str, redactor: Redactor = REDACTOR) -> str:
+    return _shown(text, redactor, redactor.lessons)
 
 
 @lru_cache(maxsize=2048)  # most words come again and again
-def shown(text: str) -> str:
-    return REDACTOR.text(text)
+def _shown(text: str, redactor: Redactor, _lessons: int) -> str:
+    return redactor.text(text)
 
 
 def is_same(then: Any, now: Any) -> bool:

@@ -64,7 +64,6 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
 
 
 def words_of(event: Event) -> str:
-    """Return what happened, in a few words."""
     return WORDS[type(event)](event)
 
 
@@ -76,7 +75,6 @@ def name_of(event: Event, names: Mapping[str, str]) -> str | None:
 
 
 def ended(found: Exit) -> str:
-    """Return how an agent ended."""
     if not found.started:
         how = "it never came to life"
     elif found.signal is not None:
@@ -88,5 +86,4 @@ def ended(found: Exit) -> str:
 
 
 def readings(facts: tuple[Fact, ...]) -> str:
-    """Return what the axes showed."""
     return ", ".join(f"{fact.axis} {fact.value}" for fact in facts) or "nothing"

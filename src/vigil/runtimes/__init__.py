@@ -16,6 +16,5 @@ def make_runtimes(
 ) -> dict[RuntimeKind, Runtime]:
     """Return every kind of runtime.
 
-    They report the launch id of a server that answers late, and when probing itself fails and recovers.
-    """
+    They report the launch id of a server that answers late, and when probing itself fails and recovers."""
     return {RuntimeKind.TMUX: Tmux(home, on_late_answer, on_health), RuntimeKind.HEADLESS: Headless(home)}

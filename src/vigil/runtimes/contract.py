@@ -1,11 +1,11 @@
 """What every runtime can do: say what it needs, prepare a launch, ask for its server, show its output, be attached to.
 
 A runtime starts no agent itself: it writes the launch's folder, and the keeper launches what lies there.
-It puts no secret and no prompt into any argv but the agent's own.
-"""
+It puts no secret and no prompt into any argv but the agent's own."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,8 +15,13 @@ from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Fact
 from vigil.core.model.session import Session
 from vigil.core.model.sighting import Guard
+from vigil.home import Home
+from vigil.kernel.descent import mark_of
+from vigil.runtimes.sandbox import confine, view_of
 from vigil.runtimes.tmux.guard import Use
 from vigil.runtimes.tmux.keyboard import Call
+
+PLAIN_UMASK = 0o022
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,8 @@ class Order:
     command: tuple[str, ...]  # the declared command, with what its adapter added
     files: Mapping[str, str] = field(default_factory=dict)  # names below the launch's folder, with their content
     converses: bool = False  # the agent reads its input: headless gives it a pipe that stays open
+    cgroup: str = ""  # the folder that it is born in
+    limited: bool = False  # and not elsewhere: it keeps limits
 
 
 @dataclass(frozen=True)
@@ -87,9 +94,6 @@ class Runtime(Protocol):
     async def reap(self, launch: Launch, guard: Guard) -> tuple[str, str]:
         """Compare once more, and kill if all is as it was; return `killed`, `spared` or `unknown`, and why."""
 
-    def attach_argv(self, launch: Launch) -> list[str] | None:
-        """Return the command that shows a user the terminal; None without one."""
-
 
 def make_folder(order: Order, folder: Path) -> None:
     """Make the launch's folder, with the files that its agent needs."""
@@ -112,12 +116,35 @@ def declared_of(session: Session) -> dict[str, Any]:
     }
 
 
-def agent_env(order: Order, spool: str, folder: str) -> dict[str, str]:
+def inherited(order: Order, spool: str) -> dict[str, Any]:
+    """Return what all processes of a launch inherit, as the keeper's order names it."""
+    umask = order.session.spec.umask
+    return {
+        "umask": PLAIN_UMASK if umask is None else umask,
+        "mark": mark_of(spool, order.launch.id),
+        "cgroup": order.cgroup,
+        "limited": order.limited,
+    }
+
+
+def agent_env(order: Order, home: Home) -> dict[str, str]:
     """Return an agent's environment: what was declared, and who it is."""
+    confined = order.session.spec.sandbox is not None
     return {
         **order.env,
         "VIGIL_SESSION": order.session.name,
         "VIGIL_LAUNCH": order.launch.id,
-        "VIGIL_SPOOL": spool,
-        "TMUX_TMPDIR": folder,  # an agent's own `tmux kill-server` meets neither us nor the user's server
+        "VIGIL_SPOOL": os.path.realpath(home.spool) if confined else str(home.spool),
+        # An agent's own `tmux kill-server` meets neither us nor the user's server.
+        "TMUX_TMPDIR": "/tmp" if confined else str(home.launch(order.launch.id)),
     }
+
+
+def agent_command(order: Order, home: Home, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a launch executes: the agent's command, inside its sandbox if it has one."""
+    spec = order.session.spec
+    if spec.sandbox is None:
+        return order.command
+    for path in (folder / "spool", folder / "spool" / "new", folder / "spool" / "tmp"):
+        path.mkdir(mode=0o700)
+    return confine(view_of(spec.sandbox, spec.cwd, home, folder, order.files, env), order.command, env)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from vigil.core.model.sighting import Guard
 from vigil.home import Home
 from vigil.keeper.protocol import LaunchOrder
 from vigil.keeper.wire import as_json
-from vigil.kernel.durable import record_json
-from vigil.runtimes.contract import Order, RuntimeAnswer, agent_env, declared_of, make_folder
+from vigil.kernel.durable import record_json, write_whole
+from vigil.kernel.theirs import theirs
+from vigil.runtimes.contract import Order, RuntimeAnswer, agent_command, agent_env, declared_of, inherited, make_folder
+from vigil.runtimes.sandbox import SHIM, script_of
 from vigil.runtimes.tail import read_last_lines
 from vigil.runtimes.tmux.guard import KILLED, SPARED, Use
 
@@ -36,10 +39,15 @@ class Headless:
         """Write what the keeper launches."""
         folder = self._home.launch(order.launch.id)
         make_folder(order, folder)
-        env = agent_env(order, str(self._home.spool), str(folder))
-        stdin = "fifo" if order.converses else "null"
+        env = agent_env(order, self._home)
+        argv, spec = agent_command(order, self._home, folder, env), order.session.spec
+        if spec.sandbox is not None:
+            write_whole(str(folder / "agent.sh"), script_of(spec.cwd, argv))
+            argv = ("/bin/sh", str(SHIM), "sandboxed", str(folder))
+        stdin, given = "fifo" if order.converses else "null", inherited(order, str(self._home.spool))
+        confined = spec.sandbox is not None
         launch = {
-            **as_json(LaunchOrder("headless", tuple(order.command), env, order.session.spec.cwd, stdin)),
+            **as_json(LaunchOrder("headless", tuple(argv), env, spec.cwd, stdin, **given, sandboxed=confined)),
             "launch": order.launch.id,
             "session_id": order.session.id,
             "session": order.session.name,
@@ -73,7 +81,7 @@ class Headless:
         """Yield both files from their last lines on, for ever; the caller stops when the launch is over."""
         folder = self._home.launch(launch.id)
         paths = (folder / "stdout.jsonl", folder / "stderr.log")
-        offsets = {path: path.stat().st_size if path.exists() else 0 for path in paths}
+        offsets = {path: _size(path) for path in paths}
         yield await self.read_output(launch, lines)
         while True:
             data = b""
@@ -107,7 +115,7 @@ class Headless:
         """Return the size of the agent's output files, and when one grew last; only the agent writes there."""
         folder = self._home.launch(launch.id)
         try:
-            found = [(folder / name).stat() for name in PRINTED]
+            found = [(folder / name).lstat() for name in PRINTED]
         except OSError:
             return None
         return sum(one.st_size for one in found), max(one.st_mtime for one in found)
@@ -119,15 +127,14 @@ class Headless:
             return "unknown", "what it printed cannot be read"
         return (KILLED, "") if printed[0] == guard.printed else (SPARED, "it printed in the moment of the kill")
 
-    def attach_argv(self, launch: Launch) -> list[str] | None:  # noqa: ARG002
-        """Return None: there is no terminal."""
-        return None
+
+def _size(path: Path) -> int:
+    return path.lstat().st_size if os.path.lexists(path) else 0
 
 
 def _read_from(path: Path, offset: int) -> bytes:
     try:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            return file.read(CHUNK_BYTES)
-    except FileNotFoundError:
+        with theirs(path) as (fd, _):
+            return os.pread(fd, CHUNK_BYTES, offset)
+    except OSError:
         return b""

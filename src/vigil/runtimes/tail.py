@@ -9,6 +9,8 @@ import ctypes
 import os
 from pathlib import Path
 
+from vigil.kernel.theirs import theirs
+
 BLOCK = 4096
 TAIL_BYTES = 16 << 20  # the most we read to find the last lines
 KEPT_BYTES = 8 << 20
@@ -18,17 +20,15 @@ FALLOC_KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
 def read_last_lines(path: Path, lines: int) -> bytes:
     """Return the last lines of a file, at most TAIL_BYTES; an unfinished last line counts."""
     try:
-        with open(path, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
+        with theirs(path) as (fd, found):
+            at = size = found.st_size
             data = b""
-            at = size
             while at > 0 and data.count(b"\n", 0, -1) < lines and size - at < TAIL_BYTES:
                 step = min(max(64 << 10, size - at), at)
                 at -= step
-                file.seek(at)
-                data = file.read(step) + data
-    except FileNotFoundError:
-        return b""
+                data = os.pread(fd, step, at) + data
+    except OSError:
+        return b""  # it is gone, or no file of the agent's
     if at == 0 or size - at >= TAIL_BYTES:
         data = data.lstrip(b"\0")  # a released head reads as zeros
     kept = data.splitlines(keepends=True)[-lines:] if lines > 0 else []
@@ -38,19 +38,15 @@ def read_last_lines(path: Path, lines: int) -> bytes:
 def release_head(path: Path | str, kept_bytes: int = KEPT_BYTES) -> int:
     """Release all but the last bytes once twice as many are on disk; return how many."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with theirs(path, os.O_RDWR) as (fd, found):
+            used = found.st_blocks * 512
+            end = (found.st_size - kept_bytes) // BLOCK * BLOCK
+            if used <= 2 * kept_bytes or end <= 0:
+                return 0
+            _punch(fd, end)
+            return max(0, used - os.fstat(fd).st_blocks * 512)
     except FileNotFoundError:
         return 0
-    try:
-        found = os.fstat(fd)
-        used = found.st_blocks * 512
-        end = (found.st_size - kept_bytes) // BLOCK * BLOCK
-        if used <= 2 * kept_bytes or end <= 0:
-            return 0
-        _punch(fd, end)
-        return max(0, used - os.fstat(fd).st_blocks * 512)
-    finally:
-        os.close(fd)
 
 
 def _punch(fd: int, end: int) -> None:

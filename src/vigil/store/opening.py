@@ -25,7 +25,6 @@ class DatabaseRefused(VigilError):
 
 
 def open_database(path: Path) -> Engine:
-    """Return an engine on a database of today's schema."""
     revision = read_revision(path)
     if revision is not None and revision > HEAD:
         raise DatabaseRefused(
@@ -60,7 +59,6 @@ def _remember_birth(connection: Connection) -> None:
 
 
 def read_birth(engine: Engine) -> float:
-    """Read when a database was made."""
     with engine.connect() as connection:
         return BIRTHS_FROM + float(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
 
@@ -146,7 +144,6 @@ def _create(engine: Engine) -> None:
 
 
 def migrate(engine: Engine) -> None:
-    """Bring a database of any schema up to today's."""
     from alembic import command  # only here: it costs as much as all the rest of a start
     from alembic.config import Config
 

@@ -46,7 +46,7 @@ def mark(path: Path, connection: sqlite3.Connection) -> None:
     found = int(connection.execute("PRAGMA application_id").fetchone()[0])
     number = found or known or secrets.randbelow(2**31 - 1) + 1
     if not known:
-        record_json(str(path.with_name(MARK)), {"number": number})
+        record_json(os.path.realpath(path.with_name(MARK)), {"number": number})
     if not found:
         connection.execute(f"PRAGMA application_id = {number}")
         connection.commit()

@@ -8,12 +8,13 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, delete, func, select
+from sqlalchemy import Engine, select
 
-from vigil.codec import NotUnderstood, dump, load
+from vigil.codec import NotUnderstood, load
 from vigil.core.effects import LogEntry, Persist
 from vigil.core.model.death import Death
 from vigil.core.model.incident import Incident
@@ -25,27 +26,7 @@ from vigil.errors import VigilError
 from vigil.store.opening import lengthen_log, make_engine, open_database, read_birth
 from vigil.store.placing import copy_beside, file_of, files_of, is_whole, mark, put_aside, put_away_another, put_in_place
 from vigil.store.schema import deaths, events, incidents, roles, sessions
-from vigil.store.statements import (
-    ADD_DEATH,
-    ADD_EVENT,
-    ADD_INTENT,
-    EVENTS_KEPT,
-    REMOVE_ROLE,
-    REMOVE_SESSION,
-    SAVE_INCIDENT,
-    SAVE_LAUNCH,
-    SAVE_ROLE,
-    SAVE_SESSION,
-    death_row,
-    event_row,
-    incident_row,
-    intent_row,
-    launch_row,
-    old_deaths,
-    old_incidents,
-    old_launches,
-    session_row,
-)
+from vigil.store.statements import ADD_EVENT, OLD, REMOVED, SAVED
 
 T = TypeVar("T")
 TRIMMED_EVERY = 1000  # events
@@ -98,12 +79,9 @@ class Store:
 
     def _trim(self) -> None:
         """Remove what is too old; before a write, because what is durable must not fail afterwards."""
-        newest = select(func.max(events.c.seq)).scalar_subquery()
         with self._engine.begin() as connection:
-            connection.execute(delete(events).where(events.c.seq <= newest - EVENTS_KEPT))
-            connection.execute(old_incidents())
-            connection.execute(old_deaths())
-            connection.execute(old_launches())
+            for removal in OLD:
+                connection.execute(removal)
         self._is_long = False
 
     def is_lost(self) -> bool:
@@ -217,25 +195,14 @@ def _driver_of(engine: Engine) -> sqlite3.Connection:
 
 
 def _write_one(cursor: sqlite3.Cursor, change: Persist, stored: list[StoredEvent]) -> None:
-    for session_id in change.removed:
-        for statement in REMOVE_SESSION:
-            statement.run(cursor, {"gone": session_id})
-    for key in change.removed_roles:
-        REMOVE_ROLE.run(cursor, {"gone": key})
-    for role in change.roles:
-        SAVE_ROLE.run(cursor, {"key": role.key, "body": dump(role)})
-    for session in change.sessions:
-        SAVE_SESSION.run(cursor, session_row(session))
-    for launch in change.launches:
-        SAVE_LAUNCH.run(cursor, launch_row(launch))
-    for death in change.deaths:
-        ADD_DEATH.run(cursor, death_row(death))
-    for intent in change.intents:
-        ADD_INTENT.run(cursor, intent_row(intent))
-    for incident in change.incidents:
-        SAVE_INCIDENT.run(cursor, incident_row(incident))
+    for part, statements in REMOVED.items():
+        for key, statement in product(getattr(change, part), statements):
+            statement.run(cursor, key)
+    for part, saving in SAVED.items():
+        for value in getattr(change, part):
+            saving.run(cursor, value)
     for entry in change.log:
-        stored.append(StoredEvent(ADD_EVENT.run(cursor, event_row(entry)), entry))
+        stored.append(StoredEvent(ADD_EVENT.run(cursor, entry), entry))
 
 
 def _read(kind: type[T], body: str) -> T:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from tests.sim.host import Body
 from tests.sim.promises.base import Promise
-from vigil.core.effects import Effect, Examine, Persist
+from vigil.core.effects import Effect, Examine, Persist, TimerKind
 from vigil.core.events import Event, Exited, Launched, Observed, Orphaned, Swept, TimerFired
 from vigil.core.handlers.summary import KIND
 from vigil.core.model.death import Cause, Confidence, Death
 from vigil.core.model.reading import Axis, AxisValue
 from vigil.core.model.session import ALIVE
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.death import CRASH_SIGNALS
 
 if TYPE_CHECKING:

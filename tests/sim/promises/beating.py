@@ -9,9 +9,8 @@ from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, LogEntry, Persist
 from vigil.core.events import Event, Gap, Hooked, Launched, Observed, Swept
 from vigil.core.model.death import Intent, IntentVerb
-from vigil.core.model.heartbeat import PulseState
 from vigil.core.model.reading import Axis
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import PulseState, Session, State
 from vigil.core.model.team import Health
 
 if TYPE_CHECKING:

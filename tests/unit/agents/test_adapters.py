@@ -31,7 +31,7 @@ READINGS = {
 }
 FILES = [path for agent in agents() for path in sample_files(agent)]
 EVENTS = [event for path in FILES for _, event in samples(path)]
-STARTED = [adapter for adapter in ADAPTERS.values() if adapter.programs]
+STARTED = [adapter for adapter in ADAPTERS.values() if adapter.command]
 ID = "11111111-2222-4333-8444-555555555555"
 FOLDER = "/home/me/.vigil/launches/1 of a"
 HOOK = ("sh", "/home/me/.vigil/hook.sh")
@@ -54,7 +54,7 @@ def texts_of(said: Said) -> tuple[str, ...]:
 
 
 def test_an_adapter_is_all_it_takes_for_a_kind_of_agent() -> None:
-    with_samples = {name for name, adapter in ADAPTERS.items() if adapter.programs}
+    with_samples = {name for name, adapter in ADAPTERS.items() if adapter.command}
 
     assert {name: adapter.command for name, adapter in ADAPTERS.items()} == {name: kind.command for name, kind in KINDS.items()}
     assert with_samples == {*agents()} == {*KINDS} - {"generic"}
@@ -172,7 +172,7 @@ def is_within(words: tuple[str, ...], command: tuple[str, ...]) -> bool:
 def test_the_users_own_words_stay_in_their_order(
     adapter: Adapter, words: list[str], headless: bool, resume: bool, conversation: str
 ) -> None:
-    command = (adapter.programs[0], *words)
+    command = (adapter.command[0], *words)
 
     start = adapter.begin(beginning(command, headless=headless, resume=resume, conversation=conversation))
 
@@ -191,14 +191,14 @@ def test_a_wrapper_is_left_alone_and_that_is_said(adapter: Adapter, wrapper: tup
         start = adapter.begin(beginning(command, headless=headless, resume=resume))
 
         assert (start.command, dict(start.env), dict(start.files), start.conversation) == (command, {}, {}, "")
-        assert start.without or not adapter.programs
+        assert start.without or not adapter.command
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=lambda adapter: adapter.name)
 @given(words=commands)
 def test_files_lie_below_the_launchs_folder(adapter: Adapter, words: list[str]) -> None:
     for env in (PLACE.env, {"HOME": "/root"}):
-        command = (*(adapter.programs[:1] or ("anything",)), *words)
+        command = (*(adapter.command[:1] or ("anything",)), *words)
         start = adapter.begin(beginning(command, place=Place("/work", env)))
 
         assert all(name and "/" not in name and not name.startswith(".") for name in start.files)

@@ -63,7 +63,7 @@ def environment(spool: Path | None) -> dict[str, str]:
     """Return the environment of an agent; without a spool, that of somebody outside all sessions."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("VIGIL_")}
     if spool is not None:
-        env |= {"VIGIL_SPOOL": str(spool), "VIGIL_LAUNCH": "s1-1", "VIGIL_SESSION": "backend/coder/0"}
+        env |= {"VIGIL_SPOOL": str(spool), "VIGIL_LAUNCH": "s1-1", "VIGIL_SESSION": "backend/coder/0", "VIGIL_TOKEN": "0a1b"}
     return env
 
 
@@ -103,8 +103,8 @@ def written(spool: Path) -> bytes:
 def understood(spool: Path) -> Any:
     """Return the payload of the one file, after the spool's own reader took it."""
     found = json.loads(written(spool).decode("utf-8", "replace"))
-    assert list(found) == ["session", "launch", "payload"]
-    assert (found["session"], found["launch"]) == ("backend/coder/0", "s1-1")
+    assert list(found) == ["session", "launch", "token", "payload"]
+    assert (found["session"], found["launch"], found["token"]) == ("backend/coder/0", "s1-1", "0a1b")
     reader = Spool(spool)
     assert [hook.launch_id for hook in reader.take(10, NOW).hooks] == ["s1-1"]
     assert reader.counts.bad == 0
@@ -251,7 +251,7 @@ def test_what_is_no_json_is_for_the_reader_to_set_aside(shell: list[str], spool:
 def test_a_heartbeat_is_the_same_event_as_that_of_the_command(shell: list[str], spool: Path) -> None:
     assert_quiet(start(shell, spool, "heartbeat", stdin=subprocess.DEVNULL))
 
-    assert written(spool) == b'{"session":"backend/coder/0","launch":"s1-1","payload":{"event":"heartbeat"}}\n'
+    assert written(spool) == b'{"session":"backend/coder/0","launch":"s1-1","token":"0a1b","payload":{"event":"heartbeat"}}\n'
     (hook,) = Spool(spool).take(10, NOW).hooks
     assert (hook.name, hook.said) == ("heartbeat", ())
 

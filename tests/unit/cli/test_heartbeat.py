@@ -31,7 +31,7 @@ def environment(spool: Path | None, **more: str) -> dict[str, str]:
     """Return the environment of an agent; without a spool, that of somebody outside all sessions."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("VIGIL_")}
     if spool is not None:
-        env |= {"VIGIL_SPOOL": str(spool), "VIGIL_LAUNCH": "s1-1", "VIGIL_SESSION": "backend/coder/0"}
+        env |= {"VIGIL_SPOOL": str(spool), "VIGIL_LAUNCH": "s1-1", "VIGIL_SESSION": "backend/coder/0", "VIGIL_TOKEN": "0a1b"}
     return env | more
 
 
@@ -54,7 +54,9 @@ def test_a_heartbeat_is_one_file_with_who_gives_it(spool: Path) -> None:
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     (path,) = (spool / "new").iterdir()
-    assert path.read_bytes() == b'{"session":"backend/coder/0","launch":"s1-1","payload":{"event":"heartbeat"}}\n'
+    assert (
+        path.read_bytes() == b'{"session":"backend/coder/0","launch":"s1-1","token":"0a1b","payload":{"event":"heartbeat"}}\n'
+    )
     assert list((spool / "tmp").iterdir()) == []
 
 

@@ -25,8 +25,8 @@ if sys.argv[2] == "dies":
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    found = home_at(tmp_path / "home")
+def home(short: Path) -> Home:
+    found = home_at(short / "home")
     make_home(found)
     return found
 

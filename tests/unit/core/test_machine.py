@@ -17,7 +17,7 @@ from tests.unit.builders import (
     running,
     situations,
 )
-from vigil.core.effects import CloseLaunch, Persist, Spawn
+from vigil.core.effects import CloseLaunch, Persist, Spawn, TimerKind
 from vigil.core.events import (
     Asked,
     Closed,
@@ -36,7 +36,6 @@ from vigil.core.handlers.operator import VERBS
 from vigil.core.machine import HANDLERS, Machine
 from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.session import State
-from vigil.core.model.timer import TimerKind
 
 # Tables are whole
 

@@ -33,6 +33,7 @@ from vigil.core.effects import (
     SetTimer,
     Spawn,
     Tell,
+    TimerKind,
 )
 from vigil.core.events import (
     Asked,
@@ -55,7 +56,6 @@ from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.restart import HoldReason, RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, Session, State, with_vitals
-from vigil.core.model.timer import TimerKind
 
 T = TypeVar("T")
 NAMES = tuple(f"n{number}" for number in range(7))
@@ -476,6 +476,8 @@ def _copied(thing: T) -> T:
     for name, value in vars(copied).items():
         if isinstance(value, Book):
             setattr(copied, name, _copied(value))
+    if isinstance(copied, Machine):
+        vars(copied).update({name: getattr(copied._book, name) for name in ("sessions", "incidents", "roles", "by_name")})
     if isinstance(copied, World):
         copied.bodies = {key: copy.copy(body) for key, body in copied.bodies.items()}
     return copied

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.builders import make_exit, make_launched, make_observed, make_spec
-from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Interrupt, Look, SetTimer, Spawn
+from vigil.core.effects import CloseLaunch, Conclude, Effect, EndLaunch, Interrupt, Look, SetTimer, Spawn, TimerKind
 from vigil.core.events import (
     Applied,
     Asked,
@@ -40,7 +40,6 @@ from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import Session, State
 from vigil.core.model.speech import Hook
 from vigil.core.model.team import Health, Manifest, RoleSpec
-from vigil.core.model.timer import TimerKind
 
 OVER = frozenset({State.STOPPED, State.SUCCEEDED, State.FAILED, State.PARKED})
 FOR_A_PERSON = frozenset({"auth", "cold-start"})

@@ -10,11 +10,10 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.builders import make_spec
-from vigil.core.effects import Effect, LogEntry, Persist, SetTimer
+from vigil.core.effects import Effect, LogEntry, Persist, SetTimer, TimerKind
 from vigil.core.events import Asked, Declared, Event, Gap, Noted, Resumed, Withdrawn
 from vigil.core.machine import HANDLERS, Machine
 from vigil.core.model.death import IntentVerb
-from vigil.core.model.timer import TimerKind
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.feed import Feed
 from vigil.daemon.base.inbox import Inbox

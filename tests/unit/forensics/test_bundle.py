@@ -199,7 +199,7 @@ def test_what_a_bundle_holds_is_read_back(deaths: Path, launch: Path) -> None:
     assert bundle.survivors == SNAPSHOT["survivors"]
     assert bundle.kernel_lines == SNAPSHOT["kernel"]["lines"]
     assert bundle.tree == SNAPSHOT["tree"]
-    assert bundle.screen_age_s is not None and bundle.open_tool == "a tool"
+    assert bundle.screen_age_s is not None
     assert [disk["path"] for disk in bundle.disk] == [str(launch)]
 
 

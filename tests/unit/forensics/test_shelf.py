@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from vigil.forensics.shelf import UNFINISHED_S, Limits, Shelf, remove, tidy
+from vigil.forensics.shelf import LIMITS, UNFINISHED_S, Limits, Shelf
 
 NOW = 2_000_000_000.0
 DAY_S = 86400.0
@@ -20,6 +21,14 @@ from pathlib import Path
 for folder in sorted(Path(sys.argv[1]).glob("d-*")):
     shutil.rmtree(folder, ignore_errors=True)
 """
+
+
+def tidy(deaths: Path, now: float, limits: Limits = LIMITS) -> list[str]:
+    return Shelf(deaths, limits).tidy(now)
+
+
+def remove(deaths: Path, death_ids: Iterable[str]) -> list[str]:
+    return Shelf(deaths).remove(death_ids)
 
 
 @pytest.fixture

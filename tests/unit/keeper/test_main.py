@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -63,9 +64,12 @@ def path(short: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def line(path: Path) -> Iterator[Line]:
-    line = Line(path)
-    yield line
-    line.close()
+    """A connection of the process that holds the daemon's lock."""
+    with open(path.parent / "daemon.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        line = Line(path)
+        yield line
+        line.close()
 
 
 WATCH = {"launch": "s1-1", "folder": "/nonexistent", "role": "agent", "pid": 1, "start_ticks": 7}
@@ -148,3 +152,46 @@ def open_to_children(pid: int) -> list[str]:
     found = {entry.name: entry.read_text() for entry in Path(f"/proc/{pid}/fdinfo").iterdir()}
     flags = {fd: int(text.partition("flags:")[2].split()[0], 8) for fd, text in found.items()}
     return sorted(fd for fd, bits in flags.items() if not bits & os.O_CLOEXEC)
+
+
+STRANGER = """
+import json, socket, sys
+sock = socket.socket(socket.AF_UNIX); sock.settimeout(10); sock.connect(sys.argv[1])
+for request in json.loads(sys.argv[2]):
+    sock.sendall(json.dumps(request).encode() + b"\\n")
+    print(sock.recv(65536).decode().strip())
+"""
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["a daemon runs", "no daemon runs"])
+def test_a_process_that_is_not_the_daemon_may_ping_and_no_more(path: Path, held: bool) -> None:
+    lock = open(path.parent / "daemon.lock", "wb")  # noqa: SIM115
+    if held:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    asked: list[Json] = [
+        {"do": "spawn", "launch": "a", "folder": "/nonexistent"},
+        {"do": "watch", "watches": [WATCH]},
+        {"do": "forget", "launch": "a"},
+        {"do": "close-input", "launch": "a"},
+        {"do": "upgrade"},
+        {"do": "quit"},
+        {"do": "ping"},
+    ]
+    requests = json.dumps([{"id": number, **request} for number, request in enumerate(asked)])
+
+    said = subprocess.run([sys.executable, "-c", STRANGER, str(path), requests], capture_output=True, text=True, timeout=30)
+
+    answers = [json.loads(text) for text in said.stdout.splitlines()]
+    assert [answer["ok"] for answer in answers] == [False] * 6 + [True], said
+    assert {answer["why"] for answer in answers[:6]} == {"the keeper obeys only the daemon of its home, which holds its lock"}
+    assert answers[6]["watching"] == 0
+    lock.close()
+
+
+def test_a_keeper_reads_no_lock_that_could_hang_it(path: Path) -> None:
+    os.mkfifo(path.parent / "daemon.lock")
+    line = Line(path)
+
+    assert not line.ask({"id": 3, "do": "quit"})["ok"]
+    assert line.ask({"id": 4, "do": "ping"})["ok"]
+    line.close()

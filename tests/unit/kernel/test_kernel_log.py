@@ -58,35 +58,35 @@ def test_only_the_line_of_a_kill_says_killed(book: Book) -> None:
     book.hear(FAULT.format(124))
     book.hear(KILL.format(125))
 
-    assert [book.log.killed(pid) for pid in (123, 124, 125, 126)] == [False, False, True, False]
+    assert [book.log.line_of_kill(pid) is not None for pid in (123, 124, 125, 126)] == [False, False, True, False]
 
 
 def test_a_line_that_is_older_than_the_process_speaks_of_another(book: Book) -> None:
     book.hear(KILL.format(123), stamp_s=1000.0)
 
-    assert book.log.killed(123, since_s=999.0)
-    assert book.log.killed(123, since_s=1000.5) is False
+    assert book.log.line_of_kill(123, since_s=999.0)
+    assert book.log.line_of_kill(123, since_s=1000.5) is None
 
 
 def test_an_old_line_that_is_heard_late_speaks_of_another_too(book: Book) -> None:
     book.now = 90000.0
     book.hear(KILL.format(123), stamp_s=1000.0)
 
-    assert book.log.killed(123, since_s=89999.0) is False
+    assert book.log.line_of_kill(123, since_s=89999.0) is None
 
 
 def test_the_logs_clock_stands_still_while_the_machine_is_suspended(book: Book) -> None:
     book.now, book.suspended_s = 90000.0, 80000.0
     book.hear(KILL.format(123), stamp_s=10000.0)
 
-    assert book.log.killed(123, since_s=89999.0)
+    assert book.log.line_of_kill(123, since_s=89999.0)
 
 
 def test_the_logs_clock_may_be_minutes_off(book: Book) -> None:
     book.now = 90000.0
     book.hear(KILL.format(123), stamp_s=89800.0)
 
-    assert book.log.killed(123, since_s=89999.0)
+    assert book.log.line_of_kill(123, since_s=89999.0)
 
 
 def test_what_others_write_into_the_log_does_not_count(book: Book) -> None:
@@ -109,7 +109,7 @@ def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     log.drain()
 
     assert not log.readable
-    assert log.killed(123) is None
+    assert log.line_of_kill(123) is None
     assert log.lines_about(123) == []
 
 
@@ -132,7 +132,7 @@ def test_the_real_log_can_be_read_or_says_that_it_cannot() -> None:
     log = KernelLog()
     log.drain()
 
-    assert log.killed(os.getpid()) is (False if log.readable else None)
+    assert log.line_of_kill(os.getpid()) is None
     log.close()
 
 

@@ -199,7 +199,8 @@ def kind_of(entry: dict[str, Any]) -> str:
         return f"whole number: {entry['minimum']} to {entry['maximum']}"
     kinds = {"boolean": "`true` or `false`", "object": "table of texts", "string": "text"}
     if entry["type"] == "array":
-        return f"tables: 1 to {entry['maxItems']}" if "maxItems" in entry else "array of texts, first a program"
+        kind = "array of texts, first a program" if "prefixItems" in entry else "array of texts"
+        return f"tables: 1 to {entry['maxItems']}" if "maxItems" in entry else kind
     return "name" if "pattern" in entry else kinds[entry["type"]]
 
 

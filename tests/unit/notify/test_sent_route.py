@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,22 @@ def test_a_webhook_gets_the_notice_with_its_id_and_its_signature() -> None:
 
     ((path, headers, body),) = web.got
     assert (path, body) == ("/hooks/t0psecretpath", BODY)
-    assert headers["X-Vigil-Signature"] == "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+    signed = f"{headers['X-Vigil-Timestamp']}.".encode() + body
+    assert headers["X-Vigil-Signature"] == "sha256=" + hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
+    assert abs(time.time() - int(headers["X-Vigil-Timestamp"])) < 60
     assert headers["X-Vigil-Notice"] == "i1:ops:1"
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_followed_by_no_route_and_counts_as_no_receipt(status: int) -> None:
+    with web_receiver() as web, web_receiver() as elsewhere:
+        web.answer = f"HTTP/1.1 {status} Moved\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n".encode()
+        by_apprise = AppriseRoute(f"json://127.0.0.1:{web.port}/x").deliver(BODY)
+        by_webhook = WebhookRoute(web.url).deliver(BODY)
+
+    assert (by_apprise.ok, by_apprise.permanent, by_webhook.ok, by_webhook.permanent) == (False, True, False, True)
+    assert "a redirect, which is not followed" in by_apprise.why
+    assert (len(web.got), elsewhere.got) == (2, [])
 
 
 @pytest.mark.parametrize(

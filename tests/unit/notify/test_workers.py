@@ -192,6 +192,22 @@ def test_a_command_gets_the_notice_as_one_line_of_its_input(tmp_path: Path) -> N
     assert (tmp_path / "got").read_bytes() == b'{"a": 1}\n'
 
 
+def test_a_command_has_its_users_plain_environment_and_nothing_of_the_daemons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("VIGIL_CONFIG", "LD_PRELOAD_X", "AWS_SECRET_ACCESS_KEY", "HOME", "PATH_X", "PYTHONPATH"):
+        monkeypatch.setenv(name, "/of/the/starter")
+    monkeypatch.setenv("VIGIL_HOME", "/of/this/instance")
+
+    assert shell('env >"$1"', str(tmp_path / "got")).deliver(b"{}").ok
+
+    got = dict(line.split("=", 1) for line in (tmp_path / "got").read_text().splitlines())
+    assert "/of/the/starter" not in got.values()
+    assert got["VIGIL_HOME"] == "/of/this/instance"
+    plain = {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "XDG_RUNTIME_DIR", "VIGIL_HOME"}
+    assert got.keys() <= {*plain, "VIGIL_PROBE", "PWD", "SHLVL", "_"}
+
+
 def test_a_command_that_reads_nothing_and_succeeds_has_delivered() -> None:
     assert shell("exit 0").deliver(b"x" * (1 << 20)) == Delivery(True)
 

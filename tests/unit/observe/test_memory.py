@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vigil.kernel.cgroups import EVENTS, Cgroups
-from vigil.observe.memory import FILES, Memory, read_available
+from vigil.observe.memory import FILES, Memory
 
 MIB = 1 << 20
 HOST_BYTES = 1000 * MIB
@@ -52,7 +52,7 @@ class World:
         (folder / "memory.stat").write_text(STATISTICS[self.version].format(reclaimable))
 
     def read(self) -> int | None:
-        return read_available(str(self.proc), Cgroups(str(self.proc)), PID)
+        return Memory(str(self.proc)).read(PID)
 
 
 @pytest.fixture(params=[1, 2])
@@ -153,8 +153,8 @@ def test_a_process_that_is_gone_is_in_no_cgroup(world: World) -> None:
 
 
 def test_where_nothing_can_be_read_nothing_is_known(tmp_path: Path) -> None:
-    assert read_available(str(tmp_path / "proc")) is None
-    assert read_available(str(tmp_path / "a\udcffb")) is None
+    assert Memory(str(tmp_path / "proc")).read(os.getpid()) is None
+    assert Memory(str(tmp_path / "a\udcffb")).read(os.getpid()) is None
 
 
 @given(st.lists(st.sampled_from(["", "max", "-1", "0", "12 kB", "7\n8", "x", "\0", "9" * 30, " "]), min_size=5, max_size=5))
@@ -174,7 +174,7 @@ def test_whatever_the_files_hold_it_is_a_number_of_bytes_or_unknown(
 
 
 def test_this_host_can_be_read() -> None:
-    found = read_available()
+    found = Memory().read(os.getpid())
 
     assert found is not None
     assert 0 < found < 1 << 50
@@ -220,7 +220,7 @@ def test_a_real_limit_is_seen_for_a_process_inside_it_and_for_no_other(caged: tu
 
     limit.write_text(f"{64 * MIB}\n")
 
-    inside, outside = read_available(pid=pid), read_available()
+    inside, outside = Memory().read(pid), Memory().read(os.getpid())
     assert inside is not None
     assert outside is not None
     assert 32 * MIB < inside <= 64 * MIB < outside

@@ -18,7 +18,7 @@ import pytest
 
 from vigil.agents.generic import read_hook
 from vigil.core.model.speech import What
-from vigil.observe.spool import HOOK_BYTES, KEPT_BAD, Spool, SpoolCounts, TakenHooks
+from vigil.observe.spool import HOOK_BYTES, KEPT_BAD, Spool, SpoolCounts, TakenHooks, forget_hooks
 
 NOBODY = 65534
 SOON_S = 20.0
@@ -211,7 +211,7 @@ def test_a_file_that_could_not_be_opened_for_want_of_descriptors_is_asked_again(
     spool = Spool(folder)
     spool.take(1, NOW)
 
-    with few_descriptors(left=1):  # enough for the folder, too few for a file
+    with few_descriptors(left=2):  # enough for the folders, too few for a file
         none = spool.take(10, NOW)
 
     assert none == TakenHooks((), ())
@@ -223,9 +223,10 @@ def test_a_file_that_could_not_be_opened_for_want_of_descriptors_is_asked_again(
 @contextmanager
 def few_descriptors(left: int) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = os.open("/", os.O_RDONLY)  # the lowest free number: what is below it is in use
-    os.close(highest)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + left, hard))
+    free = [os.open("/", os.O_RDONLY) for _ in range(left)]  # the lowest free numbers: what is below and between is in use
+    for fd in free:
+        os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(free) + 1, hard))
     try:
         yield
     finally:
@@ -530,3 +531,89 @@ def test_twenty_thousand_files_may_wait_and_of_more_the_oldest_go_unread(folder:
     assert [*first.names, *second.names] == names[3:403]
     assert spool.counts == SpoolCounts(taken=400, bad=0, flooded=3, backlog=20_000 - 400)
     assert in_new(folder) == ["0-later", *names[403:]]
+
+
+# Whose it is
+
+
+def signed(number: int, launch: str, token: str) -> dict[str, Any]:
+    return {"session": "a", "launch": launch, "token": token, "event": {"hook_event_name": f"Event{number}"}}
+
+
+def has_token(launch: str, token: str) -> bool | None:
+    """Say whether a token is a launch's, as the daemon does: `s1-1` has `t1`, `s2-1` has `t2`, others are unknown."""
+    known = {"s1-1": "t1", "s2-1": "t2"}
+    return known[launch] == token if launch in known else None
+
+
+@pytest.mark.parametrize("token", ["t2", "", "t1 ", 7, None, ["t1"], "\ud800"])
+def test_a_file_without_the_token_of_the_launch_it_names_is_set_aside(folder: Path, token: Any) -> None:
+    put(folder, "forged", signed(1, "s1-1", token))
+    put(folder, "none", hook(2, "s1-1"))
+    put(folder, "true", signed(3, "s1-1", "t1"))
+    put(folder, "unknown", signed(4, "s9-1", "t9"))
+
+    taken = Spool(folder, is_theirs=has_token).take(100, NOW)
+
+    assert sorted(events(taken)) == ["Event3", "Event4"], "the daemon counts what names no launch of its own"
+    assert in_bad(folder) == ["forged", "none"]
+
+
+@pytest.mark.parametrize("floods", [("s1-1", "0a"), ("s1-1", "0b"), ("s9-{}", "0a")], ids=["its own", "forged", "made up"])
+def test_a_flood_costs_its_own_launch_the_oldest_and_no_other(folder: Path, floods: tuple[str, str]) -> None:
+    others = [f"other{number}" for number in range(20)]
+    for number, name in enumerate(others):
+        put(folder, name, signed(number, "s2-1", "0c"))
+    await_tick(folder / "new" / others[-1])
+    for number in range(200):
+        put(folder, f"flood{number:03}", signed(1000 + number, floods[0].format(number), floods[1]))
+    known = {"s1-1": "0a", "s2-1": "0c"}
+    spool = Spool(folder, is_theirs=lambda launch, token: known.get(launch) == token, waiting=50)
+
+    spool.take(0, NOW)
+
+    assert spool.counts == SpoolCounts(0, 0, 170, 50)
+    assert in_new(folder) == [f"flood{number:03}" for number in range(170, 200)] + sorted(others)
+
+
+@pytest.mark.parametrize("name", ["new", "tmp", "bad", "."])
+def test_a_folder_of_the_spool_that_became_a_link_leads_nowhere(folder: Path, tmp_path: Path, name: str) -> None:
+    precious = tmp_path / "precious"
+    for part in ("new", "tmp", "bad"):
+        (precious / part).mkdir(parents=True)
+        (precious / part / "words").write_text("mine")
+        os.utime(precious / part / "words", (1, 1))
+    put(folder, "no-hook", b"no hook")
+    put(folder, "hook", hook(1))
+    place = folder if name == "." else folder / name
+    if place.exists():
+        place.rename(tmp_path / "aside")
+    place.symlink_to(precious if name == "." else precious / name)
+    spool = Spool(folder)
+
+    try:
+        taken = spool.take(100, NOW)
+        spool.done(taken.names)
+    except OSError:
+        pass  # said and asked again
+    forget_hooks(folder, {"s1-1"})
+
+    for part in ("new", "tmp", "bad"):
+        assert os.listdir(precious / part) == ["words"]
+
+
+def test_forgetting_reads_no_more_than_the_beginning_of_what_lies_there(folder: Path) -> None:
+    (folder / "bad").mkdir()
+    for place in ("new", "bad"):
+        os.mkfifo(folder / place / "fifo.json")
+        (folder / place / "zero.json").symlink_to("/dev/zero")
+        (folder / place / "folder.json").mkdir()
+        with open(folder / place / "huge.json", "wb") as file:
+            file.truncate(1 << 40)
+        (folder / place / "mine.json").write_text(json.dumps(hook(1)))
+        (folder / place / "other.json").write_text(json.dumps(hook(1, "s2-1")))
+
+    assert forget_hooks(folder, {"s1-1"}) == 2
+
+    left = ["fifo.json", "folder.json", "huge.json", "other.json", "zero.json"]
+    assert (in_new(folder), in_bad(folder)) == (left, left)

@@ -27,6 +27,10 @@ def look(agent: Agent) -> ProcessTree:
     return tree_of(agent.launch, scan_launch(agent.launch, tokens), tokens)
 
 
+def in_state(tree: ProcessTree, state: str) -> tuple[int, ...]:
+    return tuple(stat.pid for stat in tree.members if stat.state == state)
+
+
 def test_a_busy_child_that_exited_between_two_looks_counts() -> None:
     with started("sh", "-c", BUSY_CHILD) as agent:
         before = look(agent)
@@ -169,11 +173,11 @@ input()
     with started_python(script) as agent:
         asleep, stopped, zombie = map(int, agent.heard().split())
 
-        until(lambda: look(agent), lambda seen: seen.in_state("T") == (stopped,) and seen.in_state("Z") == (zombie,))
-        until(lambda: look(agent), lambda seen: seen.in_state("D") == (asleep,))
+        until(lambda: look(agent), lambda seen: in_state(seen, "T") == (stopped,) and in_state(seen, "Z") == (zombie,))
+        until(lambda: look(agent), lambda seen: in_state(seen, "D") == (asleep,))
 
         with open(fifo, "w", encoding="ascii"):  # the child it waits for opens the other end, and goes on
-            until(lambda: look(agent), lambda seen: seen.in_state("D") == ())
+            until(lambda: look(agent), lambda seen: in_state(seen, "D") == ())
 
 
 def test_without_proc_nothing_is_known_and_nothing_raises(tmp_path: Path) -> None:

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from tests.unit.builders import ALWAYS, Stage, make_exit, make_launch, make_launched, make_session
-from vigil.core.effects import Effect
+from vigil.core.effects import Effect, TimerKind
 from vigil.core.events import Asked, Ended, Event, Exited, Resumed, TimerFired
 from vigil.core.machine import HANDLERS, Machine
 from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.restart import RestartWhen
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.restart import COMES_BACK
 from vigil.recording import BadRecording, Recording, Replay, ReplayStep, begin_line, end_line, entry_line, open_recording
 from vigil.recording.differences import compare

@@ -1,7 +1,6 @@
 """Claude Code: how it starts with hooks and a known conversation, and where its files lie (2.1.112 to 2.1.325).
 
-Hooks come in a settings file of the launch, which Claude Code merges with the user's own: we touch no file of theirs.
-"""
+Hooks come in a settings file of the launch, which Claude Code merges with the user's own: we touch no file of theirs."""
 
 from __future__ import annotations
 
@@ -17,19 +16,8 @@ from vigil.agents.claude.hooks import read_hook
 from vigil.agents.claude.stream import read_stream
 from vigil.agents.claude.transcript import read_entry
 from vigil.agents.contract import Adapter, Beginning, Dialog, Place, Start
-from vigil.agents.flags import (
-    BAD_ID,
-    NO_HOOKS,
-    NOT_RESUMED,
-    Command,
-    before_end,
-    folder,
-    given,
-    is_id,
-    is_own,
-    left_alone,
-    wrapped,
-)
+from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, before_end, folder, given, is_id, left_alone
+from vigil.kernel.theirs import read_text
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 OTHER_WORK = (
@@ -57,10 +45,8 @@ OTHER = re.compile(r"[^a-zA-Z0-9]")
 def begin(beginning: Beginning) -> Start:
     """Return the start with hooks, a conversation id and a stream that shows signs of life."""
     command = beginning.command
-    if not is_own(ADAPTER, command):
-        return left_alone(command, wrapped(ADAPTER, command))
-    if command[1:2] and command[1] in OTHER_WORK.split():
-        return left_alone(command, f"flags, hooks, resume: claude {command[1]} is no session")
+    if alone := left_alone("claude", command, OTHER_WORK):
+        return alone
     chosen, conversation, not_chosen = _conversation(beginning)
     command, files, no_hooks = _with_hooks(beginning)
     streams, no_stream = _stream(beginning)
@@ -144,8 +130,7 @@ def _their_settings(beginning: Beginning) -> dict[str, Any] | None:
 
 def _read(path: str) -> str:
     """Read a settings file, the only file this adapter reads; a too long one reads as broken."""
-    with open(path, encoding="utf-8") as file:
-        return file.read(SETTINGS_BYTES)
+    return read_text(path, SETTINGS_BYTES)
 
 
 def _merged(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
@@ -194,7 +179,6 @@ ADAPTER = Adapter(
     "claude",
     command=("claude",),
     processes=("claude", "claude.exe"),
-    programs=("claude",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,

@@ -1,7 +1,6 @@
 """The hooks of Claude Code: what one payload says; other agents took over its names and fields.
 
-A permission request lacks its tool call's id, so we name the question after the call: the end of the call answers it.
-"""
+A permission request lacks its tool call's id, so we name the question after the call: the end of the call answers it."""
 
 from __future__ import annotations
 
@@ -9,13 +8,17 @@ import json
 import time
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
 
-from vigil.agents.claude.stream import Reader, prompt_kind, tool_started
-from vigil.agents.shapes import Json, declared, event_name, flag, moment, rows, table, text, word
+from vigil.agents.claude.stream import prompt_kind, tool_started
+from vigil.agents.shapes import Json, flag, moment, rows, table, text, word
+from vigil.agents.voice import Reader, Voice
 from vigil.agents.walls import wall
 from vigil.core.model.speech import Said, What
 
+HOOK = Voice(at="timestamp", conversation="session_id", subagent="agent_id")
+ALIVE = HOOK.says(What.ALIVE)
 DAY_S = 86400.0
 ELICITATION = "elicitation"  # an MCP server's question; its notifications have no id, so all share this one
 OWN_PROMPTS = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})  # no user gave it these
@@ -53,43 +56,26 @@ NOTIFICATIONS: dict[str, What] = {
 
 def read_hook(payload: Json) -> Iterable[Said]:
     """Return what one payload says."""
-    plainly = declared(payload)
-    if plainly is not None:
-        return (plainly,)
-    return EVENTS.get(event_name(payload), _unknown)(payload)
-
-
-def _say(payload: Json, what: What, name: str = "", id: str = "", why: str = "", failed: bool = False) -> Said:
-    at, conversation = moment(payload, "timestamp"), word(payload, "session_id")
-    subagent = word(payload, "agent_id")
-    return Said(what, at, name=name, id=id, text=why, conversation=conversation, failed=failed, subagent=subagent)
-
-
-def _unknown(payload: Json) -> Iterable[Said]:
-    return (_say(payload, What.UNKNOWN, event_name(payload)),)
-
-
-def _alive(payload: Json) -> Iterable[Said]:
-    return (_say(payload, What.ALIVE),)
+    return HOOK.read_hook(payload, EVENTS)
 
 
 def _session_start(payload: Json) -> Iterable[Said]:
     source = word(payload, "source")
     what = STARTS.get(source)
     if what is None:
-        return (_say(payload, What.STARTED, why=source), _say(payload, What.UNKNOWN, f"SessionStart/{source}"))
-    return (_say(payload, what, word(payload, "model"), why=source),)
+        return (HOOK.say(payload, What.STARTED, why=source), HOOK.say(payload, What.UNKNOWN, f"SessionStart/{source}"))
+    return (HOOK.say(payload, what, word(payload, "model"), why=source),)
 
 
 def _session_end(payload: Json) -> Iterable[Said]:
     reason = word(payload, "reason")
-    return (_say(payload, What.TURN_ENDED if reason in SAME_PROCESS else What.ENDED, why=reason),)
+    return (HOOK.say(payload, What.TURN_ENDED if reason in SAME_PROCESS else What.ENDED, why=reason),)
 
 
 def _prompt(payload: Json) -> Iterable[Said]:
     if text(payload, "source") in OWN_PROMPTS:
-        return (_say(payload, What.TURN_STARTED),)
-    return (_say(payload, prompt_kind(text(payload, "prompt"))),)
+        return (HOOK.say(payload, What.TURN_STARTED),)
+    return (HOOK.say(payload, prompt_kind(text(payload, "prompt"))),)
 
 
 def _pre_tool(payload: Json) -> Iterable[Said]:
@@ -100,7 +86,7 @@ def _pre_tool(payload: Json) -> Iterable[Said]:
 
 def _permission(payload: Json) -> Iterable[Said]:
     name = word(payload, "tool_name") or "a permission"
-    return (_say(payload, What.ASKED, name, word(payload, "tool_use_id") or _question(payload)),)
+    return (HOOK.say(payload, What.ASKED, name, word(payload, "tool_use_id") or _question(payload)),)
 
 
 def _question(payload: Json) -> str:
@@ -112,50 +98,42 @@ def _question(payload: Json) -> str:
     return f"{word(payload, 'tool_name')}:{blake2b(given, digest_size=6).hexdigest()}"
 
 
-def _post_tool(payload: Json) -> Iterable[Said]:
-    return _tool_over(payload, failed=False)
-
-
 def _post_tool_failure(payload: Json) -> Iterable[Said]:
     return _tool_over(payload, failed=True, why="interrupted" if flag(payload, "is_interrupt") else "")
 
 
-def _denied(payload: Json) -> Iterable[Said]:
-    return _tool_over(payload, failed=True, why="denied")
-
-
 def _tool_over(payload: Json, failed: bool, why: str = "") -> Iterable[Said]:
     name, call = word(payload, "tool_name"), word(payload, "tool_use_id")
-    answered = _say(payload, What.ANSWERED, name, _question(payload), why)
-    return (answered, _say(payload, What.TOOL_ENDED, name, call, why, failed))
+    answered = HOOK.say(payload, What.ANSWERED, name, _question(payload), why)
+    return (answered, HOOK.say(payload, What.TOOL_ENDED, name, call, why, failed))
 
 
 def _batch(payload: Json) -> Iterable[Said]:
     """Return the end of all calls of a message, also of denied ones, which nothing else reports."""
     common: Json = {key: payload[key] for key in ("session_id", "agent_id", "timestamp") if key in payload}
     over = [said for call in rows(payload, "tool_calls") for said in _tool_over({**call, **common}, failed=False)]
-    return over or _alive(payload)
+    return over or ALIVE(payload)
 
 
 def _notification(payload: Json) -> Iterable[Said]:
     kind = word(payload, "notification_type")
     what = NOTIFICATIONS.get(kind)
     if what is None:
-        return (_say(payload, What.UNKNOWN, f"Notification/{kind}"),)
-    return (_say(payload, what, id=ELICITATION if kind.startswith(ELICITATION) else "", why=kind),)
+        return (HOOK.say(payload, What.UNKNOWN, f"Notification/{kind}"),)
+    return (HOOK.say(payload, what, id=ELICITATION if kind.startswith(ELICITATION) else "", why=kind),)
 
 
 def _elicitation(payload: Json) -> Iterable[Said]:
-    return (_say(payload, What.ASKED, word(payload, "mcp_server_name"), ELICITATION),)
+    return (HOOK.say(payload, What.ASKED, word(payload, "mcp_server_name"), ELICITATION),)
 
 
 def _elicitation_result(payload: Json) -> Iterable[Said]:
-    return (_say(payload, What.ANSWERED, word(payload, "mcp_server_name"), ELICITATION, word(payload, "action")),)
+    return (HOOK.say(payload, What.ANSWERED, word(payload, "mcp_server_name"), ELICITATION, word(payload, "action")),)
 
 
 def _stop(payload: Json) -> Iterable[Said]:
     running = len(rows(payload, "background_tasks"))
-    ended = _say(payload, What.TURN_ENDED, why=f"{running} go on in the background" if running else "")
+    ended = HOOK.say(payload, What.TURN_ENDED, why=f"{running} go on in the background" if running else "")
     wakes = [at for cron in rows(payload, "session_crons") if (at := _wakes_at(cron)) is not None]
     if not wakes:
         return (ended,)
@@ -176,40 +154,32 @@ def _wakes_at(cron: Json) -> float | None:
 def _stop_failure(payload: Json) -> Iterable[Said]:
     said = text(payload, "last_assistant_message") or text(payload, "error_details")
     ended_by = wall(word(payload, "error"), None, said, moment(payload, "timestamp"), word(payload, "agent_id"))
-    return (_say(payload, What.TURN_ENDED, why=word(payload, "error"), failed=True), ended_by)
-
-
-def _subagent_start(payload: Json) -> Iterable[Said]:
-    return (_say(payload, What.SUBAGENT_STARTED, word(payload, "agent_type"), word(payload, "agent_id")),)
-
-
-def _subagent_stop(payload: Json) -> Iterable[Said]:
-    return (_say(payload, What.SUBAGENT_ENDED, word(payload, "agent_type"), word(payload, "agent_id")),)
+    return (HOOK.say(payload, What.TURN_ENDED, why=word(payload, "error"), failed=True), ended_by)
 
 
 def _pre_compact(payload: Json) -> Iterable[Said]:
     manual = payload.get("trigger") == "manual"  # a user asked for it between two turns: a turn of its own
-    return (_say(payload, What.TURN_STARTED if manual else What.ALIVE, why="compacts"),)
+    return (HOOK.say(payload, What.TURN_STARTED if manual else What.ALIVE, why="compacts"),)
 
 
 def _post_compact(payload: Json) -> Iterable[Said]:
     trigger = word(payload, "trigger")
-    compacted = _say(payload, What.COMPACTED, why=trigger)
-    return (compacted, _say(payload, What.TURN_ENDED)) if trigger == "manual" else (compacted,)
+    compacted = HOOK.say(payload, What.COMPACTED, why=trigger)
+    return (compacted, HOOK.say(payload, What.TURN_ENDED)) if trigger == "manual" else (compacted,)
 
 
 ASIDE = (
     "Setup UserPromptExpansion MessageDisplay TeammateIdle TaskCreated TaskCompleted ConfigChange"
     " InstructionsLoaded WorktreeCreate WorktreeRemove CwdChanged FileChanged DirectoryAdded PreModelSwitch PostModelSwitch"
 )
-EVENTS: dict[str, Reader] = dict.fromkeys(ASIDE.split(), _alive) | {
+EVENTS: dict[str, Reader] = dict.fromkeys(ASIDE.split(), ALIVE) | {
     "SessionStart": _session_start,
     "SessionEnd": _session_end,
     "UserPromptSubmit": _prompt,
     "PreToolUse": _pre_tool,
     "PermissionRequest": _permission,
-    "PermissionDenied": _denied,
-    "PostToolUse": _post_tool,
+    "PermissionDenied": partial(_tool_over, failed=True, why="denied"),
+    "PostToolUse": partial(_tool_over, failed=False),
     "PostToolUseFailure": _post_tool_failure,
     "PostToolBatch": _batch,
     "Notification": _notification,
@@ -217,8 +187,8 @@ EVENTS: dict[str, Reader] = dict.fromkeys(ASIDE.split(), _alive) | {
     "ElicitationResult": _elicitation_result,
     "Stop": _stop,
     "StopFailure": _stop_failure,
-    "SubagentStart": _subagent_start,
-    "SubagentStop": _subagent_stop,
+    "SubagentStart": HOOK.says(What.SUBAGENT_STARTED, name="agent_type", id="agent_id"),
+    "SubagentStop": HOOK.says(What.SUBAGENT_ENDED, name="agent_type", id="agent_id"),
     "PreCompact": _pre_compact,
     "PostCompact": _post_compact,
 }

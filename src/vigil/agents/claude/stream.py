@@ -1,20 +1,20 @@
 """The stream of Claude Code: what one line of `--output-format stream-json` says (2.1.112 to 2.1.325).
 
 A question about a tool has the call's id: the end of the call ends it too. `subtype: success` says nothing of
-success. A result's cost covers everything so far, so we take the usage since the last result where it is given.
-"""
+success. A result's cost covers everything so far, so we take the usage since the last result where it is given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 
-from vigil.agents.claude.usage import result_usage
 from vigil.agents.shapes import Json, count, flag, later, moment, number, rows, table, text, texts, word, words
+from vigil.agents.voice import Reader, Voice
 from vigil.agents.walls import wall
-from vigil.core.model.speech import Said, What
+from vigil.core.model.speech import Said, Usage, What
 
-Reader = Callable[[Json], Iterable[Said]]
+LINE = Voice(subagent="parent_tool_use_id")
+OWN = Voice()  # these name no sub-agent
 ALIVE = (Said(What.ALIVE),)
 ASKING_TOOLS = frozenset({"AskUserQuestion", "ExitPlanMode"})  # they only ask a person
 # They only wait: the field of their call that says how long, and its unit in milliseconds.
@@ -26,30 +26,13 @@ DIAGNOSTIC = "[ede_diagnostic]"
 AGENT_TASKS = frozenset({"local_agent", "remote_agent", "in_process_teammate", "local_workflow"})
 AGENT_TASK_IDS = tuple("artw")  # the end of a task tells only its id, whose first letter is its type
 ASKING_REQUESTS = frozenset({"can_use_tool", "elicitation", "request_user_dialog"})
-STATES = {"running": What.TURN_STARTED, "idle": What.TURN_ENDED, "requires_action": What.ASKED}
+MODEL_INPUT = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 ENDED_TASKS = frozenset({"completed", "failed", "killed", "stopped"})
 
 
 def read_stream(event: Json) -> Iterable[Said]:
     """Return what one line says."""
-    return TYPES.get(text(event, "type"), _unknown)(event)
-
-
-def _alive(event: Json) -> Iterable[Said]:
-    subagent = word(event, "parent_tool_use_id")
-    return (Said(What.ALIVE, subagent=subagent),) if subagent else ALIVE
-
-
-def _speaks(event: Json) -> Iterable[Said]:
-    return (Said(What.SPEAKS, subagent=word(event, "parent_tool_use_id")),)
-
-
-def _ticks(event: Json) -> Iterable[Said]:
-    return (Said(What.TICKS, name=word(event, "tool_name")),)
-
-
-def _unknown(event: Json) -> Iterable[Said]:
-    return (Said(What.UNKNOWN, name=word(event, "type"), subagent=word(event, "parent_tool_use_id")),)
+    return LINE.read(event, TYPES)
 
 
 def _assistant(event: Json) -> Iterable[Said]:
@@ -138,6 +121,36 @@ def _result(event: Json) -> Iterable[Said]:
     return (result, ended_by) if ended_by.what is not What.ERROR else (result,)
 
 
+def result_usage(event: Json) -> Usage:
+    """Return what a run used since its last result; where only a sum is given, that."""
+    since = event.get("model_usage_since_last_result")
+    if isinstance(since, dict):
+        return model_usage(since, so_far=False)
+    if table(event, "modelUsage"):
+        return model_usage(table(event, "modelUsage"), so_far=True, cost=number(event, "total_cost_usd"))
+    return message_usage(table(event, "usage"), number(event, "total_cost_usd"))
+
+
+def model_usage(by_model: Json, so_far: bool, cost: float | None = None) -> Usage:
+    """Return what all models together were used for."""
+    models = [table(by_model, name) for name in by_model]
+    costs = [number(model, "costUSD") or 0.0 for model in models]
+    return Usage(
+        input_tokens=sum(count(model, key) for model in models for key in MODEL_INPUT),
+        output_tokens=sum(count(model, "outputTokens") for model in models),
+        cached_tokens=sum(count(model, "cacheReadInputTokens") for model in models),
+        cost_usd=sum(costs) if cost is None else cost,
+        so_far=so_far,
+    )
+
+
+def message_usage(usage: Json, cost: float | None = None) -> Usage:
+    """Return what one message used; tokens from a cache are counted apart from the input there, here they are of it."""
+    cached = count(usage, "cache_read_input_tokens")
+    given = count(usage, "input_tokens") + cached + count(usage, "cache_creation_input_tokens")
+    return Usage(given, count(usage, "output_tokens"), cached, cost)
+
+
 def _why(event: Json) -> str:
     """Return why a run failed; of a failed run, the result is not an answer."""
     errors = [error for error in texts(event, "errors") if not error.startswith(DIAGNOSTIC)]
@@ -175,21 +188,13 @@ def _control_cancelled(event: Json) -> Iterable[Said]:
     return (Said(What.ANSWERED, id=word(event, "request_id"), text="cancelled"),)
 
 
-def _reset(event: Json) -> Iterable[Said]:
-    return (Said(What.STARTED, conversation=word(event, "new_conversation_id"), text=word(event, "trigger")),)
-
-
 def _auth_status(event: Json) -> Iterable[Said]:
     failure = text(event, "error")
     return (Said(What.AUTH, text=words(failure)),) if failure else ALIVE
 
 
 def _system(event: Json) -> Iterable[Said]:
-    return SUBTYPES.get(text(event, "subtype"), _unknown_system)(event)
-
-
-def _unknown_system(event: Json) -> Iterable[Said]:
-    return (Said(What.UNKNOWN, name=f"system/{word(event, 'subtype')}"),)
+    return OWN.read(event, SUBTYPES, "subtype", within="system/")
 
 
 def _init(event: Json) -> Iterable[Said]:
@@ -219,10 +224,6 @@ def _denied(event: Json) -> Iterable[Said]:
     return (Said(What.ANSWERED, name=word(event, "tool_name"), id=word(event, "tool_use_id"), text="denied", failed=True),)
 
 
-def _elicited(event: Json) -> Iterable[Said]:
-    return (Said(What.ANSWERED, id=word(event, "elicitation_id")),)
-
-
 def _task_started(event: Json) -> Iterable[Said]:
     if text(event, "task_type") not in AGENT_TASKS:
         return ALIVE  # a long command, whose tool has started already
@@ -245,12 +246,7 @@ def _task_ended(event: Json, status: str) -> Iterable[Said]:
 
 
 def _state(event: Json) -> Iterable[Said]:
-    what = STATES.get(text(event, "state"))
-    return _unknown_state(event) if what is None else (Said(what, text=word(event, "state")),)
-
-
-def _unknown_state(event: Json) -> Iterable[Said]:
-    return (Said(What.UNKNOWN, name=f"session_state_changed/{word(event, 'state')}"),)
+    return OWN.read(event, STATES, "state", within="session_state_changed/")
 
 
 def _status(event: Json) -> Iterable[Said]:
@@ -261,10 +257,6 @@ def _compacted(event: Json) -> Iterable[Said]:
     return (Said(What.COMPACTED, text=word(table(event, "compact_metadata"), "trigger")),)
 
 
-def _turn_started(_event: Json) -> Iterable[Said]:
-    return (Said(What.TURN_STARTED),)
-
-
 def _refused(event: Json) -> Iterable[Said]:
     return (Said(What.ERROR, name="refusal", text=words(text(event, "content"))),)
 
@@ -273,6 +265,11 @@ def _lost(event: Json) -> Iterable[Said]:
     return (Said(What.ERROR, name=word(event, "error_code"), text=f"not saved: {words(', '.join(texts(event, 'lost')))}"),)
 
 
+STATES: dict[str, Reader] = {
+    "running": OWN.says(What.TURN_STARTED, why="state"),
+    "idle": OWN.says(What.TURN_ENDED, why="state"),
+    "requires_action": OWN.says(What.ASKED, why="state"),
+}
 # Reports beside the work: they show only that it lives.
 ASIDE_SUBTYPES = (
     "agents_killed away_summary background_tasks_changed bridge_state checkpoint_done cloud_session_delta"
@@ -285,27 +282,27 @@ ASIDE_SUBTYPES = (
     " turn_handoff_available turn_preempted turn_starting ui_focus ui_invalidate ui_log ui_notify ui_notify_cancel ui_panes"
     " ui_placed ui_scroll ui_status ui_toast upgrade_relay_marker vcs_state_changed voice_call_talk worker_shutting_down"
 )
-SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
+SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), LINE.says(What.ALIVE)) | {
     "init": _init,
     "api_retry": _api_retry,
     "api_error": _api_error,
     "permission_denied": _denied,
-    "elicitation_complete": _elicited,
+    "elicitation_complete": OWN.says(What.ANSWERED, id="elicitation_id"),
     "task_started": _task_started,
     "task_updated": _task_updated,
     "task_notification": _task_told,
     "session_state_changed": _state,
     "status": _status,
     "compact_boundary": _compacted,
-    "scheduled_task_fire": _turn_started,
+    "scheduled_task_fire": OWN.says(What.TURN_STARTED),
     "model_refusal_no_fallback": _refused,
     "session_writes_lost": _lost,
 }
 ASIDE_TYPES = "tool_use_summary prompt_suggestion command_lifecycle transcript_mirror active_goal autocompact_state"
-TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), _alive) | {
-    "tool_progress": _ticks,  # every 30 s, alike from a working and a hanging tool; it names no sub-agent
-    "keep_alive": _ticks,
-    "stream_event": _speaks,
+TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), LINE.says(What.ALIVE)) | {
+    "tool_progress": OWN.says(What.TICKS, name="tool_name"),  # every 30 s, alike from a working and a hanging tool
+    "keep_alive": OWN.says(What.TICKS, name="tool_name"),
+    "stream_event": LINE.says(What.SPEAKS),
     "assistant": _assistant,
     "user": _user,
     "result": _result,
@@ -314,6 +311,6 @@ TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), _alive) | {
     "control_request": _control_request,
     "control_response": _control_response,
     "control_cancel_request": _control_cancelled,
-    "conversation_reset": _reset,
+    "conversation_reset": Voice(conversation="new_conversation_id").says(What.STARTED, why="trigger"),
     "auth_status": _auth_status,
 }

@@ -1,42 +1,31 @@
 """The transcript of Claude Code: what one line of a conversation's or a sub-agent's file says.
 
 Claude Code writes a line when a piece is complete, so a file that does not grow says nothing.
-An interrupt shows here, and in no hook.
-"""
+An interrupt shows here, and in no hook."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from vigil.agents.claude.stream import Reader, first_text, retries, said_by_model, said_to_model
-from vigil.agents.claude.usage import message_usage
+from vigil.agents.claude.stream import first_text, message_usage, retries, said_by_model, said_to_model
 from vigil.agents.shapes import Json, flag, moment, number, table, text, word, words
+from vigil.agents.voice import Reader, Voice
 from vigil.agents.walls import wall
 from vigil.core.model.speech import Said, Usage, What
 
+LINE = Voice(at="timestamp", subagent="whose")
 SIDECHAIN = "sidechain"  # a sub-agent that old versions wrote into the main file, without its id
 
 
 def read_entry(entry: Json) -> Iterable[Said]:
     """Return what one line says."""
-    return TYPES.get(text(entry, "type"), _unknown)(entry)
-
-
-def _subagent(entry: Json) -> str:
-    return word(entry, "agentId") or (SIDECHAIN if flag(entry, "isSidechain") else "")
-
-
-def _alive(entry: Json) -> Iterable[Said]:
-    return (Said(What.ALIVE, moment(entry, "timestamp"), subagent=_subagent(entry)),)
-
-
-def _unknown(entry: Json) -> Iterable[Said]:
-    return (Said(What.UNKNOWN, moment(entry, "timestamp"), name=word(entry, "type"), subagent=_subagent(entry)),)
+    whose = word(entry, "agentId") or (SIDECHAIN if flag(entry, "isSidechain") else "")
+    return LINE.read({**entry, "whose": whose}, TYPES)
 
 
 def _assistant(entry: Json) -> Iterable[Said]:
-    at, subagent = moment(entry, "timestamp"), _subagent(entry)
+    at, subagent = moment(entry, "timestamp"), word(entry, LINE.subagent)
     if flag(entry, "isApiErrorMessage"):
         ended_by = wall(word(entry, "error"), number(entry, "apiErrorStatus"), first_text(entry), at, subagent)
         return (Said(What.TURN_ENDED, at, failed=True, subagent=subagent), ended_by)
@@ -53,7 +42,7 @@ def _usage(entry: Json) -> Usage | None:
 
 def _user(entry: Json) -> Iterable[Said]:
     own = flag(entry, "isMeta") or flag(entry, "isCompactSummary")
-    return said_to_model(entry, moment(entry, "timestamp"), _subagent(entry), own)
+    return said_to_model(entry, moment(entry, "timestamp"), word(entry, LINE.subagent), own)
 
 
 def _cost_state(entry: Json) -> Iterable[Said]:
@@ -62,27 +51,17 @@ def _cost_state(entry: Json) -> Iterable[Said]:
 
 
 def _system(entry: Json) -> Iterable[Said]:
-    return SUBTYPES.get(text(entry, "subtype"), _unknown_system)(entry)
-
-
-def _unknown_system(entry: Json) -> Iterable[Said]:
-    name = f"system/{word(entry, 'subtype')}"
-    return (Said(What.UNKNOWN, moment(entry, "timestamp"), name=name, subagent=_subagent(entry)),)
-
-
-def _turn_ended(entry: Json) -> Iterable[Said]:
-    return (Said(What.TURN_ENDED, moment(entry, "timestamp"), subagent=_subagent(entry)),)
+    return LINE.read(entry, SUBTYPES, "subtype", within="system/")
 
 
 def _compacted(entry: Json) -> Iterable[Said]:
-    trigger = word(table(entry, "compactMetadata"), "trigger")
-    return (Said(What.COMPACTED, moment(entry, "timestamp"), text=trigger, subagent=_subagent(entry)),)
+    return (LINE.say(entry, What.COMPACTED, why=word(table(entry, "compactMetadata"), "trigger")),)
 
 
 def _api_error(entry: Json) -> Iterable[Said]:
     error = table(entry, "error")
-    why = words(text(error, "message"))
-    return (replace(retries(entry, "retryInMs", "retryAttempt", why, number(error, "status")), subagent=_subagent(entry)),)
+    why, subagent = words(text(error, "message")), word(entry, LINE.subagent)
+    return (replace(retries(entry, "retryInMs", "retryAttempt", why, number(error, "status")), subagent=subagent),)
 
 
 ASIDE_SUBTYPES = (
@@ -90,8 +69,8 @@ ASIDE_SUBTYPES = (
     " microcompact_boundary model_consent_fallback model_fallback model_refusal_fallback model_refusal_no_fallback"
     " permission_retry scheduled_task_fire stop_hook_summary thinking"
 )
-SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), _alive) | {
-    "turn_duration": _turn_ended,
+SUBTYPES: dict[str, Reader] = dict.fromkeys(ASIDE_SUBTYPES.split(), LINE.says(What.ALIVE)) | {
+    "turn_duration": LINE.says(What.TURN_ENDED),
     "compact_boundary": _compacted,
     "api_error": _api_error,
 }
@@ -103,7 +82,7 @@ ASIDE_TYPES = (
     " observer-ref permission-mode pr-link progress queue-operation relocated resume-head-vouch session-owner summary tag"
     " tools-used worktree-state"
 )
-TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), _alive) | {
+TYPES: dict[str, Reader] = dict.fromkeys(ASIDE_TYPES.split(), LINE.says(What.ALIVE)) | {
     "assistant": _assistant,
     "user": _user,
     "system": _system,

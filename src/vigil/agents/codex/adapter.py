@@ -1,7 +1,6 @@
 """Codex: how it starts with hooks and a conversation to resume, and how its terminal looks (0.166).
 
-We give hooks on its command line, where they join the user's own, and touch no file; `notify` would replace the user's.
-"""
+We give hooks on its command line, where they join the user's own, and touch no file; `notify` would replace the user's."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from vigil.agents.codex.hooks import read_hook
 from vigil.agents.codex.stream import read_stream
 from vigil.agents.codex.transcript import read_entry, transcripts
 from vigil.agents.contract import Adapter, Beginning, Dialog, Start
-from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, given, is_id, is_own, left_alone, wrapped
+from vigil.agents.flags import BAD_ID, NO_HOOKS, NOT_RESUMED, Command, given, is_id, left_alone, unheard
 
 EXEC = frozenset({"exec", "e"})
 OTHER_WORK = (
@@ -46,28 +45,20 @@ DAEMON = "daemon_auto_start"  # Codex's daemon would hold the agent itself, and 
 def begin(beginning: Beginning) -> Start:
     """Return the start with hooks and, on resume, the conversation."""
     command = beginning.command
-    if not is_own(ADAPTER, command):
-        return left_alone(command, wrapped(ADAPTER, command))
     at = _first_word(command, 1)
-    first = command[at] if at < len(command) else ""
-    if first in OTHER_WORK.split():
-        return left_alone(command, f"flags, hooks, resume: codex {first} is no session")
+    if alone := left_alone("codex", command, OTHER_WORK, at):
+        return alone
     config, without = _config(beginning)
-    resumed, not_resumed = _resumed(beginning, at, first in EXEC)
+    resumed, not_resumed = _resumed(beginning, at)
     return Start(
         (*resumed[:1], *config, *resumed[1:]),
         conversation=beginning.conversation if beginning.resume and not not_resumed else "",
-        without=(*without, *not_resumed, *_unheard(beginning)),
+        without=(*without, *not_resumed, *unheard(beginning, given(command, "--json", "--experimental-json"), "exec --json")),
         unresumed="".join(not_resumed),
     )
 
 
-def _unheard(beginning: Beginning) -> Command:
-    heard = not beginning.headless or given(beginning.command, "--json", "--experimental-json")
-    return () if heard else ("stream: it is not asked for with exec --json",)
-
-
-def _resumed(beginning: Beginning, at: int, is_exec: bool) -> tuple[Command, tuple[str, ...]]:
+def _resumed(beginning: Beginning, at: int) -> tuple[Command, tuple[str, ...]]:
     """Return the command that resumes a conversation, or why it does not."""
     command = beginning.command
     if not beginning.resume:
@@ -76,7 +67,7 @@ def _resumed(beginning: Beginning, at: int, is_exec: bool) -> tuple[Command, tup
         return command, (BAD_ID,)
     if given(command, *TAKES_MANY):
         return command, ("resume: what follows --image would be taken for one",)
-    prompt_at = _first_word(command, at + 1) if is_exec else at
+    prompt_at = _first_word(command, at + 1) if EXEC.issuperset(command[at : at + 1]) else at
     if prompt_at < len(command) and command[prompt_at] in OWN_CHOICE:
         return command, (NOT_RESUMED,)
     return (*command[:prompt_at], "resume", beginning.conversation, *command[prompt_at:]), ()
@@ -130,7 +121,6 @@ ADAPTER = Adapter(
     "codex",
     command=("codex",),
     processes=("codex",),
-    programs=("codex",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,

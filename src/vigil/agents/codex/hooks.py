@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from vigil.agents.claude import hooks as claude_hooks
 from vigil.agents.shapes import Json, declared, event_name, word
+from vigil.agents.voice import Reader, Voice
 from vigil.core.model.speech import Said, What
 
-Reader = Callable[[Json], Iterable[Said]]
+HOOK = Voice(conversation="session_id", subagent="agent_id")
 
 
 def read_hook(payload: Json) -> Iterable[Said]:
@@ -18,17 +19,13 @@ def read_hook(payload: Json) -> Iterable[Said]:
 
 
 def _permission(payload: Json) -> Iterable[Said]:
-    return (_of_hook(payload, What.ASKED, _question(payload)),)
+    return (HOOK.say(payload, What.ASKED, word(payload, "tool_name"), _question(payload)),)
 
 
 def _post_tool(payload: Json) -> Iterable[Said]:
-    answered = _of_hook(payload, What.ANSWERED, _question(payload))
-    return (answered, _of_hook(payload, What.TOOL_ENDED, word(payload, "tool_use_id")))
-
-
-def _of_hook(payload: Json, what: What, id: str) -> Said:
-    subagent = word(payload, "agent_id")
-    return Said(what, name=word(payload, "tool_name"), id=id, conversation=word(payload, "session_id"), subagent=subagent)
+    name, call = word(payload, "tool_name"), word(payload, "tool_use_id")
+    answered = HOOK.say(payload, What.ANSWERED, name, _question(payload))
+    return (answered, HOOK.say(payload, What.TOOL_ENDED, name, call))
 
 
 def _question(payload: Json) -> str:
@@ -36,12 +33,8 @@ def _question(payload: Json) -> str:
     return f"permission:{word(payload, 'tool_name')}"
 
 
-def _notify(payload: Json) -> Iterable[Said]:
-    return (Said(What.TURN_ENDED, conversation=word(payload, "thread-id")),)
-
-
 HOOKS: dict[str, Reader] = {
     "PermissionRequest": _permission,
     "PostToolUse": _post_tool,
-    "agent-turn-complete": _notify,
+    "agent-turn-complete": Voice(conversation="thread-id").says(What.TURN_ENDED),
 }

@@ -1,20 +1,19 @@
 """The stream of Codex: what one line of `exec --json` says (0.166).
 
 It reports usage for the whole conversation, also after a resume. An item of type error is only a warning;
-an error that says "Reconnecting" is a retry.
-"""
+an error that says "Reconnecting" is a retry."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from vigil.agents.shapes import Json, count, moment, table, text, word, words
+from vigil.agents.voice import Reader, Voice
 from vigil.agents.walls import wall
 from vigil.core.model.speech import Said, Usage, What
 
-Reader = Callable[[Json], Iterable[Said]]
-ALIVE = (Said(What.ALIVE),)
+LINE = Voice()
 RETRIES = re.compile(r"Reconnecting\.\.\.|Reconnecting…")
 STATUS = re.compile(r"\bstatus:? (\d{3})\b")
 FAILED = frozenset({"failed", "declined", "errored"})
@@ -22,23 +21,7 @@ FAILED = frozenset({"failed", "declined", "errored"})
 
 def read_stream(event: Json) -> Iterable[Said]:
     """Return what one line of `exec --json` says."""
-    return STREAM.get(text(event, "type"), _unknown)(event)
-
-
-def _unknown(event: Json) -> Iterable[Said]:
-    return (Said(What.UNKNOWN, name=word(event, "type")),)
-
-
-def _alive(_event: Json) -> Iterable[Said]:
-    return ALIVE
-
-
-def _thread_started(event: Json) -> Iterable[Said]:
-    return (Said(What.STARTED, conversation=word(event, "thread_id")),)
-
-
-def _turn_started(_event: Json) -> Iterable[Said]:
-    return (Said(What.TURN_STARTED),)
+    return LINE.read(event, STREAM)
 
 
 def _turn_completed(event: Json) -> Iterable[Said]:
@@ -71,51 +54,33 @@ def walls(said: str, at: float | None, status: float | None = None, kind: str = 
     return () if met.what is What.ERROR else (met,)
 
 
-def _item_started(event: Json) -> Iterable[Said]:
-    item = table(event, "item")
-    return ITEMS.get(text(item, "type"), _unknown_item)(item, What.TOOL_STARTED)
+def _item(event: Json) -> Iterable[Said]:
+    """Return what the start or the end of an item says: of a tool, which of the two it is."""
+    item, ended = table(event, "item"), event["type"] == "item.completed"
+    if text(item, "type") not in TOOLS:
+        return LINE.read(item, ITEMS, within="item/")
+    name, failed = word(item, "tool") or word(item, "type"), text(item, "status") in FAILED
+    return (Said(What.TOOL_ENDED if ended else What.TOOL_STARTED, name=name, id=word(item, "id"), failed=failed),)
 
 
-def _item_completed(event: Json) -> Iterable[Said]:
-    item = table(event, "item")
-    return ITEMS.get(text(item, "type"), _unknown_item)(item, What.TOOL_ENDED)
-
-
-def _unknown_item(item: Json, _what: What) -> Iterable[Said]:
-    return (Said(What.UNKNOWN, name=f"item/{word(item, 'type')}"),)
-
-
-def _tool(item: Json, what: What) -> Iterable[Said]:
-    name = word(item, "tool") or word(item, "type")
-    return (Said(what, name=name, id=word(item, "id"), failed=text(item, "status") in FAILED),)
-
-
-def _speaks(_item: Json, _what: What) -> Iterable[Said]:
-    return (Said(What.SPEAKS),)
-
-
-def _warning(item: Json, _what: What) -> Iterable[Said]:
+def _warning(item: Json) -> Iterable[Said]:
     return (Said(What.ALIVE, name="warning", text=words(text(item, "message"))),)
 
 
-ITEMS: dict[str, Callable[[Json, What], Iterable[Said]]] = {
-    "command_execution": _tool,
-    "file_change": _tool,
-    "mcp_tool_call": _tool,
-    "web_search": _tool,
-    "collab_tool_call": _tool,
-    "agent_message": _speaks,
-    "reasoning": _speaks,
-    "todo_list": _speaks,
+TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call"})
+ITEMS: dict[str, Reader] = {
+    "agent_message": LINE.says(What.SPEAKS),
+    "reasoning": LINE.says(What.SPEAKS),
+    "todo_list": LINE.says(What.SPEAKS),
     "error": _warning,
 }
 STREAM: dict[str, Reader] = {
-    "thread.started": _thread_started,
-    "turn.started": _turn_started,
+    "thread.started": Voice(conversation="thread_id").says(What.STARTED),
+    "turn.started": LINE.says(What.TURN_STARTED),
     "turn.completed": _turn_completed,
     "turn.failed": _turn_failed,
-    "item.started": _item_started,
-    "item.updated": _alive,
-    "item.completed": _item_completed,
+    "item.started": _item,
+    "item.updated": LINE.says(What.ALIVE),
+    "item.completed": _item,
     "error": _error,
 }

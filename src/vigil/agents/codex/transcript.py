@@ -2,66 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from glob import escape
 
 from vigil.agents.codex.stream import usage_of, walls
 from vigil.agents.contract import Place
 from vigil.agents.flags import folder, is_id
 from vigil.agents.shapes import Json, moment, number, table, text, word, words
+from vigil.agents.voice import Reader, Voice
 from vigil.core.model.speech import Said, What
 
-Entry = Callable[[Json, float | None], Iterable[Said]]
+LINE = Voice(at="timestamp")
+ALIVE = LINE.says(What.ALIVE)
 
 
 def read_entry(entry: Json) -> Iterable[Said]:
     """Return what one line of a rollout file says."""
-    at, payload = moment(entry, "timestamp"), table(entry, "payload")
-    read = ENTRIES.get(text(entry, "type"))
-    if read is None:
-        return (Said(What.UNKNOWN, at, name=word(entry, "type")),)
-    return read(payload, at)
+    return LINE.read(entry, ENTRIES)
 
 
-def _meta(payload: Json, at: float | None) -> Iterable[Said]:
+def _payload(entry: Json) -> Json:
+    """Return a line's payload, with the line's moment."""
+    return {**table(entry, "payload"), "timestamp": entry.get("timestamp")}
+
+
+def _meta(entry: Json) -> Iterable[Said]:
+    payload = table(entry, "payload")
     subagent = word(payload, "id") if isinstance(payload.get("source"), dict) else ""  # another thread started this one
-    return (Said(What.STARTED, at, conversation=word(payload, "id"), subagent=subagent),)
+    return (Said(What.STARTED, moment(entry, "timestamp"), conversation=word(payload, "id"), subagent=subagent),)
 
 
-def _aside(_payload: Json, at: float | None) -> Iterable[Said]:
-    return (Said(What.ALIVE, at),)
+def _model(entry: Json) -> Iterable[Said]:
+    return (LINE.say(entry, What.ALIVE, word(table(entry, "payload"), "model")),)
 
 
-def _model(payload: Json, at: float | None) -> Iterable[Said]:
-    return (Said(What.ALIVE, at, name=word(payload, "model")),)
+def _response_item(entry: Json) -> Iterable[Said]:
+    return LINE.read(_payload(entry), CALLS, within="response_item/")
 
 
-def _compacted(_payload: Json, at: float | None) -> Iterable[Said]:
-    return (Said(What.COMPACTED, at),)
+def _event(entry: Json) -> Iterable[Said]:
+    return LINE.read(_payload(entry), EVENTS, within="event_msg/")
 
 
-def _response_item(payload: Json, at: float | None) -> Iterable[Said]:
-    what = CALLS.get(text(payload, "type"))
-    if what is None:
-        return (Said(What.UNKNOWN, at, name=f"response_item/{word(payload, 'type')}"),)
-    if what in (What.ALIVE, What.SPEAKS):
-        return (Said(what, at),)
-    return (Said(what, at, name=word(payload, "name"), id=word(payload, "call_id")),)
-
-
-def _event(payload: Json, at: float | None) -> Iterable[Said]:
-    read = EVENTS.get(text(payload, "type"))
-    if read is None:
-        return (Said(What.UNKNOWN, at, name=f"event_msg/{word(payload, 'type')}"),)
-    return read(payload, at)
-
-
-def _task_started(_payload: Json, at: float | None) -> Iterable[Said]:
-    return (Said(What.TURN_STARTED, at),)
-
-
-def _task_complete(payload: Json, at: float | None) -> Iterable[Said]:
-    error = table(payload, "error")
+def _task_complete(payload: Json) -> Iterable[Said]:
+    at, error = moment(payload, "timestamp"), table(payload, "error")
     if not error:
         return (Said(What.TURN_ENDED, at),)
     said = text(error, "message")
@@ -69,12 +53,12 @@ def _task_complete(payload: Json, at: float | None) -> Iterable[Said]:
     return (ended, *walls(said, at, _status(error), _kind(error)))
 
 
-def _turn_aborted(payload: Json, at: float | None) -> Iterable[Said]:
-    return (Said(What.TURN_ENDED, at, text=word(payload, "reason"), failed=True),)
+def _turn_aborted(payload: Json) -> Iterable[Said]:
+    return (LINE.say(payload, What.TURN_ENDED, why=word(payload, "reason"), failed=True),)
 
 
-def _failed(payload: Json, at: float | None) -> Iterable[Said]:
-    said = text(payload, "message")
+def _failed(payload: Json) -> Iterable[Said]:
+    at, said = moment(payload, "timestamp"), text(payload, "message")
     met = walls(said, at, _status(payload), _kind(payload))
     return met or (Said(What.ERROR, at, text=words(said)),)
 
@@ -89,17 +73,17 @@ def _kind(error: Json) -> str:
     return KINDS.get(text(error, "codex_error_info"), "")
 
 
-def _retries(payload: Json, at: float | None) -> Iterable[Said]:
-    return (Said(What.RETRIES, at, text=words(text(payload, "message"))),)
+def _retries(payload: Json) -> Iterable[Said]:
+    return (LINE.say(payload, What.RETRIES, why=words(text(payload, "message"))),)
 
 
-def _item(payload: Json, at: float | None) -> Iterable[Said]:
+def _item(payload: Json) -> Iterable[Said]:
     what = What.PROMPT if text(table(payload, "item"), "type") == "UserMessage" else What.ALIVE
-    return (Said(what, at, conversation=word(payload, "thread_id")),)
+    return (Voice(at="timestamp", conversation="thread_id").say(payload, what),)
 
 
-def _tokens(payload: Json, at: float | None) -> Iterable[Said]:
-    total = table(table(payload, "info"), "total_token_usage")
+def _tokens(payload: Json) -> Iterable[Said]:
+    at, total = moment(payload, "timestamp"), table(table(payload, "info"), "total_token_usage")
     spent = Said(What.ALIVE, at, usage=usage_of(total) if total else None)
     limits = table(payload, "rate_limits")
     reached = word(limits, "rate_limit_reached_type")
@@ -108,53 +92,51 @@ def _tokens(payload: Json, at: float | None) -> Iterable[Said]:
 
 def _resets_at(limits: Json) -> float | None:
     """Return when the last of the used-up limits ends."""
-    used_up = [window for name in ("primary", "secondary") if (window := table(limits, name)) and _is_used_up(window)]
+    windows = (table(limits, "primary"), table(limits, "secondary"))
+    used_up = [window for window in windows if (number(window, "used_percent") or 0.0) >= 100.0]
     return max((at for window in used_up if (at := moment(window, "resets_at")) is not None), default=None)
 
 
-def _is_used_up(window: Json) -> bool:
-    return (number(window, "used_percent") or 0.0) >= 100.0
-
-
 KINDS = {"usage_limit_exceeded": "rate_limit", "unauthorized": "authentication_failed"}
-CALLS: dict[str, What] = {
-    "function_call": What.TOOL_STARTED,
-    "custom_tool_call": What.TOOL_STARTED,
-    "local_shell_call": What.TOOL_STARTED,
-    "function_call_output": What.TOOL_ENDED,
-    "custom_tool_call_output": What.TOOL_ENDED,
-    "local_shell_call_output": What.TOOL_ENDED,
-    "message": What.ALIVE,
-    "reasoning": What.SPEAKS,
-    "web_search_call": What.ALIVE,
-    "ghost_snapshot": What.ALIVE,
-    "compaction": What.ALIVE,
+STARTED = LINE.says(What.TOOL_STARTED, name="name", id="call_id")
+ENDED = LINE.says(What.TOOL_ENDED, name="name", id="call_id")
+CALLS: dict[str, Reader] = {
+    "function_call": STARTED,
+    "custom_tool_call": STARTED,
+    "local_shell_call": STARTED,
+    "function_call_output": ENDED,
+    "custom_tool_call_output": ENDED,
+    "local_shell_call_output": ENDED,
+    "message": ALIVE,
+    "reasoning": LINE.says(What.SPEAKS),
+    "web_search_call": ALIVE,
+    "ghost_snapshot": ALIVE,
+    "compaction": ALIVE,
 }
 ASIDE = (
     "user_message agent_message agent_reasoning thread_settings_applied thread_rolled_back thread_goal_updated warning"
     " entered_review_mode exited_review_mode exec_command_end patch_apply_end mcp_tool_call_end web_search_end"
 )
-EVENTS: dict[str, Entry] = {
-    **dict.fromkeys(ASIDE.split(), _aside),
-    "task_started": _task_started,
+EVENTS: dict[str, Reader] = dict.fromkeys(ASIDE.split(), ALIVE) | {
+    "task_started": LINE.says(What.TURN_STARTED),
     "task_complete": _task_complete,
-    "turn_started": _task_started,
+    "turn_started": LINE.says(What.TURN_STARTED),
     "turn_complete": _task_complete,
     "turn_aborted": _turn_aborted,
     "error": _failed,
     "stream_error": _retries,
     "item_completed": _item,
     "token_count": _tokens,
-    "context_compacted": _compacted,
+    "context_compacted": LINE.says(What.COMPACTED),
 }
-ENTRIES: dict[str, Entry] = {
+ENTRIES: dict[str, Reader] = {
     "session_meta": _meta,
     "turn_context": _model,
     "response_item": _response_item,
     "event_msg": _event,
-    "compacted": _compacted,
-    "token_usage_record": _aside,  # repeats the usage, for Codex's own accounts
-    "world_state": _aside,
+    "compacted": LINE.says(What.COMPACTED),
+    "token_usage_record": ALIVE,  # repeats the usage, for Codex's own accounts
+    "world_state": ALIVE,
 }
 
 

@@ -6,12 +6,12 @@ import json
 from shlex import join
 
 from vigil.agents.contract import Adapter, Beginning, Dialog, Start
-from vigil.agents.flags import NO_HOOKS, Command, after_program, is_own, left_alone, named_by, wrapped
+from vigil.agents.flags import NO_HOOKS, after_program, left_alone, named_by, unheard
 from vigil.agents.gemini.hooks import read_hook
 from vigil.agents.gemini.stream import read_stream
 from vigil.agents.gemini.transcript import read_entry, transcripts
 
-OTHER_WORK = frozenset({"mcp", "extensions", "extension", "skills", "skill", "hooks", "hook", "gemma"})
+OTHER_WORK = "mcp extensions extension skills skill hooks hook gemma"
 CONVERSATION = ("--resume", "-r", "--session-id", "--session-file", "--list-sessions", "--delete-session")
 SETTINGS = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"  # below the user's and the system's settings: hooks of all of them run
 SETTINGS_FILE = "gemini-hooks.json"
@@ -21,30 +21,19 @@ HOOK_EVENTS = ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "Notifi
 def begin(beginning: Beginning) -> Start:
     """Return the start with hooks and a conversation id."""
     command = beginning.command
-    if not is_own(ADAPTER, command):
-        return left_alone(command, wrapped(ADAPTER, command))
-    if command[1:2] and command[1] in OTHER_WORK:
-        return left_alone(command, f"flags, hooks, resume: gemini {command[1]} is no session")
-    conversation, chosen = _conversation(beginning)
+    if alone := left_alone("gemini", command, OTHER_WORK):
+        return alone
+    conversation, chosen = named_by("--resume" if beginning.resume else "--session-id", beginning, CONVERSATION)
+    streams = any(said.endswith("stream-json") for said in command)
     env, files, without = _hooks(beginning)
     return Start(
         after_program(beginning, conversation),
         env=env,
         files=files,
         conversation=beginning.conversation if conversation else "",
-        without=(*chosen, *without, *_unheard(beginning)),
+        without=(*chosen, *without, *unheard(beginning, streams, "--output-format stream-json")),
         unresumed="".join(chosen),
     )
-
-
-def _unheard(beginning: Beginning) -> Command:
-    heard = not beginning.headless or any(said.endswith("stream-json") for said in beginning.command)
-    return () if heard else ("stream: it is not asked for with --output-format stream-json",)
-
-
-def _conversation(beginning: Beginning) -> tuple[Command, tuple[str, ...]]:
-    """Return the flag that names the conversation, or why there is none."""
-    return named_by("--resume" if beginning.resume else "--session-id", beginning, CONVERSATION)
 
 
 def _hooks(beginning: Beginning) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:
@@ -67,7 +56,6 @@ ADAPTER = Adapter(
     "gemini",
     command=("gemini",),
     processes=("gemini", "node"),
-    programs=("gemini",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,

@@ -1,18 +1,18 @@
 """The stream of Gemini CLI: what one line of `-o stream-json` says (0.61).
 
-Retries leave no event: only a failed result, or the exit code, holds the status of the last answer.
-"""
+Retries leave no event: only a failed result, or the exit code, holds the status of the last answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from vigil.agents.shapes import Json, count, later, moment, table, text, word
+from vigil.agents.voice import Reader, Voice
 from vigil.agents.walls import wall
 from vigil.core.model.speech import Said, Usage, What
 
-Reader = Callable[[Json], Iterable[Said]]
+LINE = Voice(at="timestamp")
 STATUS = re.compile(r"\"code\": ?(\d{3})\b|\bstatus:? (\d{3})\b")
 QUOTA = re.compile(r"RESOURCE_EXHAUSTED|exhausted your (?:daily )?(?:quota|capacity)|[Qq]uota exceeded")
 RESET = re.compile(r"reset after (?:(\d{1,3})h)?(?:(\d{1,3})m)?(?:(\d{1,3})s)?")
@@ -20,31 +20,15 @@ RESET = re.compile(r"reset after (?:(\d{1,3})h)?(?:(\d{1,3})m)?(?:(\d{1,3})s)?")
 
 def read_stream(event: Json) -> Iterable[Said]:
     """Return what one line of `-o stream-json` says."""
-    return STREAM.get(text(event, "type"), _unknown)(event)
-
-
-def _unknown(event: Json) -> Iterable[Said]:
-    return (Said(What.UNKNOWN, moment(event, "timestamp"), name=word(event, "type")),)
-
-
-def _init(event: Json) -> Iterable[Said]:
-    at, conversation = moment(event, "timestamp"), word(event, "session_id")
-    return (Said(What.STARTED, at, name=word(event, "model"), conversation=conversation),)
+    return LINE.read(event, STREAM)
 
 
 def _message(event: Json) -> Iterable[Said]:
-    what = What.PROMPT if text(event, "role") == "user" else What.ALIVE
-    return (Said(what, moment(event, "timestamp")),)
-
-
-def _tool_use(event: Json) -> Iterable[Said]:
-    at = moment(event, "timestamp")
-    return (Said(What.TOOL_STARTED, at, name=word(event, "tool_name"), id=word(event, "tool_id")),)
+    return (LINE.say(event, What.PROMPT if text(event, "role") == "user" else What.ALIVE),)
 
 
 def _tool_result(event: Json) -> Iterable[Said]:
-    at, failed = moment(event, "timestamp"), text(event, "status") == "error"
-    return (Said(What.TOOL_ENDED, at, id=word(event, "tool_id"), failed=failed),)
+    return (LINE.say(event, What.TOOL_ENDED, id=word(event, "tool_id"), failed=text(event, "status") == "error"),)
 
 
 def _error(event: Json) -> Iterable[Said]:
@@ -79,9 +63,9 @@ def _until(met: Said, said: str) -> Said:
 
 
 STREAM: dict[str, Reader] = {
-    "init": _init,
+    "init": Voice(at="timestamp", conversation="session_id").says(What.STARTED, name="model"),
     "message": _message,
-    "tool_use": _tool_use,
+    "tool_use": LINE.says(What.TOOL_STARTED, name="tool_name", id="tool_id"),
     "tool_result": _tool_result,
     "error": _error,
     "result": _result,

@@ -1,32 +1,27 @@
 """The chat files of Gemini CLI: what one line says, and where they lie (0.61).
 
 Gemini reports a tool when it is over, with its message again. No line ends a turn, and most users have no hooks
-that do: so an answer in words ends it, and a tool that follows opens it again.
-"""
+that do: so an answer in words ends it, and a tool that follows opens it again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from glob import escape
 
 from vigil.agents.contract import Place
 from vigil.agents.flags import folder, is_id
 from vigil.agents.gemini.stream import wall_in
 from vigil.agents.shapes import Json, count, moment, rows, table, text, word
+from vigil.agents.voice import Reader, Voice
 from vigil.core.model.speech import Said, Usage, What
 
-Reader = Callable[[Json], Iterable[Said]]
+LINE = Voice(at="timestamp")
 
 
 def read_entry(entry: Json) -> Iterable[Said]:
     """Return what one line of a chat file says; a line without a type describes the file."""
-    kind = text(entry, "type")
-    read = ENTRIES.get(kind)
-    if read is not None:
-        return read(entry)
-    if kind or not entry.keys() & {"sessionId", "$set", "$rewindTo"}:
-        return (Said(What.UNKNOWN, moment(entry, "timestamp"), name=word(entry, "type")),)
-    return _of_file(entry)
+    of_file = not text(entry, "type") and entry.keys() & {"sessionId", "$set", "$rewindTo"}
+    return _of_file(entry) if of_file else LINE.read(entry, ENTRIES)
 
 
 def _of_file(entry: Json) -> Iterable[Said]:
@@ -39,7 +34,7 @@ def _of_file(entry: Json) -> Iterable[Said]:
 
 def _user(entry: Json) -> Iterable[Said]:
     own = any("functionResponse" in part for part in rows(entry, "content"))  # a tool's result
-    return (Said(What.ALIVE if own else What.PROMPT, moment(entry, "timestamp")),)
+    return (LINE.say(entry, What.ALIVE if own else What.PROMPT),)
 
 
 def _gemini(entry: Json) -> Iterable[Said]:
@@ -64,10 +59,6 @@ def _tokens(tokens: Json) -> Usage | None:
     return Usage(count(tokens, "input"), count(tokens, "output") + count(tokens, "thoughts"), count(tokens, "cached"))
 
 
-def _notice(entry: Json) -> Iterable[Said]:
-    return (Said(What.ALIVE, moment(entry, "timestamp")),)
-
-
 def _failed(entry: Json) -> Iterable[Said]:
     said = text(entry, "content") or next((text(part, "text") for part in rows(entry, "content")), "")
     return (wall_in(said, moment(entry, "timestamp")),)
@@ -76,8 +67,8 @@ def _failed(entry: Json) -> Iterable[Said]:
 ENTRIES: dict[str, Reader] = {
     "user": _user,
     "gemini": _gemini,
-    "info": _notice,
-    "warning": _notice,
+    "info": LINE.says(What.ALIVE),
+    "warning": LINE.says(What.ALIVE),
     "error": _failed,
 }
 

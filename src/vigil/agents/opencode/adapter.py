@@ -1,7 +1,6 @@
 """OpenCode: how it starts with our plugin and a conversation to resume, and how its terminal looks (1.18).
 
-The plugin joins the user's own. It has no transcript: its conversations are in a database that only OpenCode reads.
-"""
+The plugin joins the user's own. It has no transcript: its conversations are in a database that only OpenCode reads."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import json
 from urllib.parse import quote
 
 from vigil.agents.contract import Adapter, Beginning, Dialog, Start
-from vigil.agents.flags import NO_HOOKS, after_program, given, is_own, left_alone, resumed_by, wrapped
+from vigil.agents.flags import NO_HOOKS, after_program, given, left_alone, resumed_by, unheard
 from vigil.agents.opencode.hooks import EVENTS, read_hook
 from vigil.agents.opencode.stream import read_stream
 from vigil.agents.plugins import plugin
@@ -28,26 +27,18 @@ PLUGIN_FILE = "opencode-plugin.mjs"
 def begin(beginning: Beginning) -> Start:
     """Return the start with our plugin and, on resume, the conversation."""
     command = beginning.command
-    if not is_own(ADAPTER, command):
-        return left_alone(command, wrapped(ADAPTER, command))
-    first = command[1] if len(command) > 1 else ""
-    if first in OTHER_WORK.split():
-        return left_alone(command, f"flags, hooks, resume: opencode {first} is no session")
+    if alone := left_alone("opencode", command, OTHER_WORK):
+        return alone
     resumed, without = resumed_by("--session", beginning, CONVERSATION)
     env, files, unhooked = _plugin(beginning)
     return Start(
-        after_program(beginning, resumed, words=2 if first == RUN else 1),
+        after_program(beginning, resumed, words=2 if command[1:2] == (RUN,) else 1),
         env=env,
         files=files,
         conversation=beginning.conversation if resumed else "",
-        without=(*without, *unhooked, *_unheard(beginning)),
+        without=(*without, *unhooked, *unheard(beginning, given(command, "--format"), "run --format json")),
         unresumed="".join(without),
     )
-
-
-def _unheard(beginning: Beginning) -> tuple[str, ...]:
-    heard = not beginning.headless or given(beginning.command, "--format")
-    return () if heard else ("stream: it is not asked for with run --format json",)
 
 
 def _plugin(beginning: Beginning) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:
@@ -78,7 +69,6 @@ ADAPTER = Adapter(
     "opencode",
     command=("opencode",),
     processes=("opencode",),
-    programs=("opencode",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from vigil.agents.opencode.stream import usage_of, wall_in
-from vigil.agents.shapes import Json, declared, event_name, moment, table, text, word, words
+from vigil.agents.shapes import Json, moment, table, text, word, words
+from vigil.agents.voice import Reader, Voice
 from vigil.core.model.speech import Said, What
 
-Reader = Callable[[Json], Iterable[Said]]
+HOOK = Voice(at="timestamp", conversation="own", subagent="other")
 EVENTS = """
 const parents = new Map()
 const last = new Map()
@@ -73,108 +74,61 @@ export const Vigil = async () => {
 
 def read_hook(payload: Json) -> Iterable[Said]:
     """Return what one payload of our plugin says."""
-    plainly = declared(payload)
-    if plainly is not None:
-        return (plainly,)
-    return HOOKS.get(event_name(payload), _unknown_hook)(payload)
-
-
-def _told(payload: Json, what: What, name: str = "", id: str = "", why: str = "", failed: bool = False) -> Said:
-    at, session = moment(payload, "timestamp"), word(payload, "sessionID")
-    mine = not text(payload, "parentID")
-    return Said(
-        what,
-        at,
-        name=name,
-        id=id,
-        text=why,
-        failed=failed,
-        conversation=session if mine else "",
-        subagent="" if mine else session,
-    )
-
-
-def _unknown_hook(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.UNKNOWN, event_name(payload)),)
-
-
-def _loaded(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.STARTED),)
+    whose = "other" if text(payload, "parentID") else "own"
+    return HOOK.read_hook({**payload, "own": "", "other": "", whose: payload.get("sessionID")}, HOOKS)
 
 
 def _created(payload: Json) -> Iterable[Said]:
     if text(payload, "parentID"):
-        return (_told(payload, What.SUBAGENT_STARTED, id=word(payload, "sessionID")),)
-    return (_told(payload, What.STARTED),)
+        return (HOOK.say(payload, What.SUBAGENT_STARTED, id=word(payload, "sessionID")),)
+    return (HOOK.say(payload, What.STARTED),)
 
 
 def _status(payload: Json) -> Iterable[Said]:
-    status = word(payload, "status")
-    read = STATUSES.get(status)
-    return (_told(payload, What.UNKNOWN, f"session.status/{status}"),) if read is None else read(payload)
-
-
-def _busy(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.TURN_STARTED),)
+    return HOOK.read(payload, STATUSES, "status", within="session.status/")
 
 
 def _retry(payload: Json) -> Iterable[Said]:
-    said = _told(payload, What.RETRIES)
-    until = moment(payload, "next")
-    why = words(text(payload, "message"))
-    return (Said(said.what, said.at, text=why, until=until, conversation=said.conversation, subagent=said.subagent),)
+    return (HOOK.say(payload, What.RETRIES, why=words(text(payload, "message")), until=moment(payload, "next")),)
 
 
 def _idle(payload: Json) -> Iterable[Said]:
     if text(payload, "parentID"):
-        return (_told(payload, What.SUBAGENT_ENDED, id=word(payload, "sessionID")),)
-    return (_told(payload, What.TURN_ENDED),)
-
-
-def _prompt(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.PROMPT),)
+        return (HOOK.say(payload, What.SUBAGENT_ENDED, id=word(payload, "sessionID")),)
+    return (HOOK.say(payload, What.TURN_ENDED),)
 
 
 def _part(payload: Json) -> Iterable[Said]:
-    tokens = table(payload, "tokens")
-    if tokens:
-        said = _told(payload, What.ALIVE)
-        return (Said(said.what, said.at, conversation=said.conversation, usage=usage_of(payload), subagent=said.subagent),)
+    if table(payload, "tokens"):
+        return (HOOK.say(payload, What.ALIVE, usage=usage_of(payload)),)
     what = TOOLS.get(text(payload, "status"), What.ALIVE)
     failed = text(payload, "status") == "error"
-    return (_told(payload, what, word(payload, "tool"), word(payload, "callID"), failed=failed),)
+    return (HOOK.say(payload, what, word(payload, "tool"), word(payload, "callID"), failed=failed),)
 
 
 def _asked(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.ASKED, word(payload, "permission") or "question", word(payload, "id")),)
-
-
-def _answered(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.ANSWERED, id=word(payload, "id"), why=word(payload, "reply")),)
+    return (HOOK.say(payload, What.ASKED, word(payload, "permission") or "question", word(payload, "id")),)
 
 
 def _failed(payload: Json) -> Iterable[Said]:
     (met,) = wall_in(payload)
-    return (met if not text(payload, "parentID") else _told(payload, What.ERROR, why=met.text),)
+    return (met if not text(payload, "parentID") else HOOK.say(payload, What.ERROR, why=met.text),)
 
 
-def _compacted(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.COMPACTED),)
-
-
+ANSWERED = HOOK.says(What.ANSWERED, id="id", why="reply")
 TOOLS = {"running": What.TOOL_STARTED, "completed": What.TOOL_ENDED, "error": What.TOOL_ENDED}
-STATUSES: dict[str, Reader] = {"busy": _busy, "retry": _retry, "idle": _idle}
+STATUSES: dict[str, Reader] = {"busy": HOOK.says(What.TURN_STARTED), "retry": _retry, "idle": _idle}
 HOOKS: dict[str, Reader] = {
-    "plugin.loaded": _loaded,
+    "plugin.loaded": HOOK.says(What.STARTED),
     "session.created": _created,
     "session.status": _status,
     "session.error": _failed,
-    "session.compacted": _compacted,
-    "message.updated": _prompt,
+    "session.compacted": HOOK.says(What.COMPACTED),
+    "message.updated": HOOK.says(What.PROMPT),
     "message.part.updated": _part,
     "permission.asked": _asked,
-    "permission.replied": _answered,
+    "permission.replied": ANSWERED,
     "question.asked": _asked,
-    "question.replied": _answered,
-    "question.rejected": _answered,
+    "question.replied": ANSWERED,
+    "question.rejected": ANSWERED,
 }

@@ -1,48 +1,31 @@
 """The stream of OpenCode: what one line of `run --format json` says (1.18).
 
 It reports a tool when it is over, and has no last event: a step that calls no tool ends the turn.
-Retries show only in the plugin.
-"""
+Retries show only in the plugin."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from vigil.agents.shapes import Json, count, moment, number, table, text, word, words
+from vigil.agents.voice import Reader, Voice
 from vigil.agents.walls import wall
 from vigil.core.model.speech import Said, Usage, What
 
-Reader = Callable[[Json], Iterable[Said]]
+LINE = Voice(at="timestamp", conversation="sessionID")
 GOES_ON = "tool-calls"  # the reason of a step that another one follows
 ERRORS = {"ProviderAuthError": "authentication_failed"}
 
 
 def read_stream(event: Json) -> Iterable[Said]:
     """Return what one line of `run --format json` says."""
-    return STREAM.get(text(event, "type"), _unknown)(event)
-
-
-def _say(event: Json, what: What, name: str = "", usage: Usage | None = None) -> Said:
-    at, conversation = moment(event, "timestamp"), word(event, "sessionID")
-    return Said(what, at, name=name, conversation=conversation, usage=usage)
-
-
-def _unknown(event: Json) -> Iterable[Said]:
-    return (_say(event, What.UNKNOWN, word(event, "type")),)
-
-
-def _alive(event: Json) -> Iterable[Said]:
-    return (_say(event, What.ALIVE),)
-
-
-def _step_start(event: Json) -> Iterable[Said]:
-    return (_say(event, What.THINKS),)
+    return LINE.read(event, STREAM)
 
 
 def _step_finish(event: Json) -> Iterable[Said]:
     part = table(event, "part")
     what = What.ALIVE if text(part, "reason") == GOES_ON else What.TURN_ENDED
-    return (_say(event, what, usage=usage_of(part)),)
+    return (LINE.say(event, what, usage=usage_of(part)),)
 
 
 def usage_of(part: Json) -> Usage:
@@ -81,10 +64,10 @@ def wall_in(event: Json) -> Iterable[Said]:
 
 
 STREAM: dict[str, Reader] = {
-    "step_start": _step_start,
+    "step_start": LINE.says(What.THINKS),
     "step_finish": _step_finish,
-    "text": _alive,
-    "reasoning": _alive,
+    "text": LINE.says(What.ALIVE),
+    "reasoning": LINE.says(What.ALIVE),
     "tool_use": _tool_use,
     "error": wall_in,
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from vigil.agents.pi.stream import FAILED, wall_in
-from vigil.agents.shapes import Json, declared, event_name, flag, moment, word
+from vigil.agents.shapes import Json, word
+from vigil.agents.voice import Reader, Voice
 from vigil.core.model.speech import Said, What
 
-Reader = Callable[[Json], Iterable[Said]]
+HOOK = Voice(at="timestamp", conversation="session")
 EVENTS = """
 const TOLD = {
   session_start: (event) => ({ reason: event.reason }),
@@ -39,67 +40,28 @@ export default function (pi) {
 
 def read_hook(payload: Json) -> Iterable[Said]:
     """Return what one payload of our extension says."""
-    plainly = declared(payload)
-    if plainly is not None:
-        return (plainly,)
-    name = event_name(payload)
-    read = HOOKS.get(name)
-    return (_told(payload, What.UNKNOWN, name),) if read is None else read(payload)
+    return HOOK.read_hook(payload, HOOKS)
 
 
-def _told(payload: Json, what: What, name: str = "", id: str = "", why: str = "", failed: bool = False) -> Said:
-    at, conversation = moment(payload, "timestamp"), word(payload, "session")
-    return Said(what, at, name=name, id=id, text=why, conversation=conversation, failed=failed)
-
-
-def _hook_started(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.STARTED, why=word(payload, "reason")),)
-
-
-def _hook_shutdown(payload: Json) -> Iterable[Said]:
+def _shutdown(payload: Json) -> Iterable[Said]:
     reason = word(payload, "reason")
-    return (_told(payload, What.ENDED if reason == "quit" else What.TURN_ENDED, why=reason),)
+    return (HOOK.say(payload, What.ENDED if reason == "quit" else What.TURN_ENDED, why=reason),)
 
 
-def _hook_input(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.PROMPT, why=word(payload, "source")),)
-
-
-def _hook_agent_start(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.TURN_STARTED),)
-
-
-def _hook_agent_end(payload: Json) -> Iterable[Said]:
+def _agent_end(payload: Json) -> Iterable[Said]:
     reason = word(payload, "stopReason")
-    ended = _told(payload, What.TURN_ENDED, why=reason if reason in FAILED else "", failed=reason in FAILED)
+    ended = HOOK.say(payload, What.TURN_ENDED, why=reason if reason in FAILED else "", failed=reason in FAILED)
     return (ended, wall_in(payload)) if reason == "error" else (ended,)
 
 
-def _hook_thinks(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.THINKS),)
-
-
-def _hook_tool_start(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.TOOL_STARTED, word(payload, "toolName"), word(payload, "toolCallId")),)
-
-
-def _hook_tool_end(payload: Json) -> Iterable[Said]:
-    failed = flag(payload, "isError")
-    return (_told(payload, What.TOOL_ENDED, word(payload, "toolName"), word(payload, "toolCallId"), failed=failed),)
-
-
-def _hook_compacted(payload: Json) -> Iterable[Said]:
-    return (_told(payload, What.COMPACTED),)
-
-
 HOOKS: dict[str, Reader] = {
-    "session_start": _hook_started,
-    "session_shutdown": _hook_shutdown,
-    "session_compact": _hook_compacted,
-    "input": _hook_input,
-    "agent_start": _hook_agent_start,
-    "agent_end": _hook_agent_end,
-    "turn_start": _hook_thinks,
-    "tool_execution_start": _hook_tool_start,
-    "tool_execution_end": _hook_tool_end,
+    "session_start": HOOK.says(What.STARTED, why="reason"),
+    "session_shutdown": _shutdown,
+    "session_compact": HOOK.says(What.COMPACTED),
+    "input": HOOK.says(What.PROMPT, why="source"),
+    "agent_start": HOOK.says(What.TURN_STARTED),
+    "agent_end": _agent_end,
+    "turn_start": HOOK.says(What.THINKS),
+    "tool_execution_start": HOOK.says(What.TOOL_STARTED, name="toolName", id="toolCallId"),
+    "tool_execution_end": HOOK.says(What.TOOL_ENDED, name="toolName", id="toolCallId", failed="isError"),
 }

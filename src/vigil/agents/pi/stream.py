@@ -1,58 +1,38 @@
 """The stream of Pi: what one line of `--mode json` says (0.73).
 
 Pi may retry a failed run after its `agent_end`, and exits with 0 after a final failure. Pi's turn is one answer
-of the model; ours is everything from a prompt to the last answer.
-"""
+of the model; ours is everything from a prompt to the last answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from vigil.agents.shapes import Json, count, flag, later, moment, number, rows, table, text, word, words
+from vigil.agents.voice import Reader, Voice
 from vigil.agents.walls import wall
 from vigil.core.model.speech import Said, Usage, What
 
-Reader = Callable[[Json], Iterable[Said]]
-ALIVE = (Said(What.ALIVE),)
+LINE = Voice()
+ALIVE = LINE.says(What.ALIVE)
 STATUS = re.compile(r"^(\d{3})\b")
 FAILED = frozenset({"error", "aborted"})  # why an answer stopped
 
 
 def read_stream(event: Json) -> Iterable[Said]:
     """Return what one line of `--mode json` says."""
-    return STREAM.get(text(event, "type"), _unknown)(event)
-
-
-def _unknown(event: Json) -> Iterable[Said]:
-    return (Said(What.UNKNOWN, name=word(event, "type")),)
-
-
-def _alive(_event: Json) -> Iterable[Said]:
-    return ALIVE
-
-
-def _session(event: Json) -> Iterable[Said]:
-    return (Said(What.STARTED, moment(event, "timestamp"), conversation=word(event, "id")),)
-
-
-def _agent_start(_event: Json) -> Iterable[Said]:
-    return (Said(What.TURN_STARTED),)
-
-
-def _turn_start(_event: Json) -> Iterable[Said]:
-    return (Said(What.THINKS),)
+    return LINE.read(event, STREAM)
 
 
 def _message_start(event: Json) -> Iterable[Said]:
     message = table(event, "message")
-    return (Said(What.PROMPT, moment(message, "timestamp")),) if text(message, "role") == "user" else ALIVE
+    return (Said(What.PROMPT, moment(message, "timestamp")),) if text(message, "role") == "user" else ALIVE(event)
 
 
 def _message_end(event: Json) -> Iterable[Said]:
     message = table(event, "message")
     if text(message, "role") != "assistant":
-        return ALIVE
+        return ALIVE(event)
     at, name = moment(message, "timestamp"), word(message, "model")
     return (Said(What.ALIVE, at, name=name, usage=usage_of(table(message, "usage"))),)
 
@@ -73,15 +53,6 @@ def wall_in(message: Json) -> Said:
 def _status(said: str) -> float | None:
     found = STATUS.match(said)
     return float(found[1]) if found else None
-
-
-def _tool_start(event: Json) -> Iterable[Said]:
-    return (Said(What.TOOL_STARTED, name=word(event, "toolName"), id=word(event, "toolCallId")),)
-
-
-def _tool_end(event: Json) -> Iterable[Said]:
-    failed = flag(event, "isError")
-    return (Said(What.TOOL_ENDED, name=word(event, "toolName"), id=word(event, "toolCallId"), failed=failed),)
 
 
 def _agent_end(event: Json) -> Iterable[Said]:
@@ -106,27 +77,23 @@ def _retry_end(event: Json) -> Iterable[Said]:
     return (wall("", _status(said), said, moment(event, "timestamp")),)
 
 
-def _compacted(_event: Json) -> Iterable[Said]:
-    return (Said(What.COMPACTED),)
-
-
 STREAM: dict[str, Reader] = {
-    "session": _session,
-    "agent_start": _agent_start,
+    "session": Voice(at="timestamp", conversation="id").says(What.STARTED),
+    "agent_start": LINE.says(What.TURN_STARTED),
     "agent_end": _agent_end,
-    "turn_start": _turn_start,
-    "turn_end": _alive,
+    "turn_start": LINE.says(What.THINKS),
+    "turn_end": ALIVE,
     "message_start": _message_start,
-    "message_update": _alive,
+    "message_update": ALIVE,
     "message_end": _message_end,
-    "tool_execution_start": _tool_start,
-    "tool_execution_update": _alive,
-    "tool_execution_end": _tool_end,
+    "tool_execution_start": LINE.says(What.TOOL_STARTED, name="toolName", id="toolCallId"),
+    "tool_execution_update": ALIVE,
+    "tool_execution_end": LINE.says(What.TOOL_ENDED, name="toolName", id="toolCallId", failed="isError"),
     "auto_retry_start": _retry_start,
     "auto_retry_end": _retry_end,
-    "compaction_start": _alive,
-    "compaction_end": _compacted,
-    "queue_update": _alive,
-    "session_info_changed": _alive,
-    "thinking_level_changed": _alive,
+    "compaction_start": ALIVE,
+    "compaction_end": LINE.says(What.COMPACTED),
+    "queue_update": ALIVE,
+    "session_info_changed": ALIVE,
+    "thinking_level_changed": ALIVE,
 }

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from glob import escape
 
 from vigil.agents.contract import Place
 from vigil.agents.flags import folder, is_id
 from vigil.agents.pi.stream import FAILED, usage_of, wall_in
-from vigil.agents.shapes import Json, flag, moment, rows, table, text, word
+from vigil.agents.shapes import Json, moment, rows, table, text, word
+from vigil.agents.voice import Reader, Voice
 from vigil.core.model.speech import Said, What
 
-Entry = Callable[[Json, float | None], Iterable[Said]]
+LINE = Voice(at="timestamp")
+MESSAGE = Voice(at="line_at")
 
 
 def read_entry(entry: Json) -> Iterable[Said]:
     """Return what one line of a session file says."""
-    at = moment(entry, "timestamp")
-    kind = text(entry, "type")
-    if kind == "session":
-        return (Said(What.STARTED, at, conversation=word(entry, "id")),)
-    if kind == "message":
-        return _entry_message(table(entry, "message"), at)
-    what = ENTRIES.get(kind)
-    return (Said(What.UNKNOWN, at, name=word(entry, "type")),) if what is None else (Said(what, at),)
+    return LINE.read(entry, ENTRIES)
 
 
-def _entry_message(message: Json, at: float | None) -> Iterable[Said]:
-    role = text(message, "role")
-    read = ROLES.get(role)
-    return (Said(What.UNKNOWN, at, name=f"message/{word(message, 'role')}"),) if read is None else read(message, at)
+def _message(entry: Json) -> Iterable[Said]:
+    """Return what a message says, at its line's moment."""
+    message = {**table(entry, "message"), "line_at": entry.get("timestamp")}
+    return MESSAGE.read(message, ROLES, "role", within="message/")
 
 
-def _user(_message: Json, at: float | None) -> Iterable[Said]:
-    return (Said(What.PROMPT, at),)
-
-
-def _assistant(message: Json, at: float | None) -> Iterable[Said]:
+def _assistant(message: Json) -> Iterable[Said]:
     reason, usage = text(message, "stopReason"), usage_of(table(message, "usage"))
-    name = word(message, "model")
+    at, name = moment(message, MESSAGE.at), word(message, "model")
     if reason == "toolUse":
         calls = [block for block in rows(message, "content") if text(block, "type") == "toolCall"]
         begun = (Said(What.TOOL_STARTED, at, name=word(call, "name"), id=word(call, "id")) for call in calls)
@@ -47,27 +38,18 @@ def _assistant(message: Json, at: float | None) -> Iterable[Said]:
     return (ended, wall_in(message)) if reason == "error" else (ended,)
 
 
-def _tool_result(message: Json, at: float | None) -> Iterable[Said]:
-    failed = flag(message, "isError")
-    return (Said(What.TOOL_ENDED, at, name=word(message, "toolName"), id=word(message, "toolCallId"), failed=failed),)
-
-
-def _aside(_message: Json, at: float | None) -> Iterable[Said]:
-    return (Said(What.ALIVE, at),)
-
-
-ROLES: dict[str, Entry] = {
-    "user": _user,
+ASIDE_ROLES = "bashExecution custom hookMessage branchSummary compactionSummary"
+ROLES: dict[str, Reader] = dict.fromkeys(ASIDE_ROLES.split(), MESSAGE.says(What.ALIVE)) | {
+    "user": MESSAGE.says(What.PROMPT),
     "assistant": _assistant,
-    "toolResult": _tool_result,
-    "bashExecution": _aside,
-    "custom": _aside,
-    "hookMessage": _aside,
-    "branchSummary": _aside,
-    "compactionSummary": _aside,
+    "toolResult": MESSAGE.says(What.TOOL_ENDED, name="toolName", id="toolCallId", failed="isError"),
 }
 ASIDE = "model_change thinking_level_change branch_summary custom custom_message label session_info"
-ENTRIES: dict[str, What] = {**dict.fromkeys(ASIDE.split(), What.ALIVE), "compaction": What.COMPACTED}
+ENTRIES: dict[str, Reader] = dict.fromkeys(ASIDE.split(), LINE.says(What.ALIVE)) | {
+    "session": Voice(at="timestamp", conversation="id").says(What.STARTED),
+    "message": _message,
+    "compaction": LINE.says(What.COMPACTED),
+}
 
 
 def transcripts(place: Place, conversation: str) -> tuple[str, ...]:

@@ -9,12 +9,12 @@ from shlex import join
 
 from vigil.agents.claude.adapter import UUID
 from vigil.agents.contract import Adapter, Beginning, Dialog, Place, Start
-from vigil.agents.flags import NO_HOOKS, Command, after_program, folder, given, is_own, left_alone, named_by, wrapped
+from vigil.agents.flags import NO_HOOKS, Command, after_program, folder, given, left_alone, named_by
 from vigil.agents.qwen.hooks import read_hook
 from vigil.agents.qwen.stream import read_stream
 from vigil.agents.qwen.transcript import read_entry, transcripts
 
-OTHER_WORK = frozenset({"mcp", "extensions", "auth", "hooks", "hook", "channel", "review"})
+OTHER_WORK = "mcp extensions auth hooks hook channel review"
 CONVERSATION = ("--resume", "-r", "--continue", "-c", "--session-id")
 # Qwen's lowest settings file: the machine's and the user's stay as they are, and the hooks of all of them run.
 DEFAULTS = "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
@@ -31,11 +31,9 @@ HOOK_EVENTS = (
 def begin(beginning: Beginning) -> Start:
     """Return the start with hooks, a conversation id and, when headless, events as JSON."""
     command = beginning.command
-    if not is_own(ADAPTER, command):
-        return left_alone(command, wrapped(ADAPTER, command))
-    if command[1:2] and command[1] in OTHER_WORK:
-        return left_alone(command, f"flags, hooks, resume: qwen {command[1]} is no session")
-    chosen, not_chosen = _conversation(beginning)
+    if alone := left_alone("qwen", command, OTHER_WORK):
+        return alone
+    chosen, not_chosen = named_by("--resume" if beginning.resume else "--session-id", beginning, CONVERSATION, UUID)
     env, files, no_hooks = _hooks(beginning)
     return Start(
         after_program(beginning, (*chosen, *_stream(beginning))),
@@ -45,11 +43,6 @@ def begin(beginning: Beginning) -> Start:
         without=(*not_chosen, *no_hooks),
         unresumed="".join(not_chosen),
     )
-
-
-def _conversation(beginning: Beginning) -> tuple[Command, Command]:
-    """Return the flags that name the conversation, or what is missing."""
-    return named_by("--resume" if beginning.resume else "--session-id", beginning, CONVERSATION, UUID)
 
 
 def _stream(beginning: Beginning) -> Command:
@@ -90,7 +83,6 @@ ADAPTER = Adapter(
     "qwen",
     command=("qwen",),
     processes=("qwen", "node"),
-    programs=("qwen",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,
@@ -106,10 +98,5 @@ ADAPTER = Adapter(
     resumes=True,
     terminal=True,
     has_hooks=True,
-    identity=(
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-        "DASHSCOPE_API_KEY",
-        "QWEN_HOME",
-    ),
+    identity=("OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY", "QWEN_HOME"),
 )

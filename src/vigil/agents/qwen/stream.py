@@ -1,7 +1,6 @@
 """Qwen Code: what its stream says, where it differs from Claude Code's (0.15.10).
 
-Qwen reports an error as a result with success: only the result's last words tell. A retry leaves no event.
-"""
+Qwen reports an error as a result with success: only the result's last words tell. A retry leaves no event."""
 
 from __future__ import annotations
 
@@ -9,11 +8,13 @@ import re
 from collections.abc import Iterable
 
 from vigil.agents.claude import stream as claude_stream
-from vigil.agents.claude.stream import ALIVE, Reader
+from vigil.agents.claude.stream import ALIVE
 from vigil.agents.shapes import Json, count, flag, moment, table, text, word, words
+from vigil.agents.voice import Reader, Voice
 from vigil.agents.walls import wall
 from vigil.core.model.speech import Said, Usage, What
 
+LINE = Voice(conversation="session_id")
 ERROR = "[API Error: "
 STATUS = re.compile(r"\d{3}\b")
 
@@ -67,18 +68,10 @@ def _task_told(event: Json) -> Iterable[Said]:
     return (Said(What.SUBAGENT_ENDED, id=word(data, "task_id"), text=status, failed=status != "completed"),)
 
 
-def _session_start(event: Json) -> Iterable[Said]:
-    return (Said(What.STARTED, conversation=word(event, "session_id")),)
-
-
-def _session_end(event: Json) -> Iterable[Said]:
-    return (Said(What.ENDED, conversation=word(event, "session_id")),)
-
-
 SUBTYPES: dict[str, Reader] = {
     "task_started": _task_started,
     "task_notification": _task_told,
-    "session_start": _session_start,
-    "session_end": _session_end,
+    "session_start": LINE.says(What.STARTED),
+    "session_end": LINE.says(What.ENDED),
 }
 STREAM: dict[str, Reader] = {"result": _result, "system": _system}

@@ -7,26 +7,20 @@ from dataclasses import replace
 from glob import escape
 
 from vigil.agents.claude.adapter import project_of
-from vigil.agents.claude.stream import ALIVE, Reader
+from vigil.agents.claude.stream import ALIVE
 from vigil.agents.contract import Place
 from vigil.agents.flags import folder, is_id
 from vigil.agents.shapes import Json, count, moment, number, rows, table, text, word
+from vigil.agents.voice import Reader, Voice
 from vigil.core.model.speech import Said, Usage, What
+
+LINE = Voice()
 
 
 def read_entry(entry: Json) -> Iterable[Said]:
     """Return what one line of a transcript says."""
     at, subagent = moment(entry, "timestamp"), word(entry, "agentId")
-    said = ENTRIES.get(text(entry, "type"), _unknown_entry)(entry)
-    return [replace(one, at=at, subagent=subagent) for one in said]
-
-
-def _unknown_entry(entry: Json) -> Iterable[Said]:
-    return (Said(What.UNKNOWN, name=word(entry, "type")),)
-
-
-def _prompt(_entry: Json) -> Iterable[Said]:
-    return (Said(What.PROMPT),)
+    return [replace(one, at=at, subagent=subagent) for one in LINE.read(entry, ENTRIES)]
 
 
 def _answer(entry: Json) -> Iterable[Said]:
@@ -75,7 +69,12 @@ ENTRY_SUBTYPES: dict[str, What] = {
     "rewind": What.ALIVE,
     "slash_command": What.ALIVE,
 }
-ENTRIES: dict[str, Reader] = {"user": _prompt, "assistant": _answer, "tool_result": _tool_result, "system": _entry_system}
+ENTRIES: dict[str, Reader] = {
+    "user": LINE.says(What.PROMPT),
+    "assistant": _answer,
+    "tool_result": _tool_result,
+    "system": _entry_system,
+}
 
 
 def transcripts(place: Place, conversation: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from vigil.core.model.incident import IncidentKind, Notice, ReactionOutcome
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition of the host or of Vigil itself has begun, or is over."""
+    """A condition for an incident of the host or of Vigil began, or is over."""
 
     kind: IncidentKind
     holds: bool
@@ -19,31 +19,25 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """A notice has a new state."""
-
     incident_id: str
     notice: Notice
 
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """A person acknowledged an incident."""
-
     incident_id: str
     actor: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A route delivered something outside of any incident."""
+    """A route to people delivered something outside of any incident."""
 
     route: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReactionEnded:
-    """A reaction ended, with its outcome."""
-
     incident_id: str
     number: int  # of the reactions to this incident, from 0
     outcome: ReactionOutcome

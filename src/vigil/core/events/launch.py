@@ -14,7 +14,7 @@ from vigil.core.model.sighting import ReapOutcome, Stray
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A spawn came to life, with these processes."""
+    """A launch came to life, with these processes."""
 
     launch_id: str
     at: float
@@ -30,12 +30,11 @@ class Launched:
     without: tuple[str, ...] = ()  # what could not be set up for it, a line each
     speaks: bool = False  # this kind of agent says what it does
     reads_input: bool = False  # and reads a pipe that is held open for it
+    cgroup: str = ""  # that it was born in
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchFailed:
-    """A spawn never came to life."""
-
     launch_id: str
     at: float
     why: str
@@ -43,14 +42,14 @@ class LaunchFailed:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The last daemon ended during a spawn; nothing came to life, and no charge follows (P10)."""
+    """The last daemon ended during a launch's spawn: nothing lives, and no charge follows (P10)."""
 
     launch_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A sensor found the agent itself below the command that runs it."""
+    """A sensor found a launch's own agent below the command that runs it."""
 
     launch_id: str
     process: ProcessId
@@ -66,7 +65,7 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class Orphaned:
-    """The agent outlived its pane or its server."""
+    """The agent of a launch outlived its pane or its server."""
 
     launch_id: str
     at: float
@@ -77,7 +76,7 @@ class Orphaned:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeEnded:
-    """The pane of a dead agent has closed, or its headless group is empty."""
+    """The pane of a dead launch closed, or its headless group is empty."""
 
     launch_id: str
 
@@ -102,7 +101,7 @@ class Attended:
 
 @dataclass(frozen=True, slots=True)
 class Spared:
-    """Vigil did not reap a launch: the tmux server saw a change, or the outcome is unknown."""
+    """Vigil did not reap a launch: tmux saw a change, or the outcome is unknown."""
 
     launch_id: str
     why: str
@@ -111,8 +110,6 @@ class Spared:
 
 @dataclass(frozen=True, slots=True)
 class StrayEnded:
-    """The end of a stray has an outcome."""
-
     stray: Stray
     outcome: ReapOutcome
     ended: int = 0  # of its processes
@@ -133,7 +130,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """Vigil takes over a session that was started elsewhere, as it is."""
+    """Vigil took over a session, with its launch, that was started elsewhere."""
 
     session: Session
     facts: tuple[Fact, ...]
@@ -142,25 +139,11 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Sessions live that the store does not know: their launches say what they are."""
+    """Launches live whose sessions the store does not know; they say what they are."""
 
     sessions: tuple[Session, ...]
     why: str
 
 
-LaunchEvent = (
-    Launched
-    | LaunchFailed
-    | Interrupted
-    | Found
-    | Exited
-    | Orphaned
-    | RuntimeEnded
-    | Ended
-    | Attended
-    | Spared
-    | StrayEnded
-    | Closed
-    | Adopted
-    | Recovered
-)
+LaunchEvent = Launched | LaunchFailed | Interrupted | Found | Exited | Orphaned | RuntimeEnded | Ended | Closed
+CustodyEvent = Attended | Spared | StrayEnded | Adopted | Recovered

@@ -23,14 +23,14 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """A declaration never became durable."""
+    """An operator's declaration of a session never became durable."""
 
     session_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A manifest is to be applied, or only some of its roles; one it does not declare is taken down."""
+    """An operator applies a manifest, or some roles; undeclared ones are taken down."""
 
     manifest: Manifest
     actor: str
@@ -41,7 +41,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class ShiftAsked:
-    """Roles of one team are to be replaced, one after the other, in this order."""
+    """An operator wants a team's roles replaced, one after the other, in this order."""
 
     roles: tuple[str, ...]
     actor: str
@@ -50,7 +50,7 @@ class ShiftAsked:
 
 @dataclass(frozen=True, slots=True)
 class ShiftAborted:
-    """The shift of these roles is to end where it is."""
+    """An operator wants the shift of these roles to end where it is."""
 
     roles: tuple[str, ...]
     actor: str
@@ -71,7 +71,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class MessageQueued:
-    """A prompt waits for a session; its text is on disk."""
+    """An operator has a prompt for a session; its text is on disk."""
 
     session_id: str
     message: Message
@@ -81,7 +81,7 @@ class MessageQueued:
 
 @dataclass(frozen=True, slots=True)
 class MessageTyped:
-    """Vigil is about to type a message into a launch; without a launch, it typed nothing after all."""
+    """Vigil now types an operator's message into a launch; without one, it typed nothing."""
 
     session_id: str
     message_id: str
@@ -90,7 +90,7 @@ class MessageTyped:
 
 @dataclass(frozen=True, slots=True)
 class MessageSent:
-    """A message's outcome: submitted, unsubmitted, refused or unknown."""
+    """An operator's message has its outcome: submitted, unsubmitted, refused or unknown."""
 
     session_id: str
     message_id: str

@@ -12,7 +12,7 @@ from vigil.core.model.speech import Hook, Said
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Readings of the axes of one launch."""
+    """Sensors read the axes of one launch."""
 
     launch_id: str
     facts: tuple[Fact, ...]
@@ -25,7 +25,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What one pass found of the launches that are not plainly well."""
+    """Sensors read all launches in one pass; these are not plainly well."""
 
     observed: tuple[Observed, ...]
     looked_at: int
@@ -33,7 +33,7 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class Hooked:
-    """An agent's hooks, in order."""
+    """Sensors read an agent's hooks, in order."""
 
     launch_id: str
     hooks: tuple[Hook, ...]
@@ -41,7 +41,7 @@ class Hooked:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """An agent's words, in order, and how far its files were read with them."""
+    """Sensors read an agent's words, in order, and say how far into its files."""
 
     launch_id: str
     said: tuple[Said, ...]
@@ -51,7 +51,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """How much memory a launch's processes have together, or the largest of them had."""
+    """Sensors read how much memory a launch's processes have together, or the largest had."""
 
     launch_id: str
     memory_bytes: int
@@ -59,14 +59,14 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How much CPU each agent uses, in cores, from one pass over all."""
+    """Sensors read in one pass how much CPU each agent uses, in cores."""
 
     rates: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """What the sensors read of a silent launch and all below it."""
+    """Sensors read what a silent launch and all below it do."""
 
     launch_id: str
     evidence: Evidence
@@ -74,7 +74,7 @@ class Diagnosed:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """A remedy ended: the process is verified gone, the input is closed, or not."""
+    """A reading after a remedy: its process is verified gone, its input closed, or not."""
 
     launch_id: str
     step: str
@@ -84,7 +84,7 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class Sighted:
-    """The reaper looked at everything; its table judges this."""
+    """The reaper read all launches and strays; its table judges these readings."""
 
     glimpses: tuple[Glimpse, ...]
     strays: tuple[Stray, ...]
@@ -95,7 +95,7 @@ class Sighted:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRead:
-    """How many more launches the host has memory for; None is plenty."""
+    """A sensor read how many more launches the host has memory for; None is plenty."""
 
     room: int | None
     why: str

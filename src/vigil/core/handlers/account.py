@@ -1,7 +1,6 @@
 """Accounts: policy launches no session of an account whose wall stands, so a fleet meets it once (DESIGN 4.4).
 
-An agent launched since that works proves the wall gone; once its time is up, one is tried. A person's command does not wait.
-"""
+An agent launched since that works proves the wall gone; once its time is up, one is tried. A person's command does not wait."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from vigil.core.book import Book
 from vigil.core.model.death import Wall
 from vigil.core.model.replace import replace
 from vigil.core.model.session import ALIVE, Session, State
-from vigil.core.rules.wall import is_held, stands
+from vigil.core.rules.wall import REASONS, stands
 
 ASIDE_S = 60.0  # an agent that still works so long after proves that the wall is not for all
 TRIAL_S = 120.0  # so long the others wait for the first that tries
@@ -19,7 +18,7 @@ WAITS_FOR_WALL = frozenset({State.CRASHED, State.PENDING})
 
 
 def met_by(book: Book, session: Session, now: float) -> tuple[Session, float | None] | None:
-    """Return the session whose wall the next launch waits for, and until when; None lets it launch."""
+    """Find which of an account's sessions met a standing wall, and until when, or None."""
     asked_at = session.asked_at or 0.0
     found: list[tuple[float, str, Session, float | None]] = []
     for other in _walled(book, session):
@@ -37,7 +36,7 @@ def met_by(book: Book, session: Session, now: float) -> tuple[Session, float | N
 
 
 def _tried_until(book: Book, session: Session, wall: Wall, now: float) -> float | None:
-    """Return until when to wait for another session that tries an expired wall; None without one."""
+    """Return until when a launch waits for its account's session that tries an expired wall."""
     tried = [
         other.launch.created_at + TRIAL_S
         for other in _of_account(book, session)
@@ -47,10 +46,9 @@ def _tried_until(book: Book, session: Session, wall: Wall, now: float) -> float 
 
 
 def works(book: Book, session: Session, at: float, now: float) -> list[Session]:
-    """Clear the walls that a working agent proves gone; return the sessions that waited for them.
+    """Clear the walls of an account that a working agent proves gone; return who waited.
 
-    If it worked all along, the wall is only that of those who met it: one model's limit, one project's login.
-    """
+    If it worked all along, the wall is only that of those who met it: one model's limit, one project's login."""
     launched_at = session.launch.created_at if session.launch is not None else 0.0
     past = session.wall is not None
     changed = False
@@ -68,14 +66,14 @@ def works(book: Book, session: Session, at: float, now: float) -> list[Session]:
 
 
 def forgotten(book: Book, session: Session) -> list[Session]:
-    """Return the sessions that waited for a wall which only the removed session had met."""
+    """When a session is removed: return those of its account that only its wall held."""
     if session.wall is None or any(_walled(book, session)):
         return []
     return _released(book, session)
 
 
 def _released(book: Book, session: Session) -> list[Session]:
-    return [other for other in _of_account(book, session) if other.state in WAITS_FOR_WALL and is_held(other)]
+    return [other for other in _of_account(book, session) if other.state in WAITS_FOR_WALL and other.waits_for in REASONS]
 
 
 def _walled(book: Book, session: Session) -> Iterator[Session]:
@@ -88,7 +86,7 @@ def _walled(book: Book, session: Session) -> Iterator[Session]:
 
 
 def _of_account(book: Book, session: Session) -> list[Session]:
-    """Return the sessions of an account; a session without one is alone."""
+    """Return the book's sessions of an account; a session without one is alone."""
     if not session.account:
         return [book.sessions[session.id]] if session.id in book.sessions else []
     return [other for other in book.sessions.values() if other.account == session.account]

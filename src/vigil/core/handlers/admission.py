@@ -1,18 +1,21 @@
-"""Admission: a launch begins when pace and memory allow it and its account has no wall."""
+"""Admission: the next launch begins when pace and memory allow it and its account has no wall."""
 
 from __future__ import annotations
 
 from vigil.core.book import Book
-from vigil.core.effects import SetTimer
+from vigil.core.effects import SetTimer, Spawn, TimerKind
 from vigil.core.events import MemoryRead
 from vigil.core.handlers import account
+from vigil.core.handlers.conversation import next_wake
 from vigil.core.handlers.incident import open_incident, resolve
-from vigil.core.handlers.spawn import begin_launch
+from vigil.core.handlers.summary import summarise
 from vigil.core.handlers.transition import become
 from vigil.core.model.incident import IncidentKind
+from vigil.core.model.launch import Launch, Mode
+from vigil.core.model.progress import SAID_NOTHING
+from vigil.core.model.replace import replace
 from vigil.core.model.restart import Hold, HoldReason
-from vigil.core.model.session import Session, State
-from vigil.core.model.timer import TimerKind
+from vigil.core.model.session import Session, State, unheard
 from vigil.core.rules import incident
 from vigil.core.rules.restart import WALLS
 
@@ -21,7 +24,7 @@ SHORT_S = 60.0  # after this a human should know
 
 
 def launch_when_paced(book: Book, session: Session, now: float) -> None:
-    """Launch now, or when its wall is gone and then pace and memory allow it."""
+    """Admit a session's launch now, or once wall, pace and memory allow it."""
     if _waits_for_wall(book, session, now):
         return
     if book.room is not None and book.room <= 0:
@@ -35,8 +38,36 @@ def launch_when_paced(book: Book, session: Session, now: float) -> None:
         book.waiting.append(session.id)
 
 
+def begin_launch(book: Book, session: Session, now: float) -> None:
+    """Begin an admitted launch with a new id, durable before the daemon spawns it (P8)."""
+    session = summarise(book, session, now)
+    number, wake = session.launches + 1, next_wake(book, session, now)
+    if wake.mode is Mode.FRESH:  # the agent names its new conversation itself
+        session = replace(session, conversation="", transcript=None, strikes=0, prompted_at=None)
+    launch = Launch(
+        id=f"{session.id}-{number}",
+        session_id=session.id,
+        number=number,
+        created_at=now,
+        mode=wake.mode,
+        woken_for=wake.cause,
+        conversation=session.conversation,
+    )
+    if session.launch is not None:
+        book.by_launch.pop(session.launch.id, None)
+    trail = replace(SAID_NOTHING, spoke_before=session.vitals.trail.spoke or session.vitals.trail.spoke_before)
+    vitals = replace(unheard(now), trail=trail, spent_before=session.spent)
+    session = replace(session, launches=number, launch=launch, vitals=vitals)
+    session = become(book, session, now, State.STARTING, "launching", hold=None, after=None, waking=None)
+    book.change.launches.append(launch)
+    book.spawning.add(launch.id)
+    if book.room is not None:
+        book.room -= 1
+    book.do(Spawn(session, launch))
+
+
 def _waits_for_wall(book: Book, session: Session, now: float) -> bool:
-    """Hold a launch while its account's wall stands; say whether one does."""
+    """Keep a launch from admission while its account's wall stands; say whether one does."""
     found = account.met_by(book, session, now)
     if found is None:
         return False
@@ -57,51 +88,42 @@ def _wait_for_memory(book: Book, session: Session, now: float) -> None:
 
 
 def memory_read(book: Book, event: MemoryRead, now: float) -> None:
-    """Take in how many more launches the host has memory for."""
+    """Take in how many more launches the host's memory admits."""
     book.room, book.memory = event.room, event.why
     start_next(book, now)
     if book.room is not None and book.room <= 0:
         for session_id in book.waiting:
             session = book.sessions.get(session_id)
-            if (
-                session is not None
-                and _waits_its_turn(session)
-                and session.hold is not None
-                and session.hold.reason == HoldReason.PACE
-            ):
+            if session is not None and _waits_for(session, HoldReason.PACE):
                 _wait_for_memory(book, session, now)
 
 
 def still_short(book: Book, session: Session, now: float) -> None:
-    """Open an incident: a launch has waited for memory too long."""
-    if session.hold is not None and session.hold.reason == HoldReason.MEMORY:
+    """When memory has kept a launch from admission too long: open an incident."""
+    if _waits_for(session, HoldReason.MEMORY):
         open_incident(book, IncidentKind.LOW_MEMORY, None, f"launches wait for memory: {book.memory}", now)
 
 
 def spawn_over(book: Book, launch_id: str, now: float) -> None:
-    """Let the next in line begin: a launch has started or failed."""
+    """When a launch has started or failed: admit the next in line."""
     book.spawning.discard(launch_id)
     start_next(book, now)
 
 
 def start_next(book: Book, now: float) -> None:
-    """Launch the next in line, as far as pace and memory allow."""
+    """Admit the next launches in line, as far as pace and memory allow."""
     while book.waiting and len(book.spawning) < PACE and (book.room is None or book.room > 0):
         session = book.sessions.get(book.waiting.popleft())
-        if session is not None and _waits_its_turn(session) and not _waits_for_wall(book, session, now):
+        if (
+            session is not None
+            and _waits_for(session, HoldReason.PACE, HoldReason.MEMORY)
+            and not _waits_for_wall(book, session, now)
+        ):
             begin_launch(book, session, now)
     key = incident.key_of(IncidentKind.LOW_MEMORY)
-    if key in book.incidents and not any(map(_waits_for_memory, book.sessions.values())):
+    if key in book.incidents and not any(_waits_for(session, HoldReason.MEMORY) for session in book.sessions.values()):
         resolve(book, key, "nobody waits for memory any more", now)
 
 
-def _waits_its_turn(session: Session) -> bool:
-    return (
-        session.state is State.PENDING
-        and session.hold is not None
-        and session.hold.reason in (HoldReason.PACE, HoldReason.MEMORY)
-    )
-
-
-def _waits_for_memory(session: Session) -> bool:
-    return session.hold is not None and session.hold.reason == HoldReason.MEMORY
+def _waits_for(session: Session, *reasons: HoldReason) -> bool:
+    return session.state is State.PENDING and session.waits_for in reasons

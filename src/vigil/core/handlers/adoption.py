@@ -17,7 +17,7 @@ ONLY_THERE = "what only the store knew is lost: who slept or was stopped, what w
 
 
 def recovered(book: Book, event: Recovered, now: float) -> None:
-    """Take over live sessions that the store does not know, with one incident for all."""
+    """Adopt live sessions that the store does not know, with one incident for all."""
     for session in event.sessions:
         before = book.sessions.get(session.id)
         if (before is None and session.name in book.by_name) or session.launch is None:
@@ -35,7 +35,7 @@ def recovered(book: Book, event: Recovered, now: float) -> None:
 
 
 def adopted(book: Book, event: Adopted, now: float) -> None:
-    """Take over a session that was started elsewhere."""
+    """Take in the adoption of a session that was started elsewhere."""
     session = event.session
     assert session.launch is not None and session.name not in book.by_name, "checked at the door"
     session = book.keep(book.read_axes(session, event.facts))

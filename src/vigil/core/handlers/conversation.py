@@ -7,7 +7,7 @@ from vigil.core.model.conversation import Kept, Transcript, Wake
 from vigil.core.model.death import Cause, Death, IntentVerb
 from vigil.core.model.launch import Mode
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import After, Hold, HoldReason
+from vigil.core.model.restart import After, HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.sighting import ReapClass
 from vigil.core.rules.wake import INTERRUPTED, NEVER, PARKED, Life, Resumability, WakeQuestion, decide
@@ -30,9 +30,11 @@ REFUSALS = {  # why it is not woken, and the way out
 
 
 def decide_wake(book: Book, session: Session, now: float, asked: Mode | None = None, by_wake: bool = False) -> Wake:
-    """Return how to launch a session, with the reasons in words."""
+    """Have the wake table decide whether a session resumes its conversation, with reasons."""
     found, words = find_conversation(book, session)
-    hold = session.hold if session.hold is not None and not _is_over(session.hold, now) else None
+    hold = session.hold
+    if hold is not None and hold.until is not None and hold.until <= now:
+        hold = None  # that wait is over
     launch, role = session.launch, book.role_of(session)
     case = WakeQuestion(
         asked,
@@ -52,19 +54,18 @@ def decide_wake(book: Book, session: Session, now: float, asked: Mode | None = N
 
 
 def _why_refused(session: Session, cause: str, missing: str) -> str:
-    """Return in one sentence why a session is not woken, and what brings it back."""
+    """Say why a session is not woken to its conversation, and what brings it back."""
     if cause == "stopped" and session.archived_at is not None and session.state is State.STOPPED:
         return was_ended(session)  # it names the way back
     return REFUSALS[cause].format(name=session.name, was=was_ended(session), why=session.why, missing=missing)
 
 
 def was_ended(session: Session) -> str:
-    """Say by whom or by what a session was stopped, or is being stopped."""
+    """Say, for a refused wake, by whom or what a session was or is stopped."""
     return f"it is being ended ({session.why})" if session.state is not State.STOPPED else f"it was {session.why}"
 
 
 def log_wake(book: Book, session: Session, wake: Wake, now: float, by: str) -> None:
-    """Log a wake decision before it is carried out."""
     data = {"mode": wake.mode.value, "cause": wake.cause, "by": by}
     if wake.why:
         data["why"] = wake.why
@@ -74,7 +75,7 @@ def log_wake(book: Book, session: Session, wake: Wake, now: float, by: str) -> N
 
 
 def next_wake(book: Book, session: Session, now: float) -> Wake:
-    """Return how to make the next launch: as decided before if that still works, else by the table."""
+    """Return how the next launch wakes: as decided if its conversation allows, else by table."""
     decided = session.waking
     if decided is not None and (decided.mode is Mode.FRESH or find_conversation(book, session)[0] is Resumability.RESUMABLE):
         return decided
@@ -85,17 +86,17 @@ def next_wake(book: Book, session: Session, now: float) -> Wake:
 
 
 def life_of(session: Session) -> Life:
-    """Say whether a session is awake, stopped or asleep; one on its way to sleep is asleep."""
+    """Say, for the wake table, whether a session is awake, stopped, or (nearly) asleep."""
     if session.state is State.STOPPED or session.after in (After.STOP, After.REMOVE):
         return Life.STOPPED
     if session.state is State.ENDING and session.after is After.PARK:
         return Life.ASLEEP
-    coming = session.state in (State.PENDING, State.CRASHED) and session.hold is not None and session.hold.reason in ON_ITS_WAY
+    coming = session.state in (State.PENDING, State.CRASHED) and session.waits_for in ON_ITS_WAY
     return Life.AWAKE if session.state in ALIVE or coming else Life.ASLEEP
 
 
 def ended_of(session: Session) -> str:
-    """Return how the last launch ended, in the words of the wake table."""
+    """Find how a session's last launch left its conversation, in the wake table's words."""
     launch, death = session.launch, session.last_death
     if launch is None:
         return NEVER
@@ -111,26 +112,22 @@ def ended_of(session: Session) -> str:
 
 
 def find_conversation(book: Book, session: Session) -> tuple[Resumability, str]:
-    """Say whether a session's conversation can be resumed, and if not, what is missing."""
+    """Look in the book whether a session's conversation can be resumed, or what is missing."""
     found, words = look_at_conversation(session)
     owner = owner_of(book, session.spec.agent, session.conversation, session.id) if found is Resumability.RESUMABLE else None
-    return (
-        (found, words)
-        if owner is None
-        else (Resumability.IN_USE, f"conversation {session.conversation} is open in {owner.name}")
-    )
+    if owner is not None:
+        return Resumability.IN_USE, f"conversation {session.conversation} is open in {owner.name}"
+    return found, words
 
 
 def look_at_conversation(session: Session) -> tuple[Resumability, str]:
-    """Say the same, without asking whether another session is in it."""
+    """Say whether a session's own conversation can be resumed, wherever else it is open."""
     conversation = session.conversation
     if not conversation:
         return Resumability.NOTHING, "it has no conversation that could be resumed"
     if conversation in session.quarantined:
-        return (
-            Resumability.QUARANTINED,
-            f"conversation {conversation} is quarantined: resumed, it did nothing, or stalled again",
-        )
+        words = f"conversation {conversation} is quarantined: resumed, it did nothing, or stalled again"
+        return Resumability.QUARANTINED, words
     transcript = session.transcript
     if transcript is None or transcript.conversation != conversation:
         transcript = Transcript(conversation, Kept.UNKNOWN, 0.0)
@@ -146,15 +143,9 @@ def _has_spoken(session: Session) -> bool:
 
 
 def owner_of(book: Book, agent: str, conversation: str, but: str = "") -> Session | None:
-    """Return another session that is in an agent's conversation now, or about to be."""
-    return next(
-        (
-            other
-            for other in book.sessions.values()
-            if other.id != but and other.spec.agent == agent and _is_in(other, conversation)
-        ),
-        None,
-    )
+    """Find in the book another session that is, or will be, in an agent's conversation."""
+    others = (other for other in book.sessions.values() if other.id != but and other.spec.agent == agent)
+    return next((other for other in others if _is_in(other, conversation)), None)
 
 
 def _is_in(session: Session, conversation: str) -> bool:
@@ -196,7 +187,7 @@ def judge_resume(book: Book, session: Session, now: float) -> Session:
 
 
 def _returned_nothing(session: Session, death: Death) -> bool:
-    """Say whether a launch came to nothing by itself: no person, no foreign end, no silent model."""
+    """Say whether a resumed conversation came to nothing by itself, not by people or limits."""
     if death.intent is not None or death.cause not in BY_ITSELF or session.vitals.attached or session.vitals.doing.retries:
         return False
     launch = session.launch
@@ -206,7 +197,3 @@ def _returned_nothing(session: Session, death: Death) -> bool:
     spent, before = session.spent, session.vitals.spent_before
     said = spent.turns > before.turns or spent.output_tokens > before.output_tokens
     return not said and (death.uptime_s or 0.0) < QUICK_S
-
-
-def _is_over(hold: Hold, now: float) -> bool:
-    return hold.until is not None and hold.until <= now

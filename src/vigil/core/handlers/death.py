@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vigil.core.book import Book
-from vigil.core.effects import CloseLaunch, Examine, SetTimer
+from vigil.core.effects import CloseLaunch, Examine, SetTimer, TimerKind
 from vigil.core.events import Exited, LaunchFailed
 from vigil.core.handlers.admission import spawn_over
 from vigil.core.handlers.charge import DEATHS_KEPT, charge_death, take_marker
@@ -22,7 +22,6 @@ from vigil.core.model.replace import replace
 from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import Session, State
 from vigil.core.model.speech import Activity
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules import death as deaths
 from vigil.core.rules.activity import KEPT_OF_DEATH
 from vigil.core.rules.liveness import leaves_its_pane
@@ -34,7 +33,7 @@ from vigil.words import some
 
 
 def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:
-    """Record a launch that never came to life as a death like any other."""
+    """When a launch never came to life: record that as a death like any other."""
     spawn_over(book, event.launch_id, now)
     session = book.living(event.launch_id)
     if session is None:
@@ -45,7 +44,7 @@ def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:
 
 
 def exited(book: Book, event: Exited, now: float) -> None:
-    """Record that the agent ended; a repeat, or an old launch's exit, changes nothing."""
+    """When an agent exits: record its death; a repeat or an old launch changes nothing."""
     session = book.living(event.exit.launch_id)
     if session is None:
         return
@@ -54,7 +53,7 @@ def exited(book: Book, event: Exited, now: float) -> None:
 
 
 def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tuple[Session, Death, Hold]:
-    """Record and charge the one death of a launch; return it and the hold of its replacement."""
+    """Record and charge the one death of a launch; return it and the next hold."""
     assert session.launch is not None
     launch = session.launch
     session, found = _with_words(book, session, found)
@@ -104,21 +103,18 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
 
 
 def _hung(session: Session, cause: Cause) -> bool:
-    """Say whether a stall counts against the conversation; not where the model had stopped answering."""
+    """When a death is recorded: say whether its stall counts against the conversation."""
     if session.vitals.doing.retries or cause is Cause.FINISHED:
         return False
-    stall = session.vitals.stall
-    told = (
-        stall is not None and stall.warned_at is not None and stall.verdict in REMEDIES and stall.verdict != StallVerdict.LIMBO
-    )
+    stall = session.vitals.warned
+    told = stall is not None and stall.verdict in REMEDIES and stall.verdict != StallVerdict.LIMBO
     return told or cause is Cause.STALLED
 
 
 def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exit]:
-    """Return the session with the wall that its last words name, and the exit with those words.
+    """Give a dead session the wall its last words name, and its exit the words.
 
-    In a terminal an agent stays at a wall until a person leaves it: an exit with 0 there is that person's.
-    """
+    In a terminal an agent stays at a wall until a person leaves it: an exit with 0 there is that person's."""
     wall, words, launch = session.wall, found.words, session.launch
     assert launch is not None
     if words is not None:
@@ -132,7 +128,7 @@ def _with_words(book: Book, session: Session, found: Exit) -> tuple[Session, Exi
 
 
 def _doing(session: Session) -> str:
-    """Return what an agent was doing by its own words; empty if it said nothing."""
+    """For the record of a death: return what the agent was doing, if it said."""
     activity = session.vitals.axes.get(Axis.ACTIVITY)
     if activity is None or activity.value == Activity.UNKNOWN:
         return ""
@@ -140,7 +136,7 @@ def _doing(session: Session) -> str:
 
 
 def _told_of(death: Death) -> dict[str, Any]:
-    """Return what the event log says of a death."""
+    """Return what the event log says of a recorded death."""
     return {
         "death": death.id,
         "cause": death.cause.value,
@@ -158,7 +154,7 @@ def _told_of(death: Death) -> dict[str, Any]:
 
 
 def after_death(book: Book, session: Session, death: Death, hold: Hold, now: float) -> None:
-    """Decide what follows a death; a session that is being ended waits until that is verified."""
+    """When a death is recorded: set the session's next state, or finish its end."""
     launch = session.launch
     assert launch is not None
     policy = session.spec.restart
@@ -197,7 +193,7 @@ def after_death(book: Book, session: Session, death: Death, hold: Hold, now: flo
 
 
 def bury(book: Book, session: Session, now: float) -> Session:
-    """Record the death of a launch verified gone without an exit; a late exit is dropped (P3)."""
+    """Record the death of a launch verified gone; a late exit is dropped (P3)."""
     launch = session.launch
     if launch is None or launch.ended_at is not None:
         return session

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vigil.core.book import DOUBTED, Book
-from vigil.core.effects import Conclude, Look, RepairSocket, SetTimer
+from vigil.core.effects import Conclude, Look, RepairSocket, SetTimer, TimerKind
 from vigil.core.handlers import host_incident
 from vigil.core.handlers.orphan import orphan, tell_of_server
 from vigil.core.handlers.transition import become
 from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State, with_vitals
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import DEAD, HANGUP_S, PATIENCE, QUIET_S, Judgement, LifeVerdict, judge
 from vigil.words import times
 
@@ -22,7 +21,7 @@ UNMOVED = frozenset({DoubtKind.WEDGED, DoubtKind.ORPHANED})  # an agent's words 
 
 
 def weigh(book: Book, session: Session, now: float) -> None:
-    """Judge a session by its axes and act on the verdict."""
+    """Ask the liveness table whether a session is in doubt, and act on its verdict."""
     stuck = session.state is State.STUCK
     unborn = session.launch is None or session.launch.process is None
     if unborn or session.state not in DOUBTED:
@@ -39,7 +38,7 @@ def weigh(book: Book, session: Session, now: float) -> None:
 
 
 def live(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """Show a session as alive; remember a doubt that is too young to show."""
+    """On the verdict alive: end the doubt, or remember one too young to show."""
     changed = session.vitals.doubt != found.doubt
     if changed:
         session = with_vitals(session, doubt=found.doubt)
@@ -51,20 +50,21 @@ def live(book: Book, session: Session, found: Judgement, now: float) -> None:
 
 
 def suspect(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """Show a session as suspect."""
     assert found.doubt is not None
     changed = session.vitals.doubt != found.doubt
     session = with_vitals(session, doubt=found.doubt)
     if session.state is not State.SUSPECT or changed:
         if found.doubt.attempts <= ATTEMPTS_LOGGED:
-            _log_attempt(book, session, now)
+            doubt = found.doubt
+            data = {"doubt": doubt.kind.value, "axis": doubt.axis.value, "attempts": doubt.attempts, "evidence": doubt.evidence}
+            book.log(now, session, "session.doubted", **data)
         become(book, session, now, State.SUSPECT, words_of(found.doubt))
     else:
         book.keep(session, durable=False)
 
 
 def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """Show a session as stuck, once, until the axis that caused it is well."""
+    """Show a session whose doubt lasted too long as stuck, until its cause is well."""
     assert found.doubt is not None
     before, session = session.vitals.doubt, with_vitals(session, doubt=found.doubt)
     if _server_is_dead(session):
@@ -76,7 +76,7 @@ def stuck(book: Book, session: Session, found: Judgement, now: float) -> None:
 
 
 def orphaned(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """Show an agent that outlived its pane or its server."""
+    """On the verdict orphaned: show the doubt of an agent that outlived pane or server."""
     what = "server" if _server_is_dead(session) else "pane"
     orphan(book, with_vitals(session, doubt=found.doubt), what, now)
 
@@ -87,7 +87,7 @@ def _server_is_dead(session: Session) -> bool:
 
 
 def dead(book: Book, session: Session, found: Judgement, now: float) -> None:
-    """Ask how a dead session ended; until the kernel confirms an inferred death, show a doubt."""
+    """On the verdict dead: ask how it ended; an inferred death stays a doubt meanwhile."""
     assert session.launch is not None
     if found.doubt is not None and (found.doubt.attempts > 1 or session.state is not State.RUNNING):
         suspect(book, session, found, now)
@@ -116,15 +116,8 @@ WORDS = {
 
 
 def words_of(doubt: Doubt) -> str:
-    """Return a doubt in words, with how often it was seen."""
+    """Put a doubt into words for a session's state, with how often it was seen."""
     return f"{doubt.kind}: {WORDS[doubt.kind]} ({doubt.evidence}; seen so {times(doubt.attempts)})"
-
-
-def _log_attempt(book: Book, session: Session, now: float) -> None:
-    doubt = session.vitals.doubt
-    assert doubt is not None
-    data = {"doubt": doubt.kind.value, "axis": doubt.axis.value, "attempts": doubt.attempts, "evidence": doubt.evidence}
-    book.log(now, session, "session.doubted", **data)
 
 
 def look_again(book: Book, session: Session, now: float) -> None:
@@ -136,7 +129,7 @@ def look_again(book: Book, session: Session, now: float) -> None:
 
 
 def repair(book: Book, before: Session, after: Session, now: float) -> None:
-    """Have the server make a lost socket anew, once per sample, and look whether it did."""
+    """When a lost socket causes doubt: have its server make it anew, once per sample."""
     known, doubt = before.vitals.doubt, after.vitals.doubt
     if after.launch is None or doubt is None or (known and known.sampled_at == doubt.sampled_at):
         return
@@ -147,10 +140,9 @@ def repair(book: Book, before: Session, after: Session, now: float) -> None:
 
 
 def is_news(session: Session) -> bool:
-    """Say whether the agent's word ends what is stuck.
+    """Say whether an agent's word ends the doubt for which its session is stuck.
 
-    Not while its server hangs or its pane is gone. Nor if the agent spoke all along: stuck would come and go with its words.
-    """
+    Not while its server hangs or its pane is gone. Nor if the agent spoke all along: stuck would come and go with its words."""
     doubt, active_at = session.vitals.doubt, session.last_activity_at
     if session.state is not State.STUCK or doubt is None or doubt.kind in UNMOVED:
         return False
@@ -158,5 +150,4 @@ def is_news(session: Session) -> bool:
 
 
 def well_again(book: Book, session: Session, now: float) -> None:
-    """Show a session as running again: its agent spoke."""
     become(book, with_vitals(session, doubt=None), now, State.RUNNING, "well again: the agent was heard")

@@ -1,12 +1,13 @@
-"""Ending: Vigil ends a launch on purpose, verifies that, and does what was to follow."""
+"""Ending: Vigil ends a launch on purpose, verifies that, and does what was to follow; it spares what a person uses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from vigil.core.book import Book
-from vigil.core.effects import Purge, SetTimer
-from vigil.core.events import Asked, Ended
+from vigil.core.book import GRACE_S, Book
+from vigil.core.effects import Purge, SetTimer, TimerKind
+from vigil.core.events import Asked, Attended, Ended
+from vigil.core.handlers import remedy
 from vigil.core.handlers.account import forgotten
 from vigil.core.handlers.admission import launch_when_paced
 from vigil.core.handlers.conversation import find_conversation, judge_resume
@@ -17,17 +18,17 @@ from vigil.core.handlers.transition import become
 from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.reading import Axis, AxisValue, Fact
 from vigil.core.model.replace import replace
-from vigil.core.model.restart import After, HoldReason
+from vigil.core.model.restart import After, Hold, HoldReason
 from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.sighting import ReapOutcome
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.wake import Resumability
 
+ATTENDED_S = 10.0  # how often Vigil asks again whether it is still in use
 LEFT_OVER = "what it left could not be ended"
 
 
 def end(book: Book, session: Session, event: Asked, after: After, now: float) -> None:
-    """Record the intent, then end the launch; an end under way only changes what follows."""
+    """End a launch on purpose, intent first; an end under way only changes what follows."""
     assert session.launch is not None
     launch, ending = session.launch, session.state is State.ENDING
     cause = Cause.POLICY if event.actor == REACTION else Cause.OPERATOR
@@ -42,7 +43,7 @@ def end(book: Book, session: Session, event: Asked, after: After, now: float) ->
 
 
 def ended(book: Book, event: Ended, now: float) -> None:
-    """Go on after the end of a launch: it is verified gone, or stuck and needs a human."""
+    """When a launch's end is verified or failed: do what follows, or show it stuck."""
     session = book.of_launch(event.launch_id)
     if session is None:
         return
@@ -50,15 +51,11 @@ def ended(book: Book, event: Ended, now: float) -> None:
     _tell_outcome(book, session, event)
 
 
-OUTCOMES = {
-    State.PARKED: ReapOutcome.PARKED,
-    State.STOPPED: ReapOutcome.STOPPED,
-    State.STUCK: ReapOutcome.FAILED,
-}
+OUTCOMES = {State.PARKED: ReapOutcome.PARKED, State.STOPPED: ReapOutcome.STOPPED, State.STUCK: ReapOutcome.FAILED}
 
 
 def _tell_outcome(book: Book, before: Session, event: Ended) -> None:
-    """Tell the sweep what became of a launch, or of what a dead one left."""
+    """After an end: tell the sweep what became of a launch or its leftovers."""
     session = book.sessions.get(before.id)
     if session is None:
         tell_outcome(book, before.vitals.intent, ReapOutcome.REMOVED, "")
@@ -79,7 +76,7 @@ def _ended(book: Book, session: Session, event: Ended, now: float) -> None:
 
 
 def _gone(book: Book, session: Session, now: float) -> None:
-    """Record a death that no sensor told of, close the launch, and do what was to follow."""
+    """When an end is verified: record a missed death, close the launch, do what follows."""
     if session.state is State.ENDING:
         session = bury(book, session, now)
     if session.launch is not None and session.launch.ended_at is not None:
@@ -87,12 +84,12 @@ def _gone(book: Book, session: Session, now: float) -> None:
     session = _tell_reaped(book, session, now)
     if session.state is State.ENDING and session.after is not None:
         FOLLOWS[session.after](book, session, now)
-    elif session.state in (State.CRASHED, State.PENDING) and _waits_for_the_end(session):
+    elif session.state in (State.CRASHED, State.PENDING) and session.waits_for is HoldReason.SURVIVOR:
         launch_when_paced(book, session, now)
 
 
 def _close(book: Book, session: Session, now: float) -> Session:
-    """Close a launch of which nothing is left, and judge its conversation."""
+    """Close an ended launch of which nothing is left, and judge its conversation."""
     ending = session.state is State.ENDING
     gone = [axis for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if ending and axis in session.vitals.axes]
     facts = tuple(Fact(axis, AxisValue.DEAD, "verified", now, conclusive=True) for axis in gone)
@@ -101,22 +98,17 @@ def _close(book: Book, session: Session, now: float) -> Session:
 
 
 def _not_gone(book: Book, session: Session, why: str, now: float) -> None:
-    """Show what could not be ended as stuck; a failed clearing only goes into the log."""
+    """When an end failed: show the session as stuck; a failed clearing is only logged."""
     if is_cleared(session):
         book.log(now, session, "session.spared", verb=IntentVerb.REAP.value, why=f"{LEFT_OVER}: {why}")
         session = book.keep(with_vitals(replace(session, why=f"{LEFT_OVER}: {why}"), intent=None))
-    if session.state is State.ENDING or _waits_for_the_end(session):
+    if session.state is State.ENDING or session.waits_for is HoldReason.SURVIVOR:
         words = f"could not be ended: {why}"
         become(book, session, now, State.STUCK, words, hold=None, after=session.after, unended=why)
 
 
-def _waits_for_the_end(session: Session) -> bool:
-    """Say whether the next launch waits until the last one is verified gone."""
-    return session.hold is not None and session.hold.reason is HoldReason.SURVIVOR
-
-
 def is_cleared(session: Session) -> bool:
-    """Say whether the reaper ends what a dead launch left; the session's state does not show that."""
+    """Say whether the reaper has a dead launch's leftovers ended, which no state shows."""
     intent, launch = session.vitals.intent, session.launch
     if intent is None or launch is None or launch.ended_at is None or session.state is State.ENDING:
         return False
@@ -124,7 +116,7 @@ def is_cleared(session: Session) -> bool:
 
 
 def _tell_reaped(book: Book, session: Session, now: float) -> Session:
-    """Log once what was reaped: a launch, or what a dead one left."""
+    """Log once that the end the reaper wanted is done, of a launch or leftovers."""
     intent, launch = session.vitals.intent, session.launch
     if intent is None or launch is None or intent.verb is not IntentVerb.REAP or intent.launch_id != launch.id:
         return session
@@ -133,6 +125,42 @@ def _tell_reaped(book: Book, session: Session, now: float) -> Session:
         data = {"class": intent.kind, "why": intent.why, "actor": intent.actor}
         book.log(now, session, "session.reaped", **data)
     return book.keep(with_vitals(session, intent=None)) if leftovers else session
+
+
+def attended(book: Book, event: Attended, now: float) -> None:
+    """When a person uses what was to end: spare it, or ask again later (P2)."""
+    session = book.of_launch(event.launch_id)
+    if session is None:
+        return
+    if session.state is State.ENDING and spares_people(session.vitals.intent):
+        _spare(book, session, event.why, now)
+        return
+    if session.vitals.stall is not None and session.vitals.stall.step and session.state in remedy.TREATED:
+        remedy.spared(book, session, event.why, now)
+        return
+    if session.waits_for is not HoldReason.SURVIVOR:
+        return
+    until = now + ATTENDED_S
+    words = f"waits with its next launch: {event.why}; vigil restart {session.name} does not wait"
+    become(book, session, now, session.state, words, hold=Hold(HoldReason.SURVIVOR, until))
+    book.do(SetTimer(session.id, TimerKind.HOLD, until))
+
+
+def _spare(book: Book, session: Session, why: str, now: float) -> None:
+    """Let a session live whose end a person prevented; a dead one's rest ends later."""
+    assert session.launch is not None and session.vitals.intent is not None
+    if session.launch.ended_at is not None:
+        book.do(SetTimer(session.id, TimerKind.DRAIN, now + ATTENDED_S))
+        return
+    book.log(now, session, "session.spared", verb=session.vitals.intent.verb, why=why)
+    attached = max(1, session.vitals.attached)
+    words = f"not ended ({session.vitals.intent.verb}): {why}"
+    # If our interrupt ends it in a moment, that end is ours and no crash (P8).
+    intent = replace(session.vitals.intent, void_from=now + GRACE_S) if now - session.vitals.intent.at >= GRACE_S else None
+    become(book, session, now, State.RUNNING, words, after=None, intent=intent, attached=attached)
+    tell_outcome(book, session.vitals.intent, ReapOutcome.SPARED, words)
+    if session.vitals.pulse is not None:
+        book.do(SetTimer(session.id, TimerKind.PULSE, now + ATTENDED_S))
 
 
 def _stop(book: Book, session: Session, now: float) -> None:
@@ -148,7 +176,7 @@ def _park(book: Book, session: Session, now: float) -> None:
 
 
 def _asleep(book: Book, session: Session) -> str:
-    """Say who put a session to sleep, why, and how it will wake."""
+    """Say who put an ended session to sleep, why, and how it will wake."""
     intent = session.vitals.intent
     actor, reason = (intent.actor, intent.reason) if intent is not None else ("operator", "")
     found, _ = find_conversation(book, session)
@@ -157,7 +185,7 @@ def _asleep(book: Book, session: Session) -> str:
 
 
 def archive(book: Book, session: Session, now: float) -> None:
-    """Put a session away: Vigil keeps its record and lists it only with `--all`."""
+    """After its end, put a session away: only its record stays, listed with `--all`."""
     actor = session.vitals.intent.actor if session.vitals.intent is not None else "operator"
     adopted = session.launch is not None and session.launch.host is not None
     back = "" if adopted else f"vigil start {session.name} brings it back, "  # Vigil never launches an adopted session
@@ -168,7 +196,7 @@ def archive(book: Book, session: Session, now: float) -> None:
 
 
 def remove(book: Book, session: Session, now: float) -> None:
-    """Forget a session and everything keyed by it."""
+    """After its end, forget a session and everything keyed by it."""
     session = summarise(book, session, now)
     book.log(now, session, "session.removed")
     book.forget(session)

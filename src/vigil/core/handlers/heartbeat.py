@@ -1,31 +1,28 @@
 """Heartbeats: a session gives the signs of life that its role promises, in any word of its agent.
 
-After `failures` missed in a row Vigil ends and charges it (P4), unless a person, progress or doubt forbids that (P2).
-"""
+After `failures` missed in a row Vigil ends and charges it (P4), unless a person, progress or doubt forbids that (P2)."""
 
 from __future__ import annotations
 
 from vigil.core.book import GRACE_S, Book
-from vigil.core.effects import EndLaunch, SetTimer
+from vigil.core.effects import EndLaunch, SetTimer, TimerKind
 from vigil.core.handlers.intent import intend
 from vigil.core.handlers.transition import become
 from vigil.core.model.death import Cause, IntentVerb
-from vigil.core.model.heartbeat import Pulse, PulseState
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session, State, with_vitals
+from vigil.core.model.session import Pulse, PulseState, Session, State, with_vitals
 from vigil.core.model.team import Health
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.heartbeat import KEEPS
 
 
 def health_of_role(book: Book, session: Session) -> Health | None:
-    """Return the signs of life that a session's role promises."""
+    """Return the heartbeats that a session's role promises; None if it promises none."""
     role = book.role_of(session)
     return None if role is None else role.spec.health
 
 
 def begin(book: Book, session: Session, now: float) -> Session:
-    """Wait for a launch's signs of life; the first may take its grace."""
+    """Begin to wait for a launch's heartbeats; the first may take its grace."""
     health, launch = health_of_role(book, session), session.launch
     if health is None or launch is None or launch.started_at is None:
         return session if session.vitals.pulse is None else book.keep(with_vitals(session, pulse=None))
@@ -35,7 +32,7 @@ def begin(book: Book, session: Session, now: float) -> Session:
 
 
 def rest(book: Book, session: Session, now: float) -> Session:
-    """Wait anew from now: before that, Vigil did not listen."""
+    """Wait for heartbeats anew from now: before that, Vigil did not listen."""
     health, pulse = health_of_role(book, session), session.vitals.pulse
     if health is None or pulse is None:
         return session
@@ -45,7 +42,7 @@ def rest(book: Book, session: Session, now: float) -> Session:
 
 
 def heard(book: Book, session: Session, at: float, now: float) -> Session:
-    """Take in a sign of life; the first, and the first after silence, is logged."""
+    """Take in a heartbeat; log the first, and the first after silence."""
     pulse, health = session.vitals.pulse, health_of_role(book, session)
     if pulse is None or health is None:
         return session
@@ -60,7 +57,7 @@ def heard(book: Book, session: Session, at: float, now: float) -> Session:
 
 
 def check(book: Book, session: Session, now: float) -> None:
-    """Count the missed signs; end the session after too many."""
+    """When a heartbeat is due: count the missed ones; end the session after too many."""
     pulse, health = session.vitals.pulse, health_of_role(book, session)
     ended = session.launch is None or session.launch.ended_at is not None
     if pulse is None or health is None or ended or session.state is State.ENDING:
@@ -78,7 +75,7 @@ def check(book: Book, session: Session, now: float) -> None:
 
 
 def _end(book: Book, session: Session, health: Health, words: str, now: float) -> bool:
-    """End an unhealthy session, or show why it is kept; say whether it is being ended."""
+    """End a session without heartbeats, or show why it is kept; say which."""
     assert session.launch is not None
     kept = next((row.why for row in KEEPS if row.holds(session, health, now)), None)
     if kept is not None:

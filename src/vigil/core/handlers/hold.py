@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from vigil.core.book import Book
-from vigil.core.effects import SetTimer
+from vigil.core.effects import SetTimer, TimerKind
 from vigil.core.handlers.launch import relaunch
 from vigil.core.model.replace import replace
 from vigil.core.model.session import ALIVE, Session, State
-from vigil.core.model.timer import TimerKind
 
 UNDECIDED = ALIVE | {State.CRASHED, State.PENDING}
 WAITING = frozenset({State.CRASHED, State.PENDING, State.FAILED})  # a failed one waits only for its trial
 
 
 def hold_over(book: Book, session: Session, now: float) -> None:
-    """Launch a session whose wait is really over."""
+    """When a hold's time is up: launch its session, unless another trial goes first."""
     hold = session.hold
     if hold is None or hold.until is None or session.state not in WAITING:
         return
@@ -29,7 +28,7 @@ def hold_over(book: Book, session: Session, now: float) -> None:
 
 
 def _after_the_trial(book: Book, session: Session, now: float) -> float | None:
-    """Return when a replica that was given up may be tried; None lets it be its role's trial now."""
+    """Return until when another's trial extends a replica's hold; None lets it be tried."""
     role = book.role_of(session)
     if role is None:
         return None

@@ -19,7 +19,7 @@ SETTLE_S = 0.5  # of many deaths at once people hear one incident of the host, n
 
 
 def count_wedged(book: Book, sessions: Iterable[Session], now: float) -> None:
-    """Count servers that do not answer; when most do not, open one incident of the host."""
+    """Count servers that do not answer; when most hang, open one incident of the host."""
     shown = {session.id: session.state in DOUBTFUL and is_wedged(session) for session in sessions}
     shown |= dict.fromkeys(book.change.removed, False)
     if not any(shown.values()) and book.wedged.isdisjoint(shown):
@@ -40,7 +40,7 @@ def count_wedged(book: Book, sessions: Iterable[Session], now: float) -> None:
 
 
 def count_deaths(book: Book) -> None:
-    """Count the charged deaths of this event; most sessions within a second are one of the host."""
+    """Count this event's charged deaths; most sessions within a second are one host incident."""
     for death in book.change.deaths:
         if death.charged:
             _count_death(book, death.at)
@@ -72,7 +72,7 @@ def _fold(book: Book, now: float) -> None:
 
 
 def count_inferred(book: Book, gone: int, looked_at: int, now: float) -> None:
-    """Count how many look dead in one pass: so many at once are likely our own blindness."""
+    """Count sessions that look dead in one pass; too many are one host incident."""
     if gone >= MASS and 2 * gone > looked_at:
         key = key_of(IncidentKind.MASS_DEATH)
         if key in book.incidents and now - book.incidents[key].opened_at > EPISODE_S:
@@ -82,20 +82,20 @@ def count_inferred(book: Book, gone: int, looked_at: int, now: float) -> None:
 
 
 def breaker_until(book: Book) -> float:
-    """Return until when nothing may be concluded by inference."""
+    """Return until when a mass-death incident of the host forbids conclusions by inference."""
     # The stored incident is the breaker: it survives a restart and cannot be re-armed for ever.
     host = book.incidents.get(key_of(IncidentKind.MASS_DEATH))
     return 0.0 if host is None else host.opened_at + BREAKER_S
 
 
 def settles_at(book: Book, session: Session) -> float:
-    """Return when it is clear whether a death was one of many; on a small host at once."""
+    """Return when it is clear whether a death belongs to a host incident."""
     assert session.last_death is not None
     return session.last_death.at + (SETTLE_S if len(book.sessions) >= MASS else 0.0)
 
 
 def end_mass_death(book: Book, sessions: Iterable[Session], now: float) -> None:
-    """Resolve a mass death once no session that it hit is down or in doubt."""
+    """Resolve the host's mass death once no session that it hit is down or doubted."""
     key = key_of(IncidentKind.MASS_DEATH)
     host = book.incidents.get(key)
     if host is None or now < host.opened_at + MASS_WINDOW_S or all(is_hit(session, host) for session in sessions):

@@ -5,23 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from vigil.core.book import Book
-from vigil.core.effects import LogEntry, SetTimer, Tell
+from vigil.core.effects import LogEntry, SetTimer, Tell, TimerKind
 from vigil.core.events import Condition
 from vigil.core.model.death import EvidenceLine
 from vigil.core.model.incident import Incident, IncidentKind
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.explain import explain
 from vigil.core.rules.incident import EVENTS, MARGIN_S, incident_of, key_of, opened, same_s
-from vigil.core.rules.notice import cancelled
+from vigil.core.rules.notice import REMOVED, cancelled
 from vigil.core.rules.reaction import react_at, reaction_to
-
-REMOVED = "its session was removed"
 
 
 def condition(book: Book, event: Condition, now: float) -> None:
-    """Open or resolve an incident of the host, as a sensor reports it."""
+    """When a sensor reports a condition: open its incident, or resolve it."""
     key = key_of(event.kind)
     if event.holds:
         open_incident(book, event.kind, None, event.why, event.at)
@@ -72,7 +69,7 @@ def say_anew(book: Book, key: str, why: str) -> None:
 
 
 def remind(book: Book, key: str, why: str) -> None:
-    """Tell people once more of an incident that is still open."""
+    """Count one more reminder of an open incident, and have people told."""
     before = book.incidents.get(key)
     if before is not None:
         book.keep_incident(replace(before, why=why, count=before.count + 1, reminders=before.reminders + 1))
@@ -106,7 +103,7 @@ def hush(book: Book, incident: Incident) -> None:
 
 
 def plan_reaction(book: Book, incident: Incident, now: float) -> None:
-    """Set the timer for the next reaction to an incident, if there is one."""
+    """When an incident opens or changes: set the timer of its next reaction, if any."""
     reaction = reaction_to(incident, book.reactions)
     if reaction is not None and incident.acked_at is None and incident.escalated_at is None:
         book.do(SetTimer(incident.key, TimerKind.REACT, max(now, react_at(incident, reaction))))

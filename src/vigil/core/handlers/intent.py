@@ -20,13 +20,13 @@ def spares_people(intent: Intent | None) -> bool:
 
 
 def tell_outcome(book: Book, intent: Intent | None, outcome: ReapOutcome, why: str) -> None:
-    """Tell the sweep what became of a launch that it wanted gone, if one waits."""
+    """Tell the sweep behind an intent what became of the launch, if one waits."""
     if intent is not None and intent.ticket:
         book.do(ReapEnded(intent.ticket, intent.launch_id, outcome, why))
 
 
 def voided(intent: Intent | None, now: float) -> Intent | None:
-    """Return an intent that is over: an end within its grace is still its doing, a later one is not."""
+    """Return an intent that is over: an end within its grace is still its doing."""
     return None if intent is None else replace(intent, void_from=min(intent.void_from or now + GRACE_S, now + GRACE_S))
 
 
@@ -41,7 +41,7 @@ def intend(
     verdict: ReapVerdict | None = None,
     ticket: str = "",
 ) -> Intent:
-    """Record what Vigil means to do, for whom and why; a second request joins the first."""
+    """Record an intent: what Vigil means to do, for whom, why; a second joins it."""
     assert session.launch is not None
     before = session.vitals.intent
     begun = before if before is not None and before.launch_id == session.launch.id and before.void_from is None else None

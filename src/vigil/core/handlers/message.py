@@ -22,7 +22,7 @@ COMING = frozenset({State.PENDING, State.CRASHED})  # these come back by themsel
 
 
 def queued(book: Book, event: MessageQueued, now: float) -> None:
-    """Queue a message and wake a sleeping session, in one durable change."""
+    """When a message comes: queue it and wake a sleeping session, in one durable change."""
     session = book.sessions.get(event.session_id)
     if session is None:
         return
@@ -63,7 +63,7 @@ def _admit(book: Book, session: Session, message: Message, now: float) -> Wake:
 
 
 def typed(book: Book, event: MessageTyped, now: float) -> None:
-    """Record that Vigil types the first message into a launch, or that it typed nothing of it."""
+    """Record that Vigil types the first message into a launch, or typed nothing of it."""
     session = book.sessions.get(event.session_id)
     if session is None or not session.queue or session.queue[0].id != event.message_id:
         return

@@ -5,18 +5,18 @@ from __future__ import annotations
 from vigil.core.book import Book
 from vigil.core.effects import Tell
 from vigil.core.events import Acked, Notified, Reached
-from vigil.core.handlers.incident import REMOVED, log, open_incident, resolve
-from vigil.core.model.incident import Incident, IncidentKind, Notice, NoticeEvent, NoticeState
+from vigil.core.handlers.incident import log, open_incident, resolve
+from vigil.core.model.incident import Incident, IncidentKind, Notice, NoticeState
 from vigil.core.model.replace import replace
 from vigil.core.rules.incident import key_of
-from vigil.core.rules.notice import GIVEN_UP, cancelled, is_revivable, revived, uncancelled
+from vigil.core.rules.notice import GIVEN_UP, cancelled, is_revivable, revived, uncancelled, why_unwanted
 from vigil.words import some
 
 NOTICES_KEPT = 100
 
 
 def notified(book: Book, event: Notified, now: float) -> None:
-    """Record what became of a notice; a route that gives up gets an incident until it delivers."""
+    """Take in what became of a notice; a route that gives up gets an incident."""
     incident = book.find_incident(event.incident_id)
     if incident is None:
         return
@@ -26,7 +26,7 @@ def notified(book: Book, event: Notified, now: float) -> None:
     ):
         return  # a late loop hears of the attempt after its outcome
     others = tuple(_overtaken(other, notice) for other in incident.notices if other.id != notice.id)
-    why = _why_unwanted(incident, notice)
+    why = why_unwanted(notice.event, incident)
     notice = uncancelled(notice, now) if why is None else cancelled(notice, why)
     incident = replace(incident, notices=(*others, notice)[-NOTICES_KEPT:])
     book.keep_incident(incident)
@@ -47,16 +47,6 @@ def _overtaken(other: Notice, notice: Notice) -> Notice:
     return cancelled(other, "the next one took its place") if same else other
 
 
-def _why_unwanted(incident: Incident, notice: Notice) -> str | None:
-    if incident.hushed:
-        return REMOVED
-    if notice.event is NoticeEvent.RESOLVED:
-        return None if incident.resolved_at is not None else "it came back"
-    if incident.resolved_at is not None:
-        return "it is over"
-    return "it was acknowledged" if incident.acked_at is not None else None
-
-
 def _given_up(book: Book, notice: Notice, now: float) -> None:
     route = notice.route
     said = f": {notice.why}" if notice.why else ""
@@ -72,7 +62,7 @@ def _given_up(book: Book, notice: Notice, now: float) -> None:
 
 
 def reached(book: Book, event: Reached, now: float) -> None:
-    """Resolve the incident of a route that delivers, and retry once what it gave up."""
+    """When a route delivers: resolve its incident, and retry once the notices it gave up."""
     key = key_of(IncidentKind.UNDELIVERED, f"route-{event.route}")
     if key in book.incidents:
         resolve(book, key, f"route {event.route} delivers again", now)
@@ -81,10 +71,10 @@ def reached(book: Book, event: Reached, now: float) -> None:
 
 
 def _revive(book: Book, incident: Incident, route: str, now: float) -> None:
-    """Send the newest given-up notice of an incident after all, if it still holds and no later one may have arrived."""
+    """Retry an incident's newest given-up notice, if it holds and no later one arrived."""
     own = [notice for notice in incident.notices if notice.route == route and notice.state is not NoticeState.CANCELLED]
     newest = max(own, key=lambda notice: notice.at, default=None)
-    if newest is None or not is_revivable(newest, now) or _why_unwanted(incident, newest) is not None:
+    if newest is None or not is_revivable(newest, now) or why_unwanted(newest.event, incident) is not None:
         return
     notices = tuple(revived(notice, now) if notice.id == newest.id else notice for notice in incident.notices)
     incident = replace(incident, notices=notices)

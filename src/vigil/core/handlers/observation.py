@@ -17,7 +17,7 @@ from vigil.core.rules import activity, summary
 
 
 def observed(book: Book, event: Observed, now: float) -> None:
-    """Take in what the axes read now, and have it judged."""
+    """Take in an observation of a launch's axes, and have it judged."""
     before = book.living(event.launch_id)
     if before is None:
         return
@@ -49,7 +49,7 @@ def observed(book: Book, event: Observed, now: float) -> None:
 
 
 def swept(book: Book, event: Swept, now: float) -> None:
-    """Take in a pass over all launches; many that look dead at once are one incident of the host."""
+    """Take in the observations of one pass; many that look dead are the host's incident."""
     gone = sum(1 for seen in event.observed if _looks_dead(valid(book, seen.facts)))
     host_incident.count_inferred(book, gone, event.looked_at, now)
     for seen in event.observed:
@@ -57,20 +57,20 @@ def swept(book: Book, event: Swept, now: float) -> None:
 
 
 def _looks_dead(facts: tuple[Fact, ...]) -> bool:
-    """Say whether a session looks dead by inference alone."""
+    """Say whether an observation only infers that a session is dead."""
     dead = [fact for fact in facts if fact.axis in (Axis.RUNTIME, Axis.PROCESS) and fact.value == AxisValue.DEAD]
     return bool(dead) and not any(fact.conclusive for fact in dead)
 
 
 def valid(book: Book, facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return the facts read since the last gap, and the conclusive ones."""
+    """From an observation, return the facts read since the last gap, and conclusive ones."""
     return tuple(fact for fact in facts if fact.observed_at >= book.void_before or fact.conclusive)
 
 
 def gap(book: Book, event: Gap, now: float) -> None:
-    """Void all readings from before a gap; no doubt grew older during it."""
+    """After a gap: void all earlier observations; no doubt grew older during it."""
     book.void_before = now
-    book.change.log.append(LogEntry(now, "daemon.gap", data={"lasted_s": round(event.lasted_s, 3)}))
+    book.log(now, None, "daemon.gap", lasted_s=round(event.lasted_s, 3))
     for session in list(book.sessions.values()):
         if session.vitals.doubt is not None:
             doubt = session.vitals.doubt
@@ -83,6 +83,5 @@ def gap(book: Book, event: Gap, now: float) -> None:
 
 
 def noted(book: Book, event: Noted, now: float) -> None:
-    """Log an event that changes no session."""
     whose = (event.session_id, event.session, event.launch_id)
     book.change.log.append(LogEntry(now, event.kind, *whose, dict(event.data)))

@@ -11,8 +11,7 @@ from vigil.core.handlers.admission import launch_when_paced
 from vigil.core.handlers.adoption import release
 from vigil.core.handlers.charge import forgive
 from vigil.core.handlers.conversation import decide_wake, log_wake
-from vigil.core.handlers.end import archive as put_away
-from vigil.core.handlers.end import end, remove
+from vigil.core.handlers.end import FOLLOWS, end
 from vigil.core.handlers.launch import relaunch
 from vigil.core.handlers.transition import become
 from vigil.core.model.death import IntentVerb
@@ -21,16 +20,12 @@ from vigil.core.model.replace import replace
 from vigil.core.model.restart import After, HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 
-TRIES = (
-    IntentVerb.START,
-    IntentVerb.RESTART,
-    IntentVerb.RESET,
-)  # after these the next launch does not wait for earlier walls
+TRIES = (IntentVerb.START, IntentVerb.RESTART, IntentVerb.RESET)  # after these the next launch does not wait for earlier walls
 ENDED_BY_RESET = frozenset(HoldReason) - {HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR}
 
 
 def declared(book: Book, event: Declared, now: float) -> None:
-    """Make a session; it launches when its turn comes."""
+    """When an operator declares a session: make it; it launches when its turn comes."""
     assert event.name not in book.by_name, "checked at the door"
     session = Session(event.session_id, event.name, event.spec, now, State.PENDING, now, "declared", account=event.account)
     book.keep(session)
@@ -39,7 +34,7 @@ def declared(book: Book, event: Declared, now: float) -> None:
 
 
 def withdrawn(book: Book, event: Withdrawn, _now: float) -> None:
-    """Forget a session that never became durable."""
+    """When an operator's declaration never became durable: forget its session."""
     session = book.sessions[event.session_id]
     book.forget(session)
     if session.account:  # it may have been the last that waited for their wall
@@ -47,7 +42,7 @@ def withdrawn(book: Book, event: Withdrawn, _now: float) -> None:
 
 
 def asked(book: Book, event: Asked, now: float) -> None:
-    """Log a command, then carry it out."""
+    """Log an operator's command, then carry it out."""
     session = book.sessions.get(event.session_id)
     if session is None:
         return
@@ -58,7 +53,7 @@ def asked(book: Book, event: Asked, now: float) -> None:
 
 
 def stop(book: Book, session: Session, event: Asked, now: float) -> None:
-    """End a session and keep it stopped."""
+    """Stop a session for an operator: end it and keep it stopped."""
     if session.state in ALIVE:
         end(book, session, event, After.STOP, now)
     elif session.launch is not None and session.state is not State.STOPPED:  # its survivors go too
@@ -69,13 +64,13 @@ def stop(book: Book, session: Session, event: Asked, now: float) -> None:
 
 
 def hibernate(book: Book, session: Session, event: Asked, now: float) -> None:
-    """End what lives and let it sleep until it is woken."""
+    """Put a session to sleep for an operator, until it is woken."""
     if why_not_parked(session) is None and session.state is not State.PARKED:
         end(book, session, event, After.PARK, now)
 
 
 def why_not_parked(session: Session) -> str | None:
-    """Return why a session cannot sleep; None if it can, or sleeps already."""
+    """Return why an operator cannot hibernate a session; None if it can, or sleeps already."""
     if session.state is State.PARKED or session.after is After.PARK:
         return None
     if session.state is State.ENDING and session.after in (After.STOP, After.REMOVE):
@@ -86,7 +81,7 @@ def why_not_parked(session: Session) -> str | None:
 
 
 def wake(book: Book, session: Session, event: Asked, now: float) -> None:
-    """Bring a session back as the wake table says; the log has the decision first."""
+    """Wake a session for an operator as the wake table says; log the decision first."""
     if event.transcript is not None:
         session = book.keep(replace(session, transcript=event.transcript))
     decided = decide_wake(book, session, now, Mode(event.mode) if event.mode else None, by_wake=True)
@@ -102,7 +97,7 @@ def wake(book: Book, session: Session, event: Asked, now: float) -> None:
 
 
 def start(book: Book, session: Session, event: Asked, now: float) -> None:
-    """Launch what is not alive with a new count; what is being ended comes back after its end."""
+    """Start for an operator, with a new count, what is not alive or is ending."""
     if session.state is State.ENDING or (session.state is State.STUCK and session.after is not None):
         end(book, session, event, After.RELAUNCH, now)
     elif session.state not in ALIVE:
@@ -110,7 +105,7 @@ def start(book: Book, session: Session, event: Asked, now: float) -> None:
 
 
 def restart(book: Book, session: Session, event: Asked, now: float) -> None:
-    """End and launch again, or just launch what is not alive."""
+    """Restart a session for an operator: end and launch it, or just launch it."""
     if session.state in ALIVE:
         end(book, session, event, After.RELAUNCH, now)
     else:
@@ -118,29 +113,27 @@ def restart(book: Book, session: Session, event: Asked, now: float) -> None:
 
 
 def rm(book: Book, session: Session, event: Asked, now: float) -> None:
-    """End it, verified, then forget it."""
-    if session.state in ALIVE:
-        end(book, session, event, After.REMOVE, now)
-    elif session.launch is None:
-        remove(book, session, now)
-    else:  # its survivors go first, verified; then the purge
-        session = become(book, session, now, State.ENDING, "being removed", hold=None, after=After.REMOVE)
-        book.end_all(session.launch)
+    """Remove a session for an operator: end it, verified, then forget it."""
+    _end_and(book, session, event, After.REMOVE, "being removed", now)
 
 
 def archive(book: Book, session: Session, event: Asked, now: float) -> None:
-    """End it, verified, then keep only its record."""
+    """Archive a session for an operator: end it, verified, then keep only its record."""
+    _end_and(book, session, event, After.ARCHIVE, "being archived", now)
+
+
+def _end_and(book: Book, session: Session, event: Asked, after: After, words: str, now: float) -> None:
     if session.state in ALIVE:
-        end(book, session, event, After.ARCHIVE, now)
+        end(book, session, event, after, now)
     elif session.launch is None:
-        put_away(book, session, now)
-    else:  # its survivors go first
-        session = become(book, session, now, State.ENDING, "being archived", hold=None, after=After.ARCHIVE)
+        FOLLOWS[after](book, session, now)
+    else:  # what its last launch left goes first
+        session = become(book, session, now, State.ENDING, words, hold=None, after=after)
         book.end_all(session.launch)
 
 
 def reset(book: Book, session: Session, event: Asked, now: float) -> None:
-    """Forget a session's charges, end its backoff, and try again what failed."""
+    """Reset a session for an operator: forget its charges, end its wait, try again."""
     role = book.role_of(session)
     session = book.keep(replace(session, quarantined=(), strikes=0))
     forgive(book, session)
@@ -149,7 +142,7 @@ def reset(book: Book, session: Session, event: Asked, now: float) -> None:
 
 
 def _end_wait(book: Book, session: Session, event: Asked, now: float) -> None:
-    waiting = session.state is State.FAILED or (session.hold is not None and session.hold.reason in ENDED_BY_RESET)
+    waiting = session.state is State.FAILED or session.waits_for in ENDED_BY_RESET
     if waiting and session.state not in ALIVE:
         book.log(now, session, "session.reset", actor=event.actor)
         relaunch(book, replace(session, asked_at=now), now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vigil.core.book import DOUBTED, Book
-from vigil.core.effects import SetTimer
+from vigil.core.effects import SetTimer, TimerKind
 from vigil.core.events import Orphaned
 from vigil.core.handlers.intent import intend
 from vigil.core.handlers.transition import become
@@ -11,7 +11,6 @@ from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind, Fact
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State, with_vitals
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import AxisSign, runtime_sign
 from vigil.core.rules.restart import COMES_BACK
 
@@ -19,7 +18,7 @@ LOOK_S = 5.0  # how often Vigil looks at an orphan
 
 
 def orphaned(book: Book, event: Orphaned, now: float) -> None:
-    """Take in that the pane or the server of a living agent ended."""
+    """When a living agent loses its pane or server: take it in as an orphan."""
     session = book.living(event.launch_id)
     if session is None or session.state not in DOUBTED or (session.state is State.STUCK and session.vitals.doubt is None):
         return
@@ -32,7 +31,7 @@ def orphaned(book: Book, event: Orphaned, now: float) -> None:
 def orphan(
     book: Book, session: Session, what: str, now: float, exit_code: int | None = None, signal: int | None = None
 ) -> None:
-    """Show an agent without its pane; end it only if a replacement comes (P1, P2)."""
+    """Show an orphan, an agent without its pane; only a replacement ends it (P1, P2)."""
     words = f"orphaned: the agent outlived its {what}"
     if what == "server":
         session = tell_of_server(book, session, now, exit_code, signal)
@@ -55,7 +54,7 @@ def orphan(
 def tell_of_server(
     book: Book, session: Session, now: float, exit_code: int | None = None, signal: int | None = None
 ) -> Session:
-    """Log once the end of a server that its agent outlived."""
+    """Log once that a server ended and left its agent an orphan."""
     launch = session.launch
     if launch is None or launch.server_told:
         return session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vigil.core.book import Book
-from vigil.core.effects import React, SetTimer, Tell
+from vigil.core.effects import React, SetTimer, Tell, TimerKind
 from vigil.core.events import Asked, Configured, ReactionEnded
 from vigil.core.handlers.incident import log, plan_reaction, resolve
 from vigil.core.handlers.intent import REACTION
@@ -11,12 +11,11 @@ from vigil.core.handlers.operator import VERBS
 from vigil.core.model.death import IntentVerb
 from vigil.core.model.incident import PROMPT, RUN, Incident, Reacted, Reaction, ReactionOutcome, Severity
 from vigil.core.model.replace import replace
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.reaction import LOOK_AGAIN_S, is_early, is_used_up, react_at, reaction_to, why_not
 
 
 def configured(book: Book, event: Configured, now: float) -> None:
-    """Apply new routes and reactions; the incident of a removed route resolves."""
+    """Take in the configured routes and reactions; the incident of a removed route resolves."""
     book.routes, book.reactions = event.routes, event.reactions
     for key, incident in list(book.incidents.items()):
         if incident.about and not set(incident.about) & set(event.routes):
@@ -26,7 +25,7 @@ def configured(book: Book, event: Configured, now: float) -> None:
 
 
 def react(book: Book, key: str, now: float) -> None:
-    """React to an incident whose timer fired, unless it is early or settled."""
+    """When a reaction's timer fires: react to its incident, unless that is early or settled."""
     incident = book.incidents.get(key)
     reaction = None if incident is None else reaction_to(incident, book.reactions)
     if incident is None or reaction is None or incident.acked_at is not None or incident.escalated_at is not None:
@@ -73,7 +72,7 @@ def ended(book: Book, event: ReactionEnded, now: float) -> None:
 
 
 def _escalate(book: Book, incident: Incident, now: float) -> None:
-    """Make an incident urgent: every reaction was tried, and it lasts."""
+    """When all reactions were in vain: make the incident urgent."""
     tried = incident.spent + len(incident.reactions)
     incident = replace(incident, severity=Severity.URGENT, escalated_at=now)
     book.keep_incident(incident)

@@ -1,7 +1,6 @@
 """The reaper records an intent for each verdict of its table, then acts on it (P8).
 
-The table keeps what a person uses, what works and what is unclear (P2); tmux compares once more in the moment of the kill.
-"""
+The table keeps what a person uses, what works and what is unclear (P2); tmux compares once more in the moment of the kill."""
 
 from __future__ import annotations
 
@@ -18,14 +17,18 @@ from vigil.core.model.restart import After
 from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.sighting import Glimpse, ReapAction, ReapClass, ReapOutcome, ReapVerdict
 from vigil.core.rules import incident
-from vigil.core.rules.reap import judge, processes_of
+from vigil.core.rules.reap import judge
 
 SETTLED_S = 600.0  # a lost store stays an incident at least so long
 AFTER = {ReapClass.ORPHAN: After.STOP, ReapClass.ARCHIVED: After.ARCHIVE, ReapClass.IDLE: After.PARK}
 
 
 def sighted(book: Book, event: Sighted, now: float) -> None:
-    """Act on the verdicts of a sweep; the event log gets each one's class first."""
+    """Take in a sweep's sightings: have the reaper's table judge them, log, and act."""
+    for glimpse in event.glimpses:
+        session = book.living(glimpse.launch_id)
+        if session is not None and glimpse.clients:  # that they left, the next look says
+            book.keep(with_vitals(session, attached=glimpse.clients), durable=False)
     verdicts, strays, why_kept = judge(book.sessions.values(), book.roles, event.glimpses, event.strays, event.policy, now)
     if event.ticket:
         book.do(Judged(event.ticket, (*verdicts, *(verdict for verdict, _ in strays))))
@@ -36,7 +39,7 @@ def sighted(book: Book, event: Sighted, now: float) -> None:
             reap(book, session, verdict, glimpses[verdict.launch_id], event, now)
     for verdict, stray in strays:
         if verdict.action is ReapAction.KILL:
-            pids = [process.pid for process in processes_of(stray)]
+            pids = [process.pid for process in stray.all_processes]
             data = {"class": verdict.kind.value, "evidence": list(verdict.evidence), "pids": pids, "actor": event.actor}
             book.change.log.append(LogEntry(now, "orphan.reaping", None, stray.name or None, stray.launch_id, data))
             book.do(EndStray(stray, GRACE_S, event.ticket))
@@ -44,7 +47,7 @@ def sighted(book: Book, event: Sighted, now: float) -> None:
 
 
 def _tell_of_store(book: Book, why_kept: str, now: float) -> None:
-    """Keep one incident open while the store seems to miss sessions."""
+    """Keep one incident open while the reaper finds launches that the store seems to miss."""
     key = incident.key_of(IncidentKind.STORE_LOST)
     if why_kept:
         words = f"nothing is reaped as an orphan: {why_kept}; vigil reap --dry-run shows them"
@@ -56,7 +59,7 @@ def _tell_of_store(book: Book, why_kept: str, now: float) -> None:
 
 
 def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, event: Sighted, now: float) -> None:
-    """End a living launch if its server agrees, or clear away what a dead one left."""
+    """Reap a living launch if its server agrees, or clear away a dead one's leftovers."""
     launch, actor = session.launch, event.actor
     assert launch is not None
     reason = f"{verdict.kind}: {verdict.evidence[0]}"
@@ -73,7 +76,7 @@ def reap(book: Book, session: Session, verdict: ReapVerdict, glimpse: Glimpse, e
 
 
 def spared(book: Book, event: Spared, now: float) -> None:
-    """Let a session live on that was to be reaped; if it died meanwhile, end the rest."""
+    """Let a session live that was to be reaped; if it died, end the rest."""
     session = book.of_launch(event.launch_id)
     if (
         session is None
@@ -95,7 +98,7 @@ def spared(book: Book, event: Spared, now: float) -> None:
 
 
 def stray_ended(book: Book, event: StrayEnded, now: float) -> None:
-    """Log what became of a stray, and answer the sweep."""
+    """When the reaper's end of a stray is over: log it, and answer the sweep."""
     stray = event.stray
     data: dict[str, str | int] = {"launch": stray.launch_id, "session": stray.name}
     if event.outcome in (ReapOutcome.ENDED, ReapOutcome.FAILED):

@@ -1,14 +1,13 @@
 """Remedies: a stalled agent gets one after the other, each recorded before it runs and checked before the next.
 
-`rules/stall/remedy` says what forbids one (P2). An end here is charged (P4, P8), unless the agent had finished and lingered.
-"""
+`rules/stall/remedy` says what forbids one (P2). An end here is charged (P4, P8), unless the agent had finished and lingered."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from vigil.core.book import GRACE_S, Book
-from vigil.core.effects import CloseInput, EndChild, EndLaunch, Interrupt, SetTimer
+from vigil.core.effects import CloseInput, EndChild, EndLaunch, Interrupt, SetTimer, TimerKind
 from vigil.core.events import Stepped
 from vigil.core.handlers.intent import intend, voided
 from vigil.core.handlers.transition import become
@@ -17,7 +16,6 @@ from vigil.core.model.evidence import Child
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.stall import Stall, Thresholds
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.stall.case import Silence
 from vigil.core.rules.stall.remedy import REMEDIES, Remedy, RemedySight, hung, kept_by, next_step
 from vigil.core.rules.stall.verdict import StallFinding, StallVerdict
@@ -33,7 +31,7 @@ PEOPLE_S = 2.0  # a sweep comes only every 15
 
 
 def treat(book: Book, session: Session, case: Silence, found: StallFinding, now: float) -> Session:
-    """Try the next remedy, or keep why none is tried."""
+    """Try the next remedy on a stalled agent, or keep why none is tried."""
     stall = session.vitals.stall
     assert stall is not None and session.launch is not None
     sight = RemedySight(session, found.verdict, found.confidence, found.independent, stall.samples, case.silent_s, case.limits)
@@ -54,29 +52,15 @@ def treat(book: Book, session: Session, case: Silence, found: StallFinding, now:
 
 
 def _end_child(book: Book, session: Session, _stall: Stall, child: Child | None, reason: str, now: float) -> Session:
-    """End the process that hangs; if its agent dies of that at once, that is ours too."""
+    """As a remedy, end the child that hangs; if its agent dies, that is ours."""
     assert child is not None and session.launch is not None
     intent = _intend(book, session, Remedy.CHILD, f"{child.name} (pid {child.process.pid}): {reason}", now)
     book.do(EndChild(session.launch, child.process, GRACE_S))
     return book.keep(with_vitals(session, intent=voided(intent, now)))
 
 
-def _interrupt(book: Book, session: Session, _stall: Stall, _child: Child | None, reason: str, now: float) -> Session:
-    assert session.launch is not None
-    intent = _intend(book, session, Remedy.INTERRUPT, reason, now)
-    book.do(Interrupt(session.launch))
-    return book.keep(with_vitals(session, intent=intent))
-
-
-def _close_input(book: Book, session: Session, _stall: Stall, _child: Child | None, reason: str, now: float) -> Session:
-    assert session.launch is not None
-    intent = _intend(book, session, Remedy.STDIN, reason, now)
-    book.do(CloseInput(session.launch))
-    return book.keep(with_vitals(session, intent=intent))
-
-
 def _end(book: Book, session: Session, stall: Stall, _child: Child | None, reason: str, now: float) -> Session:
-    """End the launch (TERM, grace, KILL, verified), unless a person uses it."""
+    """As the last remedy, end the launch (TERM, grace, KILL), unless a person uses it."""
     assert session.launch is not None
     # Else `on-failure` would do the finished work again.
     done = stall.verdict == StallVerdict.LIMBO and not session.vitals.trail.failed
@@ -88,10 +72,17 @@ def _end(book: Book, session: Session, stall: Stall, _child: Child | None, reaso
 
 STEPS: dict[Remedy, Callable[[Book, Session, Stall, Child | None, str, float], Session]] = {
     Remedy.CHILD: _end_child,
-    Remedy.INTERRUPT: _interrupt,
-    Remedy.STDIN: _close_input,
+    Remedy.INTERRUPT: lambda book, session, _s, _c, reason, now: _ask(book, session, Remedy.INTERRUPT, Interrupt, reason, now),
+    Remedy.STDIN: lambda book, session, _s, _c, reason, now: _ask(book, session, Remedy.STDIN, CloseInput, reason, now),
     Remedy.END: _end,
 }
+
+
+def _ask(book: Book, session: Session, step: Remedy, effect: type[Interrupt | CloseInput], reason: str, now: float) -> Session:
+    assert session.launch is not None
+    intent = _intend(book, session, step, reason, now)
+    book.do(effect(session.launch))
+    return book.keep(with_vitals(session, intent=intent))
 
 
 def _intend(book: Book, session: Session, step: Remedy, reason: str, now: float) -> Intent:
@@ -99,13 +90,13 @@ def _intend(book: Book, session: Session, step: Remedy, reason: str, now: float)
 
 
 def waits_for_people(session: Session, limits: Thresholds) -> bool:
-    """Say whether a stalled agent's remedy waits for an attached person to leave."""
+    """When a stalled agent is treated: say whether its remedy waits for people to leave."""
     stall = session.vitals.stall
     return session.vitals.attached > 0 and stall is not None and stall.verdict in REMEDIES and limits.stall_auto_kill
 
 
 def spared(book: Book, session: Session, why: str, now: float) -> None:
-    """Take back a remedy: a person uses the session. It begins anew when they leave (P2)."""
+    """Take back a remedy because a person uses the session; it begins anew later (P2)."""
     vitals, stall = session.vitals, session.vitals.stall
     assert stall is not None
     book.log(now, session, "session.spared", verb=VERBS[Remedy(stall.step)].value, why=why)

@@ -10,7 +10,7 @@ from vigil.core.model.team import Role
 
 
 def create(book: Book, role: Role, index: int, actor: str, now: float) -> Session:
-    """Make the session of a slot; it launches when its turn comes."""
+    """Make the replica of a role's slot, a session that launches when its turn comes."""
     spec = role.spec.spec
     session = Session(role.session_id(), role.spec.slot(index), spec, now, State.PENDING, now, "declared")
     session = book.keep(replace(session, role=role.key, index=index, account=role.account))

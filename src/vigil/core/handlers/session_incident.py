@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from vigil.core.book import Book
-from vigil.core.effects import SetTimer
+from vigil.core.effects import SetTimer, TimerKind
 from vigil.core.handlers import host_incident
 from vigil.core.handlers.incident import hush, open_incident, resolve, say_anew
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import After
 from vigil.core.model.session import Session
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.escalation import is_settled
 from vigil.core.rules.incident import RULES, IncidentRule, conditions_of, died_in, is_past, is_wedged, key_of, subject_of
 
 
 def follow(book: Book, now: float) -> None:
-    """Open and resolve incidents by what this event changed; an unchanged session costs one comparison."""
+    """Have sessions' incidents follow from what this event changed; unchanged sessions cost one comparison."""
     sessions = _looked_at(book)
     if not (sessions or book.change.removed or book.change.anew):
         return
@@ -32,7 +31,7 @@ def follow(book: Book, now: float) -> None:
 
 
 def _looked_at(book: Book) -> list[Session]:
-    """Return the ids of sessions whose conditions may have changed; those with a new state come first."""
+    """Return the sessions whose incidents may follow from this event, those in new states first."""
     change, moved, found = book.change, [], list(book.change.reconsidered)
     for session_id, before in change.before.items():
         session = change.shown[session_id]
@@ -44,7 +43,7 @@ def _looked_at(book: Book) -> list[Session]:
 
 
 def _follow_one(book: Book, session: Session, now: float) -> None:
-    """Open and resolve the incidents of one session by the table."""
+    """Open and resolve one session's incidents by the table."""
     for rule in RULES:
         holds = rule.holds(session)
         if not holds and not book.incidents:
@@ -63,17 +62,17 @@ def _follow_one(book: Book, session: Session, now: float) -> None:
 
 
 def reconsider(book: Book, session: Session, _now: float) -> None:
-    """Look at a session again: by now it is clear whether its death was one of many."""
+    """When it is clear what a death was: have its session's incidents follow again."""
     book.reconsider([session])
 
 
 def _holds_of_sibling(book: Book, rule: IncidentRule, session: Session) -> bool:
-    """Say whether another session keeps a shared incident open."""
+    """Say whether another session keeps a session's shared incident open."""
     return any(map(rule.holds, _siblings(book, rule, session)))
 
 
 def _siblings(book: Book, rule: IncidentRule, session: Session) -> list[Session]:
-    """Return the other sessions that share this incident."""
+    """Return the other sessions that share a session's incident."""
     common = rule.of(session)
     if common is None:
         return []
@@ -81,7 +80,7 @@ def _siblings(book: Book, rule: IncidentRule, session: Session) -> list[Session]
 
 
 def _is_folded(book: Book, rule: IncidentRule, session: Session) -> bool:
-    """Say whether the host's own incident covers this session."""
+    """Say whether an incident of the host covers this session's incident."""
     host = book.incidents.get(key_of(rule.folded_into)) if rule.folded_into else None
     if host is None:
         return False

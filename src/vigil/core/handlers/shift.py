@@ -1,16 +1,14 @@
 """Shifts: a role's new replicas are ready before its old ones drain, one role of a team after another.
 
-Every phase ends: by success, timeout, a new replica's death, or a person. Then there are as many replicas as before.
-"""
+Every phase ends: by success, timeout, a new replica's death, or a person. Then there are as many replicas as before."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count, islice
-from typing import Any
 
 from vigil.core.book import GRACE_S, Book
-from vigil.core.effects import EndLaunch, Interrupt, LogEntry, SetTimer
+from vigil.core.effects import EndLaunch, Interrupt, SetTimer, TimerKind
 from vigil.core.events import ShiftAborted, ShiftAsked
 from vigil.core.handlers.end import remove
 from vigil.core.handlers.intent import intend
@@ -23,7 +21,6 @@ from vigil.core.model.restart import After
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.speech import Activity
 from vigil.core.model.team import Phase, Role, Shift, Shifted
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.death import EARLY_S
 from vigil.core.rules.plan import is_leaving, is_same
 
@@ -36,16 +33,15 @@ QUIET = frozenset({Activity.IDLE, Activity.WAITING_HUMAN, Activity.WAITING_TIMER
 
 
 def shift_asked(book: Book, event: ShiftAsked, now: float) -> None:
-    """Put roles in line; the first begins at once."""
+    """Put the roles of a shift in line; the first begins at once."""
     roles = [role for key in event.roles if (role := book.roles.get(key)) is not None and role.shift is None]
     for place, role in enumerate(roles):
         book.keep_role(replace(role, shift=Shift(place, len(roles), event.actor, event.timeout_s)))
         book.touched.add(role.key)
-    _log(book, now, "shift.asked", roles=[role.key for role in roles], actor=event.actor)
+    book.log(now, None, "shift.asked", roles=[role.key for role in roles], actor=event.actor)
 
 
 def shift_aborted(book: Book, event: ShiftAborted, now: float) -> None:
-    """Abort the shifts of these roles."""
     for key in event.roles:
         role = book.roles.get(key)
         if role is not None and role.shift is not None and role.shift.phase is not Phase.WAITING:
@@ -57,7 +53,6 @@ def shift_aborted(book: Book, event: ShiftAborted, now: float) -> None:
 
 
 def shift_timer(book: Book, role: Role, now: float) -> None:
-    """Advance a shift by its timer."""
     if role.shift is not None:
         advance(book, role, now)
 
@@ -72,7 +67,7 @@ def advance(book: Book, role: Role, now: float) -> None:
 
 
 def _begin(book: Book, role: Role, shift: Shift, now: float) -> None:
-    """Launch the new replicas of a role when its turn has come."""
+    """Begin a role's shift in its turn: launch its new replicas."""
     if any(other.shift is not None and other.shift.place < shift.place for other in _team_of(book, role)):
         return
     there = {session.index: session for session in book.replicas(role.key)}
@@ -82,7 +77,7 @@ def _begin(book: Book, role: Role, shift: Shift, now: float) -> None:
     free = (index for index in count() if index not in there and index not in role.slots)
     shift = replace(shift, phase=Phase.LAUNCHING, until=now + shift.timeout_s, old=old, new=tuple(islice(free, len(old))))
     role = book.keep_role(replace(role, shift=shift))
-    _log(book, now, "shift.begun", role=role.key, old=list(old), new=list(shift.new))
+    book.log(now, None, "shift.begun", role=role.key, old=list(old), new=list(shift.new))
     for index in shift.new:
         create(book, book.roles[role.key], index, shift.actor, now)
     if not old:
@@ -90,7 +85,7 @@ def _begin(book: Book, role: Role, shift: Shift, now: float) -> None:
 
 
 def _launch(book: Book, role: Role, shift: Shift, now: float) -> None:
-    """Wait until every new replica is ready; a death or the timeout ends the shift."""
+    """Wait until each new replica of a shift is ready; deaths and timeouts end it."""
     new = _at(book, role, shift.new)
     waits = [f"{session.name} {why}" for session in new if (why := why_not_ready(session, role, now))]
     until = shift.until
@@ -101,14 +96,14 @@ def _launch(book: Book, role: Role, shift: Shift, now: float) -> None:
         kept = tuple(index for index in role.slots if index not in shift.old)
         shift = replace(shift, phase=Phase.DRAINING, until=now + shift.timeout_s)
         role = book.keep_role(replace(role, slots=tuple(sorted(kept + shift.new)), shift=shift))
-        _log(book, now, "shift.ready", role=role.key, new=[session.name for session in new])
+        book.log(now, None, "shift.ready", role=role.key, new=[session.name for session in new])
         _drain(book, role, shift, now)
     elif now >= until:
         give_up(book, role, f"not ready within {shift.timeout_s:g} s: {'; '.join(waits) or 'a slot is not free'}", now)
 
 
 def _drain(book: Book, role: Role, shift: Shift, now: float) -> None:
-    """Drain the old replicas, the oldest first; what cannot be drained is left and said."""
+    """Drain a shift's old replicas, the oldest first; name those still there at the timeout."""
     old = _at(book, role, shift.old)
     assert shift.until is not None
     if (dead := _first_dead(_at(book, role, shift.new))) is not None and old:
@@ -132,7 +127,7 @@ PHASES: dict[Phase, Callable[[Book, Role, Shift, float], None]] = {
 
 
 def why_not_ready(session: Session, role: Role, now: float) -> str:
-    """Return what a new replica still owes, empty when it is ready: a sign of life, not just a process."""
+    """Return what a shift's new replica owes, say a sign of life; empty if ready."""
     launch = session.launch
     if session.state in KEPT:
         return ""
@@ -151,7 +146,7 @@ def _first_dead(sessions: list[Session]) -> Session | None:
 
 
 def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> None:
-    """Have a replica leave: Vigil interrupts a busy one, gives it its grace, and waits for a person (P2)."""
+    """Have a replica of a shift leave: interrupted if busy, after its grace, unattended (P2)."""
     launch = session.launch
     if launch is None:
         remove(book, session, now)
@@ -165,8 +160,7 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
         become(book, session, now, State.ENDING, words, hold=None, after=After.REMOVE, intent=intent)
         if launch.id in book.spawning:
             return  # `launched` ends it once it lives
-        activity = session.vitals.axes.get(Axis.ACTIVITY)
-        if activity is not None and activity.value in QUIET:
+        if session.vitals.shows(Axis.ACTIVITY) in QUIET:
             drain_timer(book, book.sessions[session.id], now)
         else:
             book.do(Interrupt(launch))
@@ -174,14 +168,14 @@ def drain(book: Book, session: Session, actor: str, reason: str, now: float) -> 
 
 
 def drain_timer(book: Book, session: Session, _now: float) -> None:
-    """End a replica whose grace is over."""
+    """When the grace of a replica that a shift drains is over: end it."""
     if session.state is State.ENDING and session.vitals.intent is not None and session.vitals.intent.verb is IntentVerb.SHIFT:
         assert session.launch is not None
         book.do(EndLaunch(session.launch, GRACE_S, unless_attended=True))
 
 
 def give_up(book: Book, role: Role, why: str, now: float) -> None:
-    """End a shift early: old replicas that serve stay, new ones fill up, the other new ones drain."""
+    """End a shift early: serving old replicas stay, new ones fill up, the rest drain."""
     shift = role.shift
     assert shift is not None
     old = [session.index for session in _at(book, role, shift.old) if not is_leaving(session)]
@@ -199,7 +193,7 @@ def give_up(book: Book, role: Role, why: str, now: float) -> None:
 
 
 def _finish(book: Book, role: Role, shift: Shift, why: str, now: float) -> None:
-    """End the shift of a role; resting replicas get the new spec, and the next role may begin."""
+    """Finish a role's shift: resting replicas get the new spec, the next role may begin."""
     for session in book.replicas(role.key):
         if session.index in role.slots and not is_same(session.spec, role.spec.spec):
             respecify(book, session, role.spec.spec, shift.actor, now)
@@ -208,13 +202,13 @@ def _finish(book: Book, role: Role, shift: Shift, why: str, now: float) -> None:
 
 
 def go_on(book: Book, role: Role) -> None:
-    """Let the next role of a team begin, when one is done or gone."""
+    """Let the next role in a team's shift begin, when one is done or gone."""
     book.touched |= {other.key for other in _team_of(book, role)}
 
 
 def _over(book: Book, role: Role, now: float, done: bool, why: str) -> None:
     book.keep_role(replace(book.roles[role.key], shift=None, shifted=Shifted(now, done, why)))
-    _log(book, now, "shift.done" if done else "shift.given-up", role=role.key, why=why)
+    book.log(now, None, "shift.done" if done else "shift.given-up", role=role.key, why=why)
 
 
 def _at(book: Book, role: Role, slots: tuple[int, ...]) -> list[Session]:
@@ -224,7 +218,3 @@ def _at(book: Book, role: Role, slots: tuple[int, ...]) -> list[Session]:
 def _team_of(book: Book, role: Role) -> list[Role]:
     team = (role.spec.workspace, role.spec.team)
     return [other for other in book.roles.values() if (other.spec.workspace, other.spec.team) == team]
-
-
-def _log(book: Book, now: float, kind: str, **data: Any) -> None:
-    book.change.log.append(LogEntry(now, kind, data=data))

@@ -1,12 +1,11 @@
 """Speech: the core takes in what an agent says of its work, its conversation and its cost.
 
 Hooks know best, then stream, then transcript (DESIGN 4.1): a worse source only adds what a better one may miss, the end of a
-turn and a next one that began by itself. Counts and read positions become durable together: nothing counts twice.
-"""
+turn and a next one that began by itself. Counts and read positions become durable together: nothing counts twice."""
 
 from __future__ import annotations
 
-from operator import attrgetter
+from operator import add, attrgetter
 
 from vigil.core.book import Book
 from vigil.core.events import Heard, Hooked
@@ -28,6 +27,7 @@ CLOSING = frozenset({What.TOOL_ENDED, What.ANSWERED})  # by id, however late
 UNHOOKED = frozenset({*WALLS, What.RETRIES, What.SPEAKS})
 # Changes of these are written at once. A new daemon must know which source tells of prompts: an echo is not the next one.
 WRITTEN = attrgetter("vitals.doing", "vitals.prompted_by", "conversation", "spent", "wall")
+COSTS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "cost_usd", "turns")
 HEARTBEAT = "heartbeat"
 SIGNS = frozenset({What.ALIVE, What.UNKNOWN})
 SAME_S = 0.05  # two hooks so close count as one moment
@@ -36,14 +36,14 @@ KEPT_S = 30.0  # how old the stored time of the last activity may become
 
 
 def hooked(book: Book, event: Hooked, now: float) -> None:
-    """Take in hooks, in the order of their moments."""
+    """Take in what an agent said by hooks, in the order of their moments."""
     in_order = sorted(event.hooks, key=lambda hook: hook.at)
     said = (replace(one, at=hook.at) for hook in in_order for one in hook.said or (Said(What.ALIVE, name=hook.name),))
     heard(book, Heard(event.launch_id, tuple(said), "hook"), now)
 
 
 def heard(book: Book, event: Heard, now: float) -> None:
-    """Take in an agent's words; from a dead one only those that change its record."""
+    """Take in an agent's words; from a dead agent only those that change its record."""
     session = book.of_launch(event.launch_id)
     if session is None or session.launch is None:
         return
@@ -61,7 +61,7 @@ def heard(book: Book, event: Heard, now: float) -> None:
 
 
 def _leave_behind(book: Book, session: Session, event: Heard, now: float) -> None:
-    """Take in a dead agent's last words: turns that ended, walls it met or got past."""
+    """Take in a dead agent's last words: turns that ended, walls met or passed."""
     worked_at = None
     own = [said for said in event.said if not said.subagent]
     for said in own:
@@ -119,7 +119,7 @@ class Intake:
         self.worked_at: float | None = None  # when a word last proved that the model answers
 
     def take(self, said: Said) -> None:
-        """Take in the next word."""
+        """Take in the agent's next word."""
         at = _moment_of(said, self._now)
         self.alive_at = max(self.alive_at, at)
         self.session = with_vitals(self.session, trail=activity.extend_trail(self.session.vitals.trail, said, at))
@@ -129,9 +129,11 @@ class Intake:
             self._note_doing(said, at)
 
     def _note_activity(self, said: Said, at: float) -> None:
-        """The agent's silence ends. It works, unless this is a mere sign of life."""
+        """Note by an agent's word that its silence ends, and that it works, if so."""
         if self.doing.turn:
-            self.session = _end_silence(self._book, self.session, self.active_at, at)
+            heard_from = max(self.active_at, self._book.void_before)  # before that, Vigil did not listen
+            tally = summary.count_silence(self.session.vitals.tally, heard_from, at)
+            self.session = with_vitals(self.session, tally=tally)
         self.active_at = max(self.active_at, at)
         if not (said.name == HEARTBEAT and said.what in SIGNS):
             self.session = note_work(self.session, "sub-agent" if said.subagent else self._source, at)
@@ -139,13 +141,13 @@ class Intake:
             self.session = _take_prompt(self.session, self._source, at)
 
     def _note_wall(self, said: Said, at: float) -> None:
-        """The agent meets a wall, tries to get past one, or proves that none stands."""
+        """Note by an agent's word that it meets, tries or got past a wall."""
         if proves_work(self.session, self.doing, said, at):
             self.worked_at = at
         self.session = at_wall(self._book, self.session, said, at, self._now)
 
     def _note_doing(self, said: Said, at: float) -> None:
-        """Something of the agent's work opens or closes, if this source may say so."""
+        """Note what an agent's word opens or closes, if its source may say so."""
         counts = _counts(self.session, self._source, said, at)
         if not counts and not _opens(self.session, self.doing, self._source, said, at):
             return
@@ -157,19 +159,19 @@ class Intake:
 
 
 def _moment_of(said: Said, now: float) -> float:
-    """Return when a word was said: now if its source does not tell, and never later."""
+    """Return when a word taken in was said: now if its source does not tell."""
     return now if said.at is None else min(said.at, now)
 
 
 def _take_prompt(session: Session, source: str, at: float) -> Session:
-    """Note that the agent took a prompt; a worse source tells of the same one later."""
+    """Note by a word that its agent took a prompt; worse sources repeat it later."""
     if session.vitals.prompted_by and SOURCES.index(source) > SOURCES.index(session.vitals.prompted_by):
         return session
     return with_vitals(replace(session, prompted_at=max(at, session.prompted_at or 0.0)), prompted_by=source)
 
 
 def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:
-    """Say whether a word proves that the model answers: a tool starts, or a new turn ends well."""
+    """Say whether a word taken in proves that the model answers: tool started, turn ended."""
     if said.subagent or (session.wall is not None and at <= session.wall.at):
         return False
     if said.what in MISSED:
@@ -178,7 +180,7 @@ def proves_work(session: Session, doing: Doing, said: Said, at: float) -> bool:
 
 
 def _counts(session: Session, source: str, said: Said, at: float) -> bool:
-    """Say whether a word changes what its agent does: late words only close, worse sources only end turns."""
+    """Say whether an agent's word counts: late ones only close, worse sources only end turns."""
     reading = session.vitals.axes.get(Axis.ACTIVITY)
     if reading is None or reading.source not in SOURCES or SOURCES.index(source) < SOURCES.index(reading.source):
         return True
@@ -192,10 +194,9 @@ def _counts(session: Session, source: str, said: Said, at: float) -> bool:
 
 
 def _opens(session: Session, doing: Doing, source: str, said: Said, at: float) -> bool:
-    """Say whether a transcript tells of a turn without a hook: a prompt typed during the turn before.
+    """Say of words taken in whether a transcript opens a turn that no hook told.
 
-    Its hook came when it was typed. A stream carries no moments, so it never tells of this.
-    """
+    Its hook came when it was typed. A stream carries no moments, so it never tells of this."""
     if source != "transcript" or said.what not in TRIES or said.subagent or said.at is None or doing.turn:
         return False
     reading = session.vitals.axes.get(Axis.ACTIVITY)
@@ -203,7 +204,7 @@ def _opens(session: Session, doing: Doing, source: str, said: Said, at: float) -
 
 
 def _count(session: Session, said: Said) -> Session:
-    """Take in the conversation and its cost."""
+    """Take in the conversation and the cost that an agent's word tells."""
     if said.conversation and said.conversation != session.conversation and not said.subagent:
         session = replace(session, conversation=said.conversation, counted=Spent(), strikes=0)
     if said.usage is not None:
@@ -212,24 +213,19 @@ def _count(session: Session, said: Said) -> Session:
 
 
 def _remember(session: Session, said: Said, at: float, source: str) -> Session:
-    """Keep a word in the ring and count it; two sources that tell the same make one word."""
+    """Keep an agent's word in the ring and count it; two sources make one word."""
     ring = remember(session.vitals.recent, said, at, source)
     counted = summary.count_word(session.vitals.tally, said, is_new=ring is not session.vitals.recent)
     return with_vitals(session, recent=ring, tally=counted)
 
 
-def _end_silence(book: Book, session: Session, active_at: float, at: float) -> Session:
-    """Count a silence that ended; time in which Vigil did not listen is left out."""
-    return with_vitals(session, tally=summary.count_silence(session.vitals.tally, max(active_at, book.void_before), at))
-
-
 def _end_turn(session: Session) -> Session:
-    """Count a turn that ended, once for all sources."""
+    """Count a turn that an agent's words ended, once for all sources."""
     return with_vitals(replace(session, spent=replace(session.spent, turns=session.spent.turns + 1)), doing=IDLE)
 
 
 def _spend(session: Session, usage: Usage) -> Session:
-    """Add a cost; of a running total, only what is new since the last."""
+    """Add the cost that an agent tells; of a running total, only what is new."""
     told = Spent(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost_usd or 0.0)
     if not usage.so_far:
         return replace(session, spent=_sum(session.spent, told))
@@ -243,10 +239,4 @@ def _spend(session: Session, usage: Usage) -> Session:
 
 
 def _sum(one: Spent, other: Spent) -> Spent:
-    return Spent(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cached_tokens + other.cached_tokens,
-        one.cost_usd + other.cost_usd,
-        one.turns + other.turns,
-    )
+    return Spent(*map(add, COSTS(one), COSTS(other)))

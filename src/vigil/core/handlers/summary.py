@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from vigil.core.book import Book
-from vigil.core.effects import Amend, SetTimer
+from vigil.core.effects import Amend, SetTimer, TimerKind
 from vigil.core.events import Weighed
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, with_vitals
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules import summary
 from vigil.core.rules.activity import KEPT_OF_DEATH
 from vigil.core.rules.summary import summary_of, told
@@ -17,13 +16,13 @@ KIND = "session.summary"
 
 
 def await_summary(book: Book, session: Session, now: float) -> None:
-    """Give a dead launch whose pane stays open a while until its last words are read."""
+    """When a dead launch's pane stays open: let its summary wait for its last words."""
     if session.launch is not None and session.launch.ended_at is not None and not session.launch.summarised:
         book.do(SetTimer(session.id, TimerKind.SUMMARY, now + LATEST_S))
 
 
 def summarise(book: Book, session: Session, now: float) -> Session:
-    """Write a dead launch's summary, once; return the changed session."""
+    """Write a dead launch's summary into the event log, once; return the changed session."""
     launch, death = session.launch, session.last_death
     if launch is None or launch.ended_at is None or launch.summarised or death is None or death.launch_id != launch.id:
         return session
@@ -37,13 +36,8 @@ def summarise(book: Book, session: Session, now: float) -> Session:
     return book.keep(replace(session, launch=launch))
 
 
-def timer(book: Book, session: Session, now: float) -> None:
-    """Write the summary: the wait for a dead launch's last words is over."""
-    summarise(book, session, now)
-
-
 def weighed(book: Book, event: Weighed, _now: float) -> None:
-    """Note a launch's peak memory, also after its death; its next write makes it durable."""
+    """Note a launch's peak memory for its summary, also after its death."""
     session = book.of_launch(event.launch_id)
     if session is not None:
         book.keep(with_vitals(session, tally=summary.count_memory(session.vitals.tally, event.memory_bytes)), durable=False)

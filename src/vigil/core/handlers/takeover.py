@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nextafter
 
 from vigil.core.book import Book
-from vigil.core.effects import CloseLaunch, SetTimer, Tell
+from vigil.core.effects import CloseLaunch, SetTimer, Tell, TimerKind
 from vigil.core.events import Resumed
 from vigil.core.handlers import heartbeat, summary, watchdog
 from vigil.core.handlers.hold import WAITING
@@ -18,15 +18,14 @@ from vigil.core.model.replace import replace
 from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.team import Role
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import leaves_its_pane, rested
 from vigil.core.rules.notice import interrupted
-from vigil.core.rules.restart import comes_back_by_itself, is_saturated
+from vigil.core.rules.restart import comes_back_by_itself
 from vigil.core.rules.wall import LONGEST_S, REASONS
 
 
 def resumed(book: Book, event: Resumed, now: float) -> None:
-    """Take up every stored session, wall, role and incident; live launches report by themselves."""
+    """When a new daemon takes over: take up every stored session, wall, role and incident."""
     book.booted = event.booted
     book.void_before = now  # an agent that spoke while no daemon listened counts as heard now
     _date_back(book, now)
@@ -43,7 +42,7 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
 
 
 def _date_back(book: Book, now: float) -> None:
-    """Move stored moments out of the future: the clock may have been set back."""
+    """At a takeover, move stored moments out of the future: clocks may be set back."""
     for session in list(book.sessions.values()):
         if max(session.last_activity_at or 0.0, session.asked_at or 0.0, *session.worked.values()) > now:
             book.keep(_as_of(session, now))
@@ -56,19 +55,20 @@ def _date_back(book: Book, now: float) -> None:
 
 
 def _take_up_session(book: Book, session: Session, booted: bool, now: float) -> None:
-    """End what was being ended, relaunch what may come back, and go on watching the rest."""
+    """Take over a stored session: end what was ending, relaunch what may, watch the rest."""
     hold, failed = session.hold, session.state is State.FAILED
-    waits = session.state in WAITING and (not failed or is_saturated(session))
+    waits = session.state in WAITING and (not failed or session.waits_for is HoldReason.SATURATED)
     if session.state is State.ENDING:
         book.end_all(session.launch, unless_attended=spares_people(session.vitals.intent))
     elif booted and waits and not failed and not comes_back_by_itself(book.role_of(session)):
         become(book, session, now, State.PENDING, COLD_START, hold=Hold(HoldReason.COLD_START, None))
-    elif waits and (hold is None or hold.reason in (HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR)):
+    elif waits and session.waits_for in (None, HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR):
         relaunch(book, session, now, by_policy=True)
     else:
         _close_launch(book, session, now)
         if waits and hold is not None and hold.until is not None:
-            session = _wait_on(book, session, hold.until, now)
+            session = _shorten(book, session, hold.until, now)
+            book.do(SetTimer(session.id, TimerKind.HOLD, session.hold.until if session.hold and session.hold.until else now))
         if session.vitals.doubt is not None:
             session = book.keep(with_vitals(session, doubt=rested(session.vitals.doubt, now)))
             book.do(SetTimer(session.id, TimerKind.LOOK, now))
@@ -77,18 +77,12 @@ def _take_up_session(book: Book, session: Session, booted: bool, now: float) -> 
 
 
 def _close_launch(book: Book, session: Session, now: float) -> None:
-    """Close what a dead launch left; where it leaves its pane, wait for its summary."""
+    """At a takeover, close a dead launch of the last daemon, or await its summary."""
     launch = session.launch
     if leaves_its_pane(session):
         summary.await_summary(book, session, now)
     elif launch is not None and launch.ended_at is not None and not launch.closed:
         book.do(CloseLaunch(launch))
-
-
-def _wait_on(book: Book, session: Session, until: float, now: float) -> Session:
-    session = _shorten(book, session, until, now)
-    book.do(SetTimer(session.id, TimerKind.HOLD, session.hold.until if session.hold and session.hold.until else now))
-    return session
 
 
 def _take_up_role(book: Book, role: Role, now: float) -> None:
@@ -99,7 +93,7 @@ def _take_up_role(book: Book, role: Role, now: float) -> None:
 
 
 def _as_of(session: Session, now: float) -> Session:
-    """Return a session without moments in the future: until those, new events would count for nothing."""
+    """Return a taken-over session without moments in the future, which would void new events."""
     active_at = None if session.last_activity_at is None else min(session.last_activity_at, now)
     worked = {kind: min(at, now) for kind, at in session.worked.items()}
     session = replace(session, last_activity_at=active_at, worked=worked)
@@ -112,7 +106,7 @@ def _as_of(session: Session, now: float) -> Session:
 
 
 def _take_up_wall(book: Book, session: Session, now: float) -> None:
-    """Wait for a wall as before, but never longer than any wall may stand."""
+    """Take over a stored wall: wait as before, but never longer than any may stand."""
     wall = session.wall
     assert wall is not None
     until = wall.until if wall.until is None else min(wall.until, now + LONGEST_S)
@@ -123,12 +117,12 @@ def _take_up_wall(book: Book, session: Session, now: float) -> None:
 
 
 def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
-    """Cut a wait to the longest its policy knows: the clock may have been set back."""
+    """Cut a taken-over hold to its policy's longest: the clock may have been set back."""
     policy, role = session.spec.restart, book.role_of(session)
     longest_s = max(policy.cap_s, policy.base_s) * (1 + policy.jitter)
     if role is not None and session.state is State.FAILED:
         longest_s = role.spec.retry_saturated_s or longest_s
-    if session.hold is not None and session.hold.reason in REASONS:  # by the provider's clock
+    if session.waits_for in REASONS:  # by the provider's clock
         longest_s = LONGEST_S
     if until - now <= longest_s or session.hold is None:
         return session
@@ -136,7 +130,7 @@ def _shorten(book: Book, session: Session, until: float, now: float) -> Session:
 
 
 def _take_up_incidents(book: Book, now: float) -> None:
-    """Tell of every incident again; mark what was under way when the last daemon ended."""
+    """Take over stored incidents: tell them again; mark what the last daemon left under way."""
     for incident in (*book.incidents.values(), *book.resolved.values()):
         notices = tuple(interrupted(notice, now) for notice in incident.notices)
         words = "the daemon ended meanwhile"

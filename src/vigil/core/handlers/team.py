@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vigil.core.book import Book
-from vigil.core.effects import LogEntry
 from vigil.core.events import Applied, Asked
 from vigil.core.handlers import heartbeat, shift, watchdog
 from vigil.core.handlers.charge import retry_as_declared
@@ -19,7 +18,7 @@ from vigil.core.rules.plan import PlanStep, PlanVerb, is_leaving, make_plan, slo
 
 
 def applied(book: Book, event: Applied, now: float) -> None:
-    """Plan and carry out a manifest as one change, durable as a whole or not at all."""
+    """Carry out the plan of a manifest for its teams, as one durable change."""
     plan = make_plan(event.manifest, book.roles, book.sessions.values(), event.at_once, event.only)
     wanted = {role.key: role for role in event.manifest.roles}
     accounts = dict(event.accounts)
@@ -30,13 +29,14 @@ def applied(book: Book, event: Applied, now: float) -> None:
 
 
 def _declare(book: Book, step: PlanStep, wanted: RoleSpec | None, actor: str, now: float) -> None:
-    """Declare a role or change its policy, at once; running replicas and counts stay."""
+    """Declare a team's role or change its policy, at once; replicas and counts stay."""
     assert wanted is not None
     before = book.roles.get(step.role)
     slots = slots_for(before, wanted.replicas, {session.index: session for session in book.replicas(step.role)})
     role = Role(wanted, now, slots=slots) if before is None else replace(before, spec=wanted, slots=slots)
     book.keep_role(role)
-    _log(book, now, role.key, "role.declared" if before is None else "role.changed", replicas=wanted.replicas, actor=actor)
+    kind = "role.declared" if before is None else "role.changed"
+    book.log(now, None, kind, role=role.key, replicas=wanted.replicas, actor=actor)
     for session in book.replicas(role.key):
         if session.spec.restart != wanted.spec.restart:
             session = book.keep(replace(session, spec=replace(session.spec, restart=wanted.spec.restart)))
@@ -63,19 +63,11 @@ def _replace(book: Book, step: PlanStep, wanted: RoleSpec | None, actor: str, no
     _ask(IntentVerb.RESTART, book, step, actor, now)
 
 
-def _start(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now: float) -> None:
-    _ask(IntentVerb.START, book, step, actor, now)
-
-
-def _drain(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now: float) -> None:
-    _ask(IntentVerb.RM, book, step, actor, now)
-
-
 def _forget(book: Book, step: PlanStep, _wanted: RoleSpec | None, actor: str, now: float) -> None:
-    """Forget a role and its charges; replicas that still end belong to no role then."""
+    """Forget a team's role and its charges; replicas that still end have no role then."""
     role = book.roles[step.role]
     book.forget_role(step.role)
-    _log(book, now, step.role, "role.forgotten", actor=actor)
+    book.log(now, None, "role.forgotten", role=step.role, actor=actor)
     shift.go_on(book, role)
 
 
@@ -83,9 +75,9 @@ STEPS: dict[PlanVerb, Callable[[Book, PlanStep, RoleSpec | None, str, float], No
     PlanVerb.DECLARE: _declare,
     PlanVerb.CREATE: _create,
     PlanVerb.UPDATE: _update,
-    PlanVerb.START: _start,
+    PlanVerb.START: lambda book, step, _wanted, actor, now: _ask(IntentVerb.START, book, step, actor, now),
     PlanVerb.REPLACE: _replace,
-    PlanVerb.DRAIN: _drain,
+    PlanVerb.DRAIN: lambda book, step, _wanted, actor, now: _ask(IntentVerb.RM, book, step, actor, now),
     PlanVerb.FORGET: _forget,
 }
 
@@ -99,12 +91,8 @@ def _ask(verb: IntentVerb, book: Book, step: PlanStep, actor: str, now: float) -
     asked(book, Asked(verb, _session(book, step).id, actor, step.why), now)
 
 
-def _log(book: Book, now: float, key: str, kind: str, **data: str | int) -> None:
-    book.change.log.append(LogEntry(now, kind, data={"role": key, **data}))
-
-
 def follow(book: Book, now: float) -> None:
-    """Fill free slots of the roles that changed, and advance their shifts."""
+    """Fill free slots of a team's changed roles, and advance their shifts."""
     while book.touched or book.vacated:
         vacated, book.vacated = book.vacated, []
         for key, index in vacated:
@@ -119,7 +107,7 @@ def follow(book: Book, now: float) -> None:
 
 
 def _see_to(book: Book, role: Role, now: float) -> None:
-    """Advance a shift; drain unused replicas that have no slot of the role any more."""
+    """See to a team's role: advance its shift, or drain replicas without a slot."""
     if role.shift is not None:
         shift.advance(book, role, now)
     elif len(book.by_role.get(role.key, ())) > len(role.slots):

@@ -9,7 +9,7 @@ from vigil.core.model.session import Session, State, with_changes
 
 
 def become(book: Book, session: Session, now: float, state: State, why: str, **changes: Any) -> Session:
-    """Move a session to a state, and log it if the state is new."""
+    """Move a session to a state, and log the transition if the state is new."""
     moved = state is not session.state
     if state not in DOUBTED:
         changes["doubt"] = None

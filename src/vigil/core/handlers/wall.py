@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vigil.core.book import Book
-from vigil.core.effects import SetTimer
+from vigil.core.effects import SetTimer, TimerKind
 from vigil.core.handlers.account import works
 from vigil.core.handlers.launch import relaunch
 from vigil.core.model.death import Cause, Wall
@@ -11,7 +11,6 @@ from vigil.core.model.reading import Axis
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
 from vigil.core.model.speech import Said, What
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.activity import activity_facts
 from vigil.core.rules.wall import read_wall
 
@@ -44,7 +43,7 @@ def at_wall(book: Book, session: Session, said: Said, at: float, now: float) -> 
 
 
 def wall_over(book: Book, session: Session, now: float) -> None:
-    """Mark a wall whose time has come; only an agent that gets past it proves it gone."""
+    """Mark a wall whose time has come; only an agent past it proves it gone."""
     wall = session.wall
     if wall is not None and (wall.over or wall.until is None):
         return
@@ -60,7 +59,7 @@ def wall_over(book: Book, session: Session, now: float) -> None:
 
 
 def get_past(book: Book, session: Session, at: float, now: float) -> None:
-    """Relaunch the sessions that waited for a wall: an agent got past it."""
+    """When an agent got past a wall: relaunch the sessions that waited for it."""
     for other in works(book, book.sessions[session.id], at, now):
-        book.log(now, other, "session.hold-over", hold=other.hold.reason if other.hold else "", why=f"{session.name} works")
+        book.log(now, other, "session.hold-over", hold=other.waits_for or "", why=f"{session.name} works")
         relaunch(book, other, now, by_policy=True)

@@ -1,34 +1,33 @@
 """The watchdog diagnoses a session whose silence has outlasted its patience, and warns of what it finds (P12, DESIGN 5).
 
-A word ends the finding at once. It discards what it read late or before a gap. `handlers/remedy` treats what it found.
-"""
+A word ends the finding at once. It discards what it read late or before a gap. `handlers/remedy` treats what it found."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from vigil.core.book import Book, Idle
-from vigil.core.effects import Diagnose, Look, SetTimer
+from vigil.core.effects import Diagnose, Look, SetTimer, TimerKind
 from vigil.core.events import Diagnosed, Measured, WatchdogsSet
 from vigil.core.handlers.conversation import quarantine
+from vigil.core.handlers.incident import remind
 from vigil.core.handlers.intent import voided
 from vigil.core.handlers.remedy import PEOPLE_S, treat, waits_for_people
-from vigil.core.handlers.reminder import remind_of_questions
 from vigil.core.model.death import Confidence
 from vigil.core.model.evidence import Evidence
 from vigil.core.model.incident import IncidentKind
-from vigil.core.model.progress import IDLE, Doing
+from vigil.core.model.progress import IDLE
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, with_vitals
 from vigil.core.model.stall import Stall, Thresholds, Watchdog
-from vigil.core.model.timer import TimerKind
-from vigil.core.rules import incident, summary
+from vigil.core.rules import summary
+from vigil.core.rules.incident import key_of
 from vigil.core.rules.stall.case import Silence, case_of, is_watched, kind_of, silent_from, what_is_open
 from vigil.core.rules.stall.course import continued, is_told, words_of
 from vigil.core.rules.stall.facts import FACTS
-from vigil.core.rules.stall.schedule import due_at, reminder_at
-from vigil.core.rules.stall.thresholds import thresholds_of
+from vigil.core.rules.stall.schedule import due_at, reminder_at, reminders_of, thresholds_of
 from vigil.core.rules.stall.verdict import VOID, WELL, StallVerdict, classify
+from vigil.words import minutes
 
 MEASURE_S = 5.0  # longest window for rates where no older reading exists
 UNANSWERED_S = 30.0  # then the watchdog asks for the diagnosis again
@@ -40,19 +39,19 @@ UNWATCHED_WORDS = "nothing of it is open any more"
 
 
 def limits_for(book: Book, session: Session) -> Thresholds:
-    """Return the thresholds that hold for a session now."""
+    """Look up the thresholds by which the watchdog judges a session now."""
     role = book.role_of(session)
     return thresholds_of(session.spec.agent, Watchdog() if role is None else role.spec.watchdog, book.watchdogs)
 
 
 def begin(book: Book, session: Session, now: float) -> None:
-    """Watch a launch from now on."""
+    """Have the watchdog watch a launch from now on."""
     if is_watched(session):
         _arm(book, session, _due_at(book, session, now))
 
 
 def rest(book: Book, session: Session, now: float) -> Session:
-    """Count silence anew from now: before that, Vigil did not listen."""
+    """Have the watchdog count silence anew from now: before, Vigil did not listen."""
     if not is_watched(session):
         return session
     trail, stall = session.vitals.trail, session.vitals.stall
@@ -64,7 +63,7 @@ def rest(book: Book, session: Session, now: float) -> Session:
 
 
 def missed(book: Book, session: Session, lasted_s: float, now: float) -> None:
-    """Take in that Vigil did not run: that time is no silence, and earlier findings are void."""
+    """When Vigil did not run: have the watchdog count no silence and void findings."""
     if not is_watched(session):
         return
     floor = now if lasted_s >= SLEPT_S else min(now, silent_from(session) + lasted_s)
@@ -79,7 +78,7 @@ def missed(book: Book, session: Session, lasted_s: float, now: float) -> None:
 
 
 def heard(book: Book, before: Session, session: Session, now: float) -> Session:
-    """End the finding of an agent that spoke, and look earlier if its patience is shorter now."""
+    """When an agent spoke: end the watchdog's finding, and look earlier if patience is shorter."""
     if session.vitals.stall is not None and session.vitals.stall.verdict != StallVerdict.LIVELOCK:
         session = _over(book, session, "it spoke", now)
     if session.vitals.doing != before.vitals.doing and is_watched(session):
@@ -90,7 +89,7 @@ def heard(book: Book, before: Session, session: Session, now: float) -> Session:
 
 
 def check(book: Book, session: Session, now: float) -> None:
-    """Diagnose a session whose patience is over; look at any other again later."""
+    """When the watchdog's timer fires: diagnose a session out of patience, or look later."""
     book.checked_at.pop(session.id, None)
     if not is_watched(session):
         if session.vitals.stall is not None:
@@ -107,6 +106,22 @@ def check(book: Book, session: Session, now: float) -> None:
         _diagnose(book, session, now)
 
 
+def remind_of_questions(book: Book, session: Session, limits: Thresholds, now: float) -> Session:
+    """Have the watchdog remind people of a waiting question, if it is time."""
+    asked = session.vitals.doing.asked
+    names = ", ".join(dict.fromkeys(one.name or "something" for one in asked))
+    due = now >= reminder_at(session, limits)
+    told = reminders_of(session) + due
+    words = f"asked for {names} {minutes(now - asked[0].since)} ago, and nobody has answered"
+    stall = Stall(StallVerdict.WAITING_HUMAN, Confidence.CERTAIN, (words,), now, asked[0].since, warnings=told)
+    trail = replace(session.vitals.trail, reminded_at=now, reminders=told) if due else session.vitals.trail
+    session = book.keep(with_vitals(session, stall=stall, trail=trail), durable=due)
+    if due:
+        book.log(now, session, "session.reminded", asked=names, waits_s=round(now - asked[0].since), count=told)
+        remind(book, key_of(IncidentKind.NEEDS_INPUT, session.id), f"waits for a human: {words}")
+    return session
+
+
 def _diagnose(book: Book, session: Session, now: float) -> None:
     assert session.launch is not None
     book.do(Diagnose(session.launch, min(MEASURE_S, limits_for(book, session).stall_after_s / 4)))
@@ -114,7 +129,7 @@ def _diagnose(book: Book, session: Session, now: float) -> None:
 
 
 def see_people(book: Book, session: Session, now: float) -> None:
-    """See whether the people have left for whom a remedy waits."""
+    """While a person keeps the watchdog's remedy waiting: look whether they have left."""
     if is_watched(session) and waits_for_people(session, limits_for(book, session)):
         assert session.launch is not None
         book.do(Look(session.launch))
@@ -122,7 +137,7 @@ def see_people(book: Book, session: Session, now: float) -> None:
 
 
 def left_alone(book: Book, before: Session, session: Session, now: float) -> None:
-    """Diagnose a stall at once when the last person leaves, if its remedy waited for that."""
+    """When the last person leaves: have the watchdog diagnose a stall whose remedy waited."""
     if session.vitals.attached or not is_watched(session) or session.vitals.doing.asked:
         return
     if waits_for_people(before, limits_for(book, session)):
@@ -139,14 +154,14 @@ def _arm(book: Book, session: Session, at: float) -> None:
 
 
 def case_for(book: Book, session: Session, evidence: Evidence, now: float) -> Silence:
-    """Return what a session is judged by, with the idle CPU learned for its kind of agent."""
+    """Make the watchdog's case of a silent session, with its kind's learned idle CPU."""
     idle = book.idle_cpu.get(kind_of(session))
     idle_cpu = idle.cpu if idle is not None and idle.samples >= LEARNED else None
     return case_of(session, evidence, limits_for(book, session), idle_cpu, now)
 
 
 def diagnosed(book: Book, event: Diagnosed, now: float) -> None:
-    """Judge what the sensors read of a silent session, and act on it."""
+    """Take in a diagnosis of a silent session: the watchdog judges it and acts."""
     session = book.living(event.launch_id)
     if session is None or not is_watched(session) or session.vitals.doing.asked:
         return
@@ -160,7 +175,7 @@ def diagnosed(book: Book, event: Diagnosed, now: float) -> None:
 
 
 def _conclude(book: Book, session: Session, case: Silence, now: float) -> Session:
-    """Keep the finding; end the warning of a well session, warn of a sick one and treat it."""
+    """Keep the watchdog's finding: warn of a sick session and treat it, or end warnings."""
     before, found = session.vitals.stall, classify(case)
     warned = before is not None and before.warned_at is not None
     session = with_vitals(session, stall=continued(before, found, case))
@@ -175,7 +190,7 @@ def _conclude(book: Book, session: Session, case: Silence, now: float) -> Sessio
 
 
 def _tell(book: Book, session: Session, case: Silence, now: float) -> Session:
-    """Warn of a stalled session, again after `stall_repeat_s`, with what changed since."""
+    """Warn of what the watchdog found, again after `stall_repeat_s`, with what changed since."""
     stall = session.vitals.stall
     assert stall is not None
     if stall.warned_at is not None and now < stall.warned_at + case.limits.stall_repeat_s * 0.99:
@@ -187,27 +202,16 @@ def _tell(book: Book, session: Session, case: Silence, now: float) -> Session:
     session = book.keep(with_vitals(session, stall=stall, tally=counted))
     if stall.verdict == StallVerdict.RESUME_POISONED:  # its next launch begins a new conversation
         session = quarantine(book, session, "; ".join(stall.reasons), now)
-    _log_warning(book, session, stall, case.silent_s, changed, now)
-    book.change.anew[incident.key_of(IncidentKind.STALLED, session.id)] = words_of(stall, changed)
+    data: dict[str, Any] = {"verdict": stall.verdict, "confidence": stall.confidence.value, "count": stall.warnings}
+    data |= {"silent_s": round(case.silent_s, 1), "why": "; ".join(stall.reasons)}
+    data["changed"] = changed or (["nothing"] if stall.warnings > 1 else [])
+    book.log(now, session, "session.stalled", **data)
+    book.change.anew[key_of(IncidentKind.STALLED, session.id)] = words_of(stall, changed)
     return session
 
 
-def _log_warning(book: Book, session: Session, stall: Stall, silent_s: float, changed: list[str], now: float) -> None:
-    book.log(
-        now,
-        session,
-        "session.stalled",
-        verdict=stall.verdict,
-        confidence=stall.confidence.value,
-        silent_s=round(silent_s, 1),
-        count=stall.warnings,
-        why="; ".join(stall.reasons),
-        changed=changed or (["nothing"] if stall.warnings > 1 else []),
-    )
-
-
 def _coarse(case: Silence, stall: Stall) -> list[tuple[str, str]]:
-    """Return the state in words that change only when something happens."""
+    """Return the watchdog's finding in words that change only when something happens."""
     evidence = case.evidence
     shown = [("verdict", stall.verdict), ("open", what_is_open(case.doing, case.trail, case.limits)[0])]
     shown += [("state", evidence.state.value or "unknown"), ("wchan", evidence.wchan.value or "unknown")]
@@ -218,7 +222,7 @@ def _coarse(case: Silence, stall: Stall) -> list[tuple[str, str]]:
 
 
 def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None = None) -> Session:
-    """Drop the finding; log its end if people were warned of it."""
+    """Drop the watchdog's finding; log its end if people were warned of it."""
     stall = session.vitals.stall
     session = with_vitals(session, stall=keep)
     if stall is None or stall.warned_at is None:
@@ -232,7 +236,7 @@ def _over(book: Book, session: Session, why: str, now: float, keep: Stall | None
 
 
 def configured(book: Book, event: WatchdogsSet, now: float) -> None:
-    """Apply the configured thresholds of silence at once."""
+    """Take in the watchdog's configured thresholds, at once."""
     if event.watchdogs == book.watchdogs:
         return
     book.watchdogs = event.watchdogs
@@ -241,16 +245,12 @@ def configured(book: Book, event: WatchdogsSet, now: float) -> None:
 
 
 def measured(book: Book, event: Measured, _now: float) -> None:
-    """Learn how much CPU each kind of agent uses while it waits for input."""
+    """Have the watchdog learn how much CPU idle agents use, by kind."""
     for launch_id, cpu in event.rates:
         session = book.living(launch_id)
-        if session is None or not _waits_for_input(session.vitals.doing) or session.vitals.attached:
+        if session is None or not (session.vitals.doing == IDLE or session.vitals.doing.asked) or session.vitals.attached:
             continue  # a person who types makes it work
         kind = kind_of(session)
         before = book.idle_cpu.get(kind)
         learned = cpu if before is None else before.cpu + LEARNING * (cpu - before.cpu)
         book.idle_cpu[kind] = Idle(learned, 1 if before is None else before.samples + 1)
-
-
-def _waits_for_input(doing: Doing) -> bool:
-    return doing == IDLE or bool(doing.asked)

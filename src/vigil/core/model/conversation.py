@@ -20,8 +20,6 @@ class Kept(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """How a session is to be launched, and why."""
-
     mode: Mode
     cause: str
     why: str = ""  # in words, where it is refused or nothing could be resumed
@@ -30,7 +28,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """One reading of what is left of a conversation."""
+    """What one reading found left of a conversation."""
 
     conversation: str
     kept: Kept
@@ -40,7 +38,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A prompt that waits to be typed; its text lies in a file of its own."""
+    """A prompt that waits to be typed into a conversation; a file has its text."""
 
     id: str
     at: float
@@ -52,7 +50,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a session has used so far, as far as its agent says."""
+    """What a session's conversations have cost so far, as far as its agent says."""
 
     input_tokens: int = 0
     output_tokens: int = 0

@@ -11,8 +11,6 @@ from vigil.core.model.sighting import ReapClass
 
 
 class Cause(StrEnum):
-    """Why a launch ended (DESIGN 4.4)."""
-
     FINISHED = "finished"
     OPERATOR = "operator"
     POLICY = "policy"
@@ -31,15 +29,13 @@ class Cause(StrEnum):
 
 
 class Confidence(StrEnum):
-    """How sure a conclusion is."""
-
     CERTAIN = "certain"
     LIKELY = "likely"
     UNKNOWN = "unknown"
 
 
 class IntentVerb(StrEnum):
-    """What an operator or a policy wants of a session; verbs that end its launch become intents."""
+    """A verb of operators or policy; one that means a launch's death becomes an intent."""
 
     STOP = "stop"
     START = "start"
@@ -62,7 +58,7 @@ class IntentVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What Vigil means to do to a launch, durable before its first signal (P8)."""
+    """What Vigil means to do to a launch, durable first; it explains its death (P8)."""
 
     id: str
     session_id: str
@@ -82,15 +78,13 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
-    """One line of what a conclusion rests on."""
-
     source: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Oom:
-    """What the kernel says of processes it killed for want of memory, just before a death by SIGKILL."""
+    """What the kernel says of kills for want of memory before a death by SIGKILL."""
 
     named: bool | None = None  # its log names the process; None: Vigil may not read it
     cgroup: str = ""
@@ -100,7 +94,7 @@ class Oom:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """An agent's last words, if they say why it ended: a limit or a failed login."""
+    """A dying agent's last words, if they say why: a limit or a failed login."""
 
     cause: Cause
     text: str
@@ -109,7 +103,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """What no launch gets past: a limit of its account, or a failed login."""
+    """What no launch gets past, and may die of: an account's limit, a failed login."""
 
     cause: Cause
     text: str
@@ -125,7 +119,7 @@ class Wall:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """All that sensors gathered of how one launch ended, before any conclusion."""
+    """All that sensors gathered of how one launch ended, before its death has a cause."""
 
     launch_id: str
     at: float
@@ -149,7 +143,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The one record that a launch leaves, with cause and evidence (P3)."""
+    """The one record of a launch's death, with cause and evidence (P3)."""
 
     id: str
     session_id: str

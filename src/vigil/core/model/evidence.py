@@ -11,7 +11,7 @@ CHILDREN_KEPT = 64  # the first ones; `descendants` has the number
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A reading that is a number; None is unknown, and `why` says why."""
+    """A number in the evidence; None is unknown, and `why` says why."""
 
     value: float | None = None
     source: str = ""
@@ -21,8 +21,6 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A reading that is a word; None is unknown, and `why` says why."""
-
     value: str | None = None
     source: str = ""
     at: float = 0.0
@@ -31,8 +29,6 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A reading that is true or false; None is unknown, and `why` says why."""
-
     value: bool | None = None
     source: str = ""
     at: float = 0.0
@@ -44,7 +40,7 @@ NUMBER, TEXT, FLAG = Number(), Text(), Flag()  # not read
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One process of a launch beside the agent: below it, or left behind. None is unknown."""
+    """Evidence of one process beside the agent, below it or left behind; None is unknown."""
 
     process: ProcessId
     name: str  # of its program
@@ -66,7 +62,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the sensors read of one launch in one moment; rates over `window_s`, ages back from `at`."""
+    """The evidence of one launch in one moment; rates over `window_s`, ages before `at`."""
 
     at: float
     pid: int | None = None  # of the agent that was read

@@ -9,7 +9,7 @@ RULE = "use lower-case letters, digits, - and _, starting with a letter or digit
 
 
 def why_not_a_name(name: str) -> str | None:
-    """Return what is wrong with a plain name, or None if it may be used."""
+    """Return why a plain name cannot be an identity; None if it can."""
     if not name:
         return f"a name must not be empty: {RULE}"
     # fullmatch, not `$`: that would let a trailing newline through.
@@ -19,7 +19,7 @@ def why_not_a_name(name: str) -> str | None:
 
 
 def why_not_an_identity(identity: str) -> str | None:
-    """Return what is wrong with a name of any form, or None if a session may have it."""
+    """Return why a name of any form cannot be an identity; None if it can."""
     parts = identity.split("/")
     if len(parts) not in (1, 4):
         return f"{identity[:80]!r} is not a name and not workspace/team/role/index"
@@ -33,7 +33,7 @@ def team_of(identity: str) -> tuple[str, str] | None:
 
 
 def stem_of(command: str) -> str:
-    """Return a plain name made from a command; the caller makes it unique."""
+    """Return a plain identity made from a command; the caller makes it unique."""
     base = command.rstrip("/").rpartition("/")[2].lower()
     cleaned = re.sub(r"[^a-z0-9_-]+", "-", base).strip("-_")
     return cleaned[:40] or "session"

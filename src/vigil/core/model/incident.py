@@ -10,8 +10,6 @@ from vigil.core.model.death import EvidenceLine
 
 
 class IncidentKind(StrEnum):
-    """What a human should know of."""
-
     STUCK = "stuck"
     NEEDS_INPUT = "needs-input"
     STALLED = "stalled"
@@ -30,16 +28,12 @@ class IncidentKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """How soon a human should know."""
-
     URGENT = "urgent"
     ACTION = "action"
     WARNING = "warning"
 
 
 class NoticeState(StrEnum):
-    """What became of a notice so far."""
-
     SENDING = "sending"
     SENT = "sent"
     RETRYING = "retrying"
@@ -49,7 +43,7 @@ class NoticeState(StrEnum):
 
 
 class NoticeEvent(StrEnum):
-    """What a notice says."""
+    """What a notice of an incident says."""
 
     OPENED = "opened"
     REMINDER = "reminder"
@@ -59,8 +53,6 @@ class NoticeEvent(StrEnum):
 
 
 class ReactionOutcome(StrEnum):
-    """What became of a reaction."""
-
     BEGUN = "begun"
     DONE = "done"
     REFUSED = "refused"
@@ -70,20 +62,20 @@ class ReactionOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """Which repeat of which step of a ladder a notice is."""
+    """Which repeat of which step of an incident's ladder a notice is."""
 
     step: int
     number: int  # 0 is the first
     urgent: bool = False  # of the ladder that began anew when its incident became urgent
 
     def is_same_step(self, other: Rung | None) -> bool:
-        """Say whether another rung belongs to the same step of the same ladder."""
+        """Say whether another notice's rung is on the same step of an incident's ladder."""
         return other is not None and (self.step, self.urgent) == (other.step, other.urgent)
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One notice of an incident to one route, and its fate; a retry keeps the id."""
+    """One notice of an incident to one route, and its fate; retries keep the id."""
 
     id: str
     route: str
@@ -101,8 +93,6 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Reacted:
-    """One reaction to an incident, and its outcome."""
-
     at: float
     do: str
     outcome: ReactionOutcome
@@ -111,7 +101,7 @@ class Reacted:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """What a human should know: opens once, resolves once (P12)."""
+    """An incident: what a human should know; it opens once and resolves once (P12)."""
 
     id: str
     key: str  # subject and kind; at most one is open per key
@@ -147,7 +137,7 @@ ALWAYS = frozenset({Severity.URGENT})  # these always pass
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """Quiet hours, from one time of day to another, for all or for one team, and what passes."""
+    """Quiet hours, for all or for one team, and which incidents pass."""
 
     from_s: float  # after midnight
     to_s: float  # the same as `from_s`: never
@@ -158,8 +148,6 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """One step of a ladder: a route, how long after the opening, and how often again."""
-
     route: str
     after_s: float = 0.0
     repeat_s: float | None = None
@@ -167,7 +155,7 @@ class LadderStep:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The steps for incidents of a severity, a kind or a team; None matches all."""
+    """The ladder of steps for incidents of a severity, kind or team; None matches all."""
 
     steps: tuple[LadderStep, ...]
     severity: Severity | None = None
@@ -177,8 +165,6 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """How people are told: ladders, quiet hours and routes."""
-
     ladders: tuple[Ladder, ...] = ()
     quiet: tuple[Quiet, ...] = ()
     routes: tuple[str, ...] = ()
@@ -189,7 +175,7 @@ PROMPT, RESTART, HIBERNATE, RUN = "prompt", "restart", "hibernate", "run"
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What Vigil does about incidents of a kind: when first, how often, and with which pauses."""
+    """A configured reaction to incidents of a kind: when first, how often, with which pauses."""
 
     kind: IncidentKind
     do: str

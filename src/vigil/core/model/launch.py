@@ -7,15 +7,11 @@ from enum import StrEnum
 
 
 class RuntimeKind(StrEnum):
-    """Where a session lives."""
-
     TMUX = "tmux"
     HEADLESS = "headless"
 
 
 class Mode(StrEnum):
-    """How a session is woken (DESIGN 4.6)."""
-
     FRESH = "fresh"  # with a new conversation
     RESUME = "resume"  # where its conversation ended
     NOTHING = "nothing"  # there is nothing to do
@@ -24,7 +20,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """One process for ever: a recycled pid has another start time, another boot another `boot`."""
+    """A process of a launch for ever; recycled pids have other start times or boots."""
 
     pid: int
     start_ticks: int
@@ -33,7 +29,7 @@ class ProcessId:
 
 @dataclass(frozen=True, slots=True)
 class ForeignSession:
-    """An adopted tmux session on a server that Vigil did not start; it may be given back."""
+    """The foreign tmux session of an adopted launch; Vigil may give it back."""
 
     socket: str
     target: str  # by its id on that server
@@ -42,7 +38,7 @@ class ForeignSession:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One incarnation of a session; its id fences every fact, hook and exit."""
+    """A launch: one incarnation of a session; its id fences every fact, hook and exit."""
 
     id: str
     session_id: str
@@ -65,6 +61,7 @@ class Launch:
     host: ForeignSession | None = None  # it was adopted: its server is not ours
     speaks: bool = False  # its kind of agent reports, and is set up for that
     reads_input: bool = False  # headless, it reads a pipe that is held open for it
+    cgroup: str = ""  # the folder of its own
 
     @property
     def agent(self) -> ProcessId | None:

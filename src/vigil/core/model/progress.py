@@ -9,7 +9,7 @@ from vigil.core.model.speech import What
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """One remembered word: never a prompt, a tool's input or an answer."""
+    """One remembered word of an agent's progress: never a prompt, tool input or answer."""
 
     at: float
     what: What
@@ -24,7 +24,7 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A tool that runs, or a question that waits."""
+    """What an agent has open: a tool that runs, or a question that waits."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What an agent's work has open."""
+    """An agent's progress: the turn, tools and questions it has open."""
 
     turn: bool = False
     thinks: bool = False
@@ -54,7 +54,7 @@ IDLE = Doing(started=True)
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The last things one launch said."""
+    """The trail of a launch's progress: the last things its agent said."""
 
     last: str = ""  # the last word that took it further
     further_at: float = 0.0  # and when that was
@@ -77,16 +77,12 @@ SAID_NOTHING = Trail()
 
 @dataclass(frozen=True, slots=True)
 class Stalls:
-    """How often a launch was found in one kind of stall."""
-
     verdict: str
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was counted so far."""
-
     words: int = 0  # signs of life left out
     tools: int = 0
     failed_tools: int = 0

@@ -9,7 +9,7 @@ from vigil.core.model.speech import Activity
 
 
 class Axis(StrEnum):
-    """What sensors read apart and Vigil never folds (DESIGN 4.1)."""
+    """An axis whose readings Vigil keeps apart and never folds into others (DESIGN 4.1)."""
 
     SERVER = "server"
     RUNTIME = "runtime"
@@ -18,7 +18,7 @@ class Axis(StrEnum):
 
 
 class AxisValue(StrEnum):
-    """What a sensor found on the server, runtime or process axis; activity shows an Activity."""
+    """A reading of the server, runtime or process axis; activity shows an Activity."""
 
     ALIVE = "alive"
     DEAD = "dead"
@@ -42,7 +42,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What an axis shows now, and since when it shows that."""
+    """The last reading of an axis: what it shows, and since when."""
 
     value: AxisValue | Activity
     source: str
@@ -53,8 +53,6 @@ class Reading:
 
 
 class DoubtKind(StrEnum):
-    """Why a session's life is in doubt (DESIGN 4.2)."""
-
     WEDGED = "wedged"
     BLIND = "blind"
     UNREADABLE = "unreadable"
@@ -66,7 +64,7 @@ class DoubtKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What a suspect remembers; it survives a restart of the daemon."""
+    """The doubt that readings of a suspect leave; it survives a restart of the daemon."""
 
     kind: DoubtKind
     axis: Axis  # a healthy fact of this axis ends it

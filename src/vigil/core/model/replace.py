@@ -8,11 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dataclasses import replace
+    from dataclasses import replace as replace
 else:
 
     def replace(value: Any, /, **changes: Any) -> Any:
-        """Return a copy of a slotted dataclass with some fields changed; an unknown field is a KeyError."""
+        """Return a copy of a slotted dataclass with some fields replaced; unknown fields are KeyErrors."""
         slots = _slots_of(type(value))
         copy = object.__new__(type(value))
         for read, write in slots.values():
@@ -24,10 +24,7 @@ else:
 
 @cache
 def _slots_of(kind: type) -> dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]]:
-    """Return the reader and writer of each slot: the only way to write to a frozen value."""
+    """Return each slot's reader and writer, with which `replace` copies a frozen value."""
     assert not hasattr(kind, "__post_init__"), f"{kind.__name__} makes its own fields"
     slots = [(field.name, getattr(kind, field.name)) for field in fields(kind)]
     return {name: (slot.__get__, slot.__set__) for name, slot in slots}
-
-
-__all__ = ["replace"]

@@ -7,8 +7,6 @@ from enum import StrEnum
 
 
 class RestartWhen(StrEnum):
-    """After which deaths a session comes back."""
-
     ALWAYS = "always"
     ON_FAILURE = "on-failure"
     NEVER = "never"
@@ -16,7 +14,7 @@ class RestartWhen(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """When and how fast a session comes back; defaults are DESIGN 4.4's."""
+    """When and how fast a session restarts; defaults are DESIGN 4.4's."""
 
     when: RestartWhen = RestartWhen.NEVER
     max_restarts: int = 0  # 0 means no limit
@@ -31,8 +29,6 @@ NEVER_RESTARTS = RestartPolicy()
 
 
 class HoldReason(StrEnum):
-    """What a pending session waits for."""
-
     BACKOFF = "backoff"
     SATURATED = "saturated"  # it was given up after its last allowed restart
     LIMIT = "limit"
@@ -45,14 +41,14 @@ class HoldReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why a wanted session is not launched, and until when; None waits for a person."""
+    """What a start or restart waits for, and until when; None waits for a person."""
 
     reason: HoldReason
     until: float | None
 
 
 class After(StrEnum):
-    """What follows once the end of a session is verified."""
+    """What follows a session's verified end: a restart, sleep or another rest."""
 
     STOP = "stop"
     PARK = "park"

@@ -10,7 +10,7 @@ from vigil.core.model.speech import Activity
 
 
 class ReapClass(StrEnum):
-    """What a session is to the reaper."""
+    """The class into which the reaper's sighting puts a session."""
 
     ATTACHED = "attached"
     BUSY = "busy"
@@ -22,16 +22,12 @@ class ReapClass(StrEnum):
 
 
 class ReapAction(StrEnum):
-    """What the reaper does about it."""
-
     KEEP = "keep"
     PARK = "park"
     KILL = "kill"
 
 
 class ReapOutcome(StrEnum):
-    """What became of what the reaper wanted gone."""
-
     PARKED = "parked"
     STOPPED = "stopped"
     ENDED = "ended"  # of a stray, or what a launch left behind
@@ -43,7 +39,7 @@ class ReapOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReapVerdict:
-    """A session's class, the action, and the evidence; its first line decided."""
+    """The reaper's verdict on a sighting: class, action and evidence, whose first line decided."""
 
     name: str
     launch_id: str
@@ -54,8 +50,6 @@ class ReapVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ReapPolicy:
-    """What the configuration says of reaping."""
-
     idle_ttl_s: float = 48 * 3600.0  # 0 is never
     grace_s: float = 60.0
     pressure: str = ""  # memory is short, in words: the longest idle session is parked
@@ -63,7 +57,7 @@ class ReapPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What must still hold in the moment of the kill; the tmux server compares it (P2)."""
+    """What the reaper sighted and must still hold at the kill; tmux compares it (P2)."""
 
     target: str  # the session in its server, by id
     cutoff: int  # wall-clock second before the reading: its pane printed nothing since
@@ -74,7 +68,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Glimpse:
-    """What the reaper read of one launch; None could not be read."""
+    """What the reaper reads of one launch for its sighting; None could not be read."""
 
     launch_id: str
     at: float
@@ -90,7 +84,7 @@ class Glimpse:
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """Processes with this instance's mark that belong to no known launch."""
+    """Processes that the reaper sighted, with Vigil's mark but of no known launch."""
 
     launch_id: str  # by its own mark
     name: str
@@ -101,11 +95,17 @@ class Stray:
     age_s: float = 0.0
     older_than_store: bool = False
     glimpse: Glimpse | None = None
+    unproven: bool = False  # an agent left it to the keeper; of which launch it is cannot be told
+
+    @property
+    def all_processes(self) -> tuple[ProcessId, ...]:
+        """All processes of a sighted stray, its server first."""
+        return self.processes if self.server is None else (self.server, *self.processes)
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """All the table looks at, of one session or stray."""
+    """A sighting: all that the reaper's table looks at, of one session or stray."""
 
     runs: bool = True
     human_clients: int = 0

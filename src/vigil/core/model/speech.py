@@ -7,8 +7,6 @@ from enum import StrEnum
 
 
 class Activity(StrEnum):
-    """What an agent is doing."""
-
     STARTING = "starting"
     WORKING = "working"
     THINKING = "thinking"
@@ -21,7 +19,7 @@ class Activity(StrEnum):
 
 
 class What(StrEnum):
-    """What was said."""
+    """What an agent said of itself, as one kind of word."""
 
     STARTED = "started"  # it is up; its conversation is known
     PROMPT = "prompt"  # a person gave it work
@@ -51,8 +49,6 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What something cost, as far as the agent says."""
-
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0  # of the input
@@ -62,8 +58,6 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One thing an agent said."""
-
     what: What
     at: float | None = None  # as the agent has it; None: when it was read
     name: str = ""  # of a tool, a model, a kind of sub-agent, an unknown event
@@ -79,8 +73,6 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One hook event as it was read."""
-
     launch_id: str
     name: str  # the event's name; empty if it has none
     at: float

@@ -10,7 +10,7 @@ from vigil.core.model.death import Confidence
 
 @dataclass(frozen=True, slots=True)
 class Watchdog:
-    """A role's own thresholds; None leaves one to the configuration."""
+    """A role's own stall thresholds; None leaves one to the configuration."""
 
     stall_after_s: float | None = None
     tool_timeout_s: float | None = None
@@ -27,7 +27,7 @@ UNSAID = Watchdog()
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The thresholds of one session; the defaults are INTERFACE's."""
+    """The stall thresholds of one session; the defaults are INTERFACE's."""
 
     stall_after_s: float = 300.0
     tool_timeout_s: float = 600.0
@@ -41,7 +41,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Watchdogs:
-    """The configured thresholds: for all sessions, and for those of an agent."""
+    """The configured stall thresholds: for all sessions, and for those of an agent."""
 
     general: Watchdog = UNSAID
     agents: Mapping[str, Watchdog] = field(default_factory=dict)
@@ -52,7 +52,7 @@ DEFAULTS = Thresholds()
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One entry of a verdict's evidence, as it is shown."""
+    """One entry of the evidence for a stall's verdict or an explanation, as shown."""
 
     fact: str
     value: str
@@ -62,7 +62,7 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """What the watchdog found of a launch last, and what it did about it."""
+    """A stall: what the watchdog found of a launch last, and did about it."""
 
     verdict: str
     confidence: Confidence

@@ -1,4 +1,4 @@
-"""Roles: what a manifest declares, a slot for each replica, and the charges of all their deaths (DESIGN 4)."""
+"""Teams: the roles that a manifest declares, a slot for each replica, and the charges of all their deaths (DESIGN 4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vigil.core.model.stall import UNSAID, Watchdog
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The signs of life a role promises: how often, how many may be missed, and the first one's grace."""
+    """Which signs of life a declared role promises: how often, and how many may fail."""
 
     heartbeat_s: float
     failures: int = 3
@@ -22,7 +22,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class RoleSpec:
-    """A declared role. Its environment lies apart, 0600, and is never shown."""
+    """A declared role of a team. Its environment lies apart, 0600, and is never shown."""
 
     workspace: str
     team: str
@@ -39,25 +39,21 @@ class RoleSpec:
 
     @property
     def key(self) -> str:
-        """The exact name of the role, under which its charges are kept."""
         return f"{self.workspace}/{self.team}/{self.name}"
 
     def slot(self, index: int) -> str:
-        """Return the identity of one replica."""
         return f"{self.key}/{index}"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One workspace, declared as a whole."""
+    """The teams and roles of one workspace, declared as a whole."""
 
     workspace: str
     roles: tuple[RoleSpec, ...]
 
 
 class Phase(StrEnum):
-    """How far the shift of a role is."""
-
     WAITING = "waiting"  # for the roles of its team that come before it
     LAUNCHING = "launching"  # the new replicas, beside the old ones
     DRAINING = "draining"  # the old ones
@@ -65,7 +61,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """The rolling replacement of a role: its new replicas are ready before the old ones are drained."""
+    """A team's shift of a role: new replicas are ready before old ones drain."""
 
     place: int  # in the order of its team
     of: int  # so many roles
@@ -79,8 +75,6 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Shifted:
-    """How the last shift of a role ended."""
-
     at: float
     done: bool
     why: str
@@ -88,7 +82,7 @@ class Shifted:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A declared role, with the charges for its replicas' deaths."""
+    """A declared role of a team, with the charges for its replicas' deaths."""
 
     spec: RoleSpec
     declared_at: float
@@ -105,16 +99,15 @@ class Role:
 
     @property
     def key(self) -> str:
-        """The exact name of the role."""
         return self.spec.key
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """The slots that need a session: its own, and those of a running shift."""
+        """The slots of a role that need a session, those of its shift too."""
         return self.slots if self.shift is None else tuple(dict.fromkeys(self.slots + self.shift.new))
 
     def session_id(self) -> str:
-        """Return the id of its next session, which no session or namesake ever had."""
+        """Return the id of a role's next session, which no session or namesake ever had."""
         # From key, moment and count: the core has no randomness.
         digest = hashlib.sha256(f"{self.key} {self.declared_at!r}".encode()).hexdigest()[:10]
         return f"r{digest}x{self.born}"

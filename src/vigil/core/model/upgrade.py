@@ -1,7 +1,6 @@
 """Upgrades: loading brings values of earlier versions up to today, once.
 
-They kept a reap's class in its reason, a notice's step in its id, and a launch's vitals in the fields of its session.
-"""
+They kept a reap's class in its reason, a notice's step in its id, and a launch's vitals in the fields of its session."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ ONCE_FLAT = {
 
 
 def nested(session: Any) -> Any:
-    """Return the JSON of a session of any version with its vitals in one place."""
+    """Return a session's JSON of any version upgraded: its vitals in one place."""
     if not isinstance(session, dict) or "vitals" in session:
         return session
     own = {name: value for name, value in session.items() if name not in ONCE_FLAT}
@@ -32,7 +31,7 @@ def nested(session: Any) -> Any:
 
 
 def with_nested_sessions(body: Any) -> Any:
-    """Return the JSON of an event, an effect or a beginning with its sessions nested."""
+    """Return the upgraded JSON of an event, effect or beginning, its sessions nested."""
     if not isinstance(body, dict):
         return body
     one, many = body.get("session"), body.get("sessions")
@@ -42,7 +41,7 @@ def with_nested_sessions(body: Any) -> Any:
 
 
 def upgraded_session(session: Session) -> Session:
-    """Return a session whose intents name the class they reap."""
+    """Return a stored session upgraded: its intents name the class they reap."""
     death = session.last_death
     if death is not None:
         session = replace(session, last_death=replace(death, intent=_upgraded_intent(death.intent)))
@@ -50,12 +49,12 @@ def upgraded_session(session: Session) -> Session:
 
 
 def upgraded_incident(incident: Incident) -> Incident:
-    """Return an incident whose notices have their event and rung."""
+    """Return a stored incident upgraded: its notices have their event and rung."""
     return replace(incident, notices=tuple(map(upgraded_notice, incident.notices)))
 
 
 def upgraded_notice(notice: Notice) -> Notice:
-    """Return a notice with its rung, or marked as an all-clear."""
+    """Return a stored notice upgraded: with its rung, or marked as an all-clear."""
     if ALL_CLEAR in notice.id:
         return replace(notice, event=NoticeEvent.RESOLVED)
     found = RUNG.fullmatch(notice.id)

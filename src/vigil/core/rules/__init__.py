@@ -7,6 +7,7 @@ Life and death
     liveness: from a session's axes, whether it lives, is in doubt, stuck, orphaned or dead (P7, §4.2)
     death: from the facts of an exit, its cause, how sure that is, and the evidence for it (P3, P8, §4.4)
     restart: whether a death is charged, and how long the next launch waits (P4, §4.4)
+    limits: which of a launch's limits can be kept, and when it is refused for one that cannot (P2)
     wall: what a word about a limit or a failed login means, and until when it stands (§4.4)
     wake: whether a launch resumes the conversation, begins a new one or is refused (§4.6)
     plan: the steps that make a workspace as its manifest declares it (P5, P11, §4.3)
@@ -17,8 +18,7 @@ Life and death
 Words and silence
     activity: what an agent does, from all it said, and which words stay known (§4.1)
     prompt: whether a prompt may be typed into a session now (P2, P7)
-    stall.thresholds: how much silence a session may have (§5)
-    stall.schedule: when a silent session is looked at next, and a question told again (P12, §5)
+    stall.schedule: how much silence a session may have, when it is looked at next, a question told again (P12, §5)
     stall.case: who is watched, since when an agent is silent, and what it has open (§5)
     stall.facts: which facts hold of a silent agent: true, false or unknown (P7, §5)
     stall.speech: which of them its own words say (P7, §5)
@@ -37,5 +37,4 @@ People
     reaction: what may be done about an incident before it is escalated, and how often (P2)
     health: the one word that people see for a session's state (§4.3)
     explain: why a session is as it is, in sentences, from what is recorded (P5)
-    summary: what is counted of a launch, and what its summary says (P3)
-"""
+    summary: what is counted of a launch, and what its summary says (P3)"""

@@ -34,48 +34,15 @@ SAME_S = 2.0  # two sources tell the same word within this
 UNSAID = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})  # they come every few letters or seconds and say nothing
 
 
-def _started(_doing: Doing, _said: Said, _at: float) -> Doing:
-    return IDLE
-
-
-def _begins(doing: Doing, _said: Said, _at: float) -> Doing:
-    return replace(_goes_on(doing), turn=True)
-
-
-def _prompted(doing: Doing, _said: Said, _at: float) -> Doing:
-    """A question that stood there was answered: a person can type no prompt before."""
-    return replace(_goes_on(doing), turn=True, asked=())
-
-
-def _thinks(doing: Doing, _said: Said, _at: float) -> Doing:
-    return replace(_goes_on(doing), turn=True, thinks=True)
-
-
 def _ends(_doing: Doing, _said: Said, _at: float) -> Doing:
-    """A turn that ended leaves nothing open, not even its questions."""
+    """Return the activity after an ended turn: nothing is open, not even a question."""
     return IDLE
-
-
-def _tool_begins(doing: Doing, said: Said, at: float) -> Doing:
-    return replace(_goes_on(doing), turn=True, tools=_with(doing.tools, said, at))
 
 
 def _tool_ends(doing: Doing, said: Said, _at: float) -> Doing:
     after = replace(_goes_on(doing), tools=_without(doing.tools, said.id), asked=_without(doing.asked, said.id))
     waits = next((one.until for one in doing.tools if one.id == said.id and one.name in ARMED), None)
     return after if waits is None or said.failed else replace(after, waits=True, until=waits)
-
-
-def _asks(doing: Doing, said: Said, at: float) -> Doing:
-    return replace(_goes_on(doing), asked=_with(doing.asked, said, at))
-
-
-def _answered(doing: Doing, said: Said, _at: float) -> Doing:
-    return replace(_goes_on(doing), asked=_without(doing.asked, said.id))
-
-
-def _waits(doing: Doing, said: Said, _at: float) -> Doing:
-    return replace(_goes_on(doing), waits=True, until=said.until)
 
 
 def _retries(doing: Doing, said: Said, _at: float) -> Doing:
@@ -87,7 +54,7 @@ def _is_held(doing: Doing, said: Said, at: float) -> Doing:
 
 
 def _does(doing: Doing, said: Said, at: float) -> Doing:
-    """A plain statement is all there is; only a request stays open, which no limit answers."""
+    """Return the activity that an agent states plainly; under a limit its request stays open."""
     said_so = tuple(one for one in (*doing.tools, *doing.asked) if (one.id, one.name) == (PLAINLY, said.name))
     opened = said_so or (Open(PLAINLY, said.name, at),)
     tools, asked = (opened if said.name == one else () for one in (Activity.TOOL, Activity.WAITING_HUMAN))
@@ -97,31 +64,32 @@ def _does(doing: Doing, said: Said, at: float) -> Doing:
 
 
 def _signs(doing: Doing, _said: Said, _at: float) -> Doing:
-    """A sign of life does not say what the agent does."""
+    """Return an unchanged activity: a sign of life does not say what an agent does."""
     return doing
 
 
 def _speaks(doing: Doing, _said: Said, _at: float) -> Doing:
-    """The model answers again; a limit of the account stays."""
+    """Return the activity once the model answers again; an account's limit stays."""
     return replace(doing, retries=False, until=None) if doing.retries and not doing.held else doing
 
 
 def _goes_on(doing: Doing) -> Doing:
-    """An agent that works again neither waits nor retries."""
+    """Return the activity of an agent that works again: it neither waits nor retries."""
     return replace(doing, started=True, thinks=False, waits=False, retries=False, held="", until=None)
 
 
 RULES: dict[What, Callable[[Doing, Said, float], Doing]] = {
-    What.STARTED: _started,
-    What.PROMPT: _prompted,
-    What.TURN_STARTED: _begins,
-    What.THINKS: _thinks,
+    What.STARTED: _ends,
+    # A question that stood there was answered: a person can type no prompt before.
+    What.PROMPT: lambda doing, _said, _at: replace(_goes_on(doing), turn=True, asked=()),
+    What.TURN_STARTED: lambda doing, _said, _at: replace(_goes_on(doing), turn=True),
+    What.THINKS: lambda doing, _said, _at: replace(_goes_on(doing), turn=True, thinks=True),
     What.TURN_ENDED: _ends,
-    What.TOOL_STARTED: _tool_begins,
+    What.TOOL_STARTED: lambda doing, said, at: replace(_goes_on(doing), turn=True, tools=_with(doing.tools, said, at)),
     What.TOOL_ENDED: _tool_ends,
-    What.WAITS: _waits,
-    What.ASKED: _asks,
-    What.ANSWERED: _answered,
+    What.WAITS: lambda doing, said, _at: replace(_goes_on(doing), waits=True, until=said.until),
+    What.ASKED: lambda doing, said, at: replace(_goes_on(doing), asked=_with(doing.asked, said, at)),
+    What.ANSWERED: lambda doing, said, _at: replace(_goes_on(doing), asked=_without(doing.asked, said.id)),
     What.RETRIES: _retries,
     What.LIMIT: _is_held,
     What.AUTH: _is_held,
@@ -140,7 +108,7 @@ RULES: dict[What, Callable[[Doing, Said, float], Doing]] = {
 
 
 def take_in(doing: Doing, said: Said, at: float) -> Doing:
-    """Return what an agent does after this word."""
+    """Decide by the row for this word what an agent does after it."""
     if said.subagent and said.what not in OF_SUBAGENTS:
         return _signs(doing, said, at)
     return RULES[said.what](doing, said, at)
@@ -150,7 +118,7 @@ HELD = {What.LIMIT.value: "its account is at its limit", What.AUTH.value: "nobod
 
 
 def activity_of(doing: Doing) -> tuple[Activity, str]:
-    """Return the activity to show, with words: questions first, then waits, then tools."""
+    """Return an agent's activity to show, with words: questions first, then waits, then tools."""
     if doing.asked:
         return Activity.WAITING_HUMAN, f"asked: {_names(doing.asked)}"
     if doing.held:
@@ -179,14 +147,13 @@ def _with(found: tuple[Open, ...], said: Said, at: float) -> tuple[Open, ...]:
 
 
 def _without(found: tuple[Open, ...], ended: str) -> tuple[Open, ...]:
-    """Close the entry with this id; an end without an id closes the newest."""
+    """Drop from an agent's activity what a word ended; without an id, the newest."""
     if not ended:
         return found[:-1]
     return tuple(one for one in found if ended not in (one.id, one.request))
 
 
 def extend_trail(trail: Trail, said: Said, at: float) -> Trail:
-    """Return the trail after a word."""
     trail = replace(trail, spoke=True)
     if said.what not in (What.UNKNOWN, What.TICKS):
         trail = replace(trail, understood_at=max(at, trail.understood_at))
@@ -206,7 +173,7 @@ def extend_trail(trail: Trail, said: Said, at: float) -> Trail:
 
 
 def _is_empty(said: Said) -> bool:
-    """Say whether a run came to nothing; without its cost that is unknown, so no."""
+    """Say whether an agent's activity ended in an empty result; without its cost, no."""
     usage = said.usage
     if usage is None or said.failed or said.conversation:
         return False
@@ -214,7 +181,7 @@ def _is_empty(said: Said) -> bool:
 
 
 def _count_repeats(trail: Trail, said: Said) -> Trail:
-    """Count the same tool, or compaction, in a row with nothing else in between."""
+    """Count in an agent's trail the same tool, or compaction, in a row."""
     if said.what in NEW_WORK:
         return replace(trail, again="", times=0)
     name = COMPACTION if said.what is What.COMPACTED else said.name if said.what is What.TOOL_STARTED else ""
@@ -224,7 +191,7 @@ def _count_repeats(trail: Trail, said: Said) -> Trail:
 
 
 def remember(ring: tuple[Recent, ...], said: Said, at: float, source: str) -> tuple[Recent, ...]:
-    """Return the ring with one more word; the oldest goes."""
+    """Return an agent's last words that stay known, with one more; the oldest goes."""
     if said.what in UNSAID:
         return ring
     name, text = (said.name or _name_of(ring, said))[:NAME_CHARS], said.text[:TEXT_CHARS]
@@ -238,12 +205,12 @@ def remember(ring: tuple[Recent, ...], said: Said, at: float, source: str) -> tu
 
 
 def _name_of(ring: tuple[Recent, ...], said: Said) -> str:
-    """Return the name under which a tool or question began; its end has only the id."""
+    """Return from an agent's last words the name of what a word ends by id."""
     return next((known.name for known in reversed(ring) if said.id and known.id == said.id), "")
 
 
 def _is_same(new: Recent, known: Recent) -> bool:
-    """Say whether another source told this word already; with an id, however late."""
+    """Say whether a known word of an agent is this one, told by another source."""
     if (new.what, new.subagent) != (known.what, known.subagent) or new.source == known.source:
         return bool(new.id) and (new.what, new.id, new.source) == (known.what, known.id, known.source)
     if new.id and known.id:
@@ -252,7 +219,7 @@ def _is_same(new: Recent, known: Recent) -> bool:
 
 
 def note_work(session: Session, evidence: str, at: float) -> Session:
-    """Note when a kind of evidence showed work; older evidence changes nothing."""
+    """Return a session that notes when its agent's activity last showed work, by evidence."""
     if at <= session.worked.get(evidence, 0.0):
         return session
     return replace(session, worked={**session.worked, evidence: at})

@@ -1,14 +1,14 @@
 """Death: the cause of an exit, how sure it is, and the evidence for it (DESIGN 4.4).
 
 Pure, and tables: the first row that holds decides. Intents stand first, so our own kills are never crashes (P8); the server
-stands before the agent's status, because a hangup kills the agent by a signal that explains nothing.
-"""
+stands before the agent's status, because a hangup kills the agent by a signal that explains nothing."""
 
 from __future__ import annotations
 
 import signal as signals
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vigil.core.model.death import Cause, Confidence, EvidenceLine, Exit, Intent
 from vigil.core.model.restart import RestartWhen
@@ -26,8 +26,6 @@ NAMED = 5  # so many others of the same second are named, the rest counted
 
 @dataclass(frozen=True, slots=True)
 class ExitFacts:
-    """What the rules look at."""
-
     exit: Exit
     intent: Intent | None
     uptime_s: float | None
@@ -37,14 +35,14 @@ class ExitFacts:
 
     @property
     def signal(self) -> int | None:
-        """The signal that ended it, known or assumed."""
+        """The signal that an agent died of, known or assumed."""
         if self.exit.signal is not None:
             return self.exit.signal
         return SIGNAL_EXITS.get(self.exit.exit_code) if self.exit.exit_code is not None else None
 
     @property
     def intended(self) -> Intent | None:
-        """The intent that ended it; not one recorded after the end, nor one given up before."""
+        """The intent that meant this death; neither a later one nor one given up before."""
         if self.intent is None or self.exit.rebooted:
             return None
         if self.intent.void_from is not None and self.exit.at > self.intent.void_from:
@@ -54,17 +52,16 @@ class ExitFacts:
 
     @property
     def early(self) -> bool:
-        """It ended within its first seconds."""
         return self.uptime_s is not None and self.uptime_s < EARLY_S
 
     @property
     def unfinished(self) -> bool:
-        """It did not say that its work is done; kinds that never do count so under `always`."""
+        """Whether a death came before the work was done; without signs, only under `always`."""
         return self.exit.result is False or (self.exit.result is None and self.when is RestartWhen.ALWAYS)
 
     @property
     def out_of_memory(self) -> bool:
-        """The kernel ended it for want of memory: by its log, or else by the nearest counter."""
+        """Whether the kernel caused the death for want of memory: by log, or nearest counter."""
         oom = self.exit.oom
         if oom is None or self.exit.signal != signals.SIGKILL:
             return False
@@ -73,18 +70,14 @@ class ExitFacts:
 
     @property
     def server_to_blame(self) -> bool:
-        """Its server ended without an intent of ours."""
+        """Whether its server's end, which we did not mean, is to blame for a death."""
         return self.exit.server_ended and (self.intended is None or self.server_told)
 
     def said(self, cause: Cause) -> bool:
-        """Its own last words name this cause."""
         return self.exit.words is not None and self.exit.words.cause is cause
 
 
-@dataclass(frozen=True, slots=True)
-class DeathRule:
-    """One row: a cause, and when it holds."""
-
+class DeathRule(NamedTuple):
     cause: Cause
     holds: Callable[[ExitFacts], bool]
 
@@ -105,10 +98,7 @@ RULES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reserve:
-    """One row: how sure a cause is, and for which deaths."""
-
+class Reserve(NamedTuple):
     confidence: Confidence
     holds: Callable[[ExitFacts, Cause], bool]
 
@@ -125,7 +115,7 @@ RESERVES = (  # The first row that holds decides; without one it is certain.
 
 
 def _may_be_memory(case: ExitFacts) -> bool:
-    """Say whether it may have been the kernel: nothing could be read, or the counters disagree."""
+    """Say whether a death may be for want of memory: counters are unread or disagree."""
     oom = case.exit.oom
     if case.exit.signal != signals.SIGKILL:
         return False
@@ -135,19 +125,18 @@ def _may_be_memory(case: ExitFacts) -> bool:
 
 
 def classify(case: ExitFacts) -> Cause:
-    """Return the cause of a death: its intent's, else that of the first rule that holds."""
+    """Decide the cause of a death: its intent's, else by the first rule that holds."""
     if case.intended is not None:
         return case.intended.cause
     return next(rule.cause for rule in RULES if rule.holds(case))
 
 
 def confidence_of(case: ExitFacts, cause: Cause) -> Confidence:
-    """Return how sure a cause is."""
     return next((row.confidence for row in RESERVES if row.holds(case, cause)), Confidence.CERTAIN)
 
 
 def evidence_of(case: ExitFacts) -> tuple[EvidenceLine, ...]:
-    """Return what the cause rests on, each line with its source; the first says it in one sentence."""
+    """Return the evidence for a death's cause, each line with its source, the main first."""
     found = case.exit
     status = describe_status(found) + (" and left a core" if found.core else "")
     own = EvidenceLine(found.status_source or found.observed_by, status)
@@ -157,8 +146,9 @@ def evidence_of(case: ExitFacts) -> tuple[EvidenceLine, ...]:
     elif case.intended is not None and case.intended.cause in FOR_A_REASON:
         first = (EvidenceLine("policy", f"it was ended: {case.intended.reason}"), own)
     elif case.server_to_blame:  # before the agent's own status, which only tells of the hangup
+        claim = "" if case.intended is not None else ", without an intent"
         status = _status(found.server_exit_code, found.server_signal)
-        first = (EvidenceLine("keeper", f"its tmux server {status}{_claim(case)}"), own)
+        first = (EvidenceLine("keeper", f"its tmux server {status}{claim}"), own)
     return (*first, *_circumstances(case))
 
 
@@ -189,7 +179,7 @@ def _circumstances(case: ExitFacts) -> Iterator[EvidenceLine]:
 
 
 def _memory(case: ExitFacts) -> Iterator[EvidenceLine]:
-    """Return what the kernel's counters and log say, for and against."""
+    """Return what the kernel's counters and log say for and against a death by memory."""
     oom = case.exit.oom
     if oom is None:
         return
@@ -201,12 +191,7 @@ def _memory(case: ExitFacts) -> Iterator[EvidenceLine]:
             yield EvidenceLine("oom_kill", f"the counter of the {counter} grew by {kills}")
 
 
-def _claim(case: ExitFacts) -> str:
-    return "" if case.intended is not None else ", without an intent"
-
-
 def describe_status(found: Exit) -> str:
-    """Return how the agent ended, in words."""
     if found.ambiguous and found.exit_code is not None:
         return f"ended by {_signal_name(found.exit_code - 128)} or by exit {found.exit_code}: only its shell's $? is known"
     if found.exit_code is None and found.signal is None:

@@ -1,7 +1,6 @@
 """Escalation: which notices of an incident are due, when, and on which route (the ladder).
 
-Pure. A notice's id names its incident, step and repeat: once recorded, only its own retries make it due again (P12).
-"""
+Pure. A notice's id names its incident, step and repeat: once recorded, only its own retries make it due again (P12)."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ USUAL_S = (0.0, 1800.0, 7200.0)  # routes without a ladder: at once, after half 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A notice that is due; its id is the same each time it is computed."""
+    """A notice that an escalation makes due; computed again, its id is the same."""
 
     notice_id: str
     route: str
@@ -57,7 +56,7 @@ class Due:
 
 
 def usual_ladders(routes: Iterable[str]) -> tuple[Ladder, ...]:
-    """Return the ladders for routes without one; people hear of warnings once."""
+    """Return the escalation ladders for routes without one; people hear of warnings once."""
     routes = tuple(routes)
     if not routes:
         return ()
@@ -67,7 +66,7 @@ def usual_ladders(routes: Iterable[str]) -> tuple[Ladder, ...]:
 
 
 def steps_of(incident: Incident, telling: Telling) -> tuple[LadderStep, ...]:
-    """Return the steps of the first matching ladder, a team's own first, without unreachable routes."""
+    """Return the steps of an incident's ladder, a team's own first, without unreachable routes."""
     matching = [
         ladder
         for ladder in telling.ladders
@@ -92,10 +91,9 @@ def _breadth(ladder: Ladder) -> tuple[bool, int]:
 
 
 def due_notices(incident: Incident, telling: Telling, now: float) -> list[Due]:
-    """Return the notices that are due now: new ones and retries; of late repeats only the newest.
+    """Return an incident's notices that are due now; of late repeats only the newest.
 
-    A route hears `opened` until one notice reached it, however late. Only routes that were told get the all-clear.
-    """
+    A route hears `opened` until one notice reached it, however late. Only routes that were told get the all-clear."""
     if quiet_until(incident, telling.quiet, now) is not None:
         return []
     return _due(incident, telling, now)
@@ -115,10 +113,8 @@ def _due(incident: Incident, telling: Telling, now: float) -> list[Due]:
 def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
     told, first = _told(incident), NoticeEvent.OPENED
     if incident.escalated_at is not None:  # every route hears of that once
-        told, first = (
-            {notice.route for notice in incident.notices if notice.event is NoticeEvent.ESCALATED},
-            NoticeEvent.ESCALATED,
-        )
+        first = NoticeEvent.ESCALATED
+        told = {notice.route for notice in incident.notices if notice.event is first}
     due = []
     for index, step in enumerate(steps_of(incident, telling)):
         number = _repeat_at(step, _base(incident), now)
@@ -131,7 +127,7 @@ def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
 
 
 def _reminders(incident: Incident, told_now: set[str]) -> list[Due]:
-    """Return the newest reminder beside the ladder, for routes that know and hear nothing else now."""
+    """Return the newest due reminder beside the ladder, for routes that hear nothing else now."""
     if not incident.reminders:
         return []
     recorded = {notice.id for notice in incident.notices}
@@ -143,7 +139,7 @@ def _reminders(incident: Incident, told_now: set[str]) -> list[Due]:
 
 
 def _base(incident: Incident) -> float:
-    """Return the moment from which a ladder counts; it begins anew when its incident turns urgent."""
+    """Return from when an escalation ladder counts: anew once its incident turns urgent."""
     return incident.opened_at if incident.escalated_at is None else incident.escalated_at
 
 
@@ -160,7 +156,7 @@ def _all_clears(incident: Incident, now: float) -> list[Due]:
 
 
 def _told_again(incident: Incident, now: float) -> list[Due]:
-    """Return the notices that an incident came back to stay, for routes that heard nothing since."""
+    """Return due notices that an incident is back, for routes that heard nothing since."""
     if incident.again_at is None or now < incident.again_at:
         return []
     recorded = {notice.id for notice in incident.notices}
@@ -170,13 +166,13 @@ def _told_again(incident: Incident, now: float) -> list[Due]:
 
 
 def _retries(incident: Incident, now: float) -> list[Due]:
-    """Return the notices whose retry is due."""
+    """Return the notices of an incident whose retry is due now."""
     due = [notice for notice in _waiting(incident) if (notice.retry_at or 0.0) <= now]
     return [Due(notice.id, notice.route, notice.event, incident, notice, notice.rung) for notice in due]
 
 
 def _waiting(incident: Incident) -> list[Notice]:
-    """Return the notices that wait for a retry; of a resolved incident only all-clears."""
+    """Return notices that become due by a retry; of a resolved incident only all-clears."""
     return [
         notice
         for notice in incident.notices
@@ -188,7 +184,7 @@ def _waiting(incident: Incident) -> list[Notice]:
 
 
 def _is_overtaken(notice: Notice, incident: Incident) -> bool:
-    """Say whether a later repeat of the same step is on its way, or has arrived."""
+    """Say whether a later repeat of the same ladder step is under way or arrived."""
     rung = notice.rung
     if rung is None:
         return False
@@ -201,7 +197,7 @@ def _told(incident: Incident) -> set[str]:
 
 
 def _repeat_at(step: LadderStep, base: float, now: float) -> int:
-    """Return the number of the newest repeat that is due: 0 is the first notice, -1 none yet."""
+    """Return the number of a ladder step's newest due repeat: 0 the first, -1 none."""
     first = _moment(step, base, 0)
     if now < first:
         return -1
@@ -221,14 +217,14 @@ def _moment(step: LadderStep, base: float, number: int) -> float:
 
 
 def _newest(incident: Incident, index: int) -> int:
-    """Return the newest recorded repeat of a step; after a clock was set back no older one follows."""
+    """Return the newest recorded repeat of a ladder's step; a clock set back repeats none."""
     step = Rung(index, 0, incident.escalated_at is not None)
     numbers = (notice.rung.number for notice in incident.notices if notice.rung is not None and step.is_same_step(notice.rung))
     return max(numbers, default=-1)
 
 
 def next_at(incident: Incident, telling: Telling, now: float) -> float | None:
-    """Return when the next notice is due: `now` if one is, None if none will be."""
+    """Return when an incident's next notice is due: `now` if one is, None if never."""
     moment = now if _due(incident, telling, now) else min(_coming(incident, telling, now), default=None)
     return None if moment is None else quiet_until(incident, telling.quiet, moment) or moment
 
@@ -250,15 +246,8 @@ def _coming(incident: Incident, telling: Telling, now: float) -> list[float]:
 
 
 def is_settled(incident: Incident) -> bool:
-    """Say whether every route that was told of a resolved incident heard that it is over."""
+    """Say whether an incident's escalation is over: every told route got its all-clear."""
     if incident.hushed:
         return True
     cleared = {notice.route for notice in incident.notices if notice.event is NoticeEvent.RESOLVED}
     return not any(notice.state in OPEN for notice in incident.notices) and _told(incident) <= cleared
-
-
-def is_wanted(due: Due, incident: Incident) -> bool:
-    """Say whether a notice still holds, by the newest version of its incident."""
-    if due.event is NoticeEvent.RESOLVED:
-        return incident.resolved_at is not None and not incident.hushed
-    return incident.resolved_at is None and incident.acked_at is None

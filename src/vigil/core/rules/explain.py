@@ -9,7 +9,7 @@ from vigil.core.model.reading import Axis, AxisValue, Doubt, DoubtKind
 from vigil.core.model.restart import HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.speech import Activity
-from vigil.core.model.stall import Stall
+from vigil.core.model.stall import Sign, Stall
 from vigil.core.rules.health import health_of
 from vigil.core.rules.liveness import PATIENCE
 from vigil.core.rules.restart import COMES_BACK
@@ -27,18 +27,8 @@ SURE = (DoubtKind.WEDGED, DoubtKind.ORPHANED)  # the trouble is known, only its 
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """One fact an explanation rests on."""
-
-    fact: str
-    value: str
-    source: str
-    at: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Next:
-    """What happens next, and when; None waits for a person."""
+    """In an explanation, what happens next and when; None waits for a person."""
 
     what: str
     at: float | None
@@ -46,18 +36,16 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A verdict with its reasons."""
-
     verdict: str
     confidence: str
     reasons: tuple[str, ...]
-    evidence: tuple[Proof, ...]
+    evidence: tuple[Sign, ...]
     ruled_out: tuple[str, ...]
     next: tuple[Next, ...]
 
 
 def explain(session: Session, checked_at: float | None = None) -> Explanation:
-    """Return why a session is in its state; `checked_at` is the watchdog's next look."""
+    """Explain why a session is in its state; `checked_at` is the watchdog's next look."""
     death = session.last_death
     over = session.state not in (*ALIVE, State.STOPPED, State.PARKED) and death is not None
     found = _found(session)
@@ -76,25 +64,25 @@ def explain(session: Session, checked_at: float | None = None) -> Explanation:
 
 
 def why_of(session: Session) -> str:
-    """Return the reason in one sentence; a session well but for one thing names that thing."""
+    """Explain a session's state in one sentence; a nearly well one names its trouble."""
     if session.state is not State.RUNNING:
         return session.why
-    process, server, activity = (session.vitals.axes.get(axis) for axis in (Axis.PROCESS, Axis.SERVER, Axis.ACTIVITY))
-    if process is not None and process.value == AxisValue.STOPPED:
+    vitals, activity = session.vitals, session.vitals.axes.get(Axis.ACTIVITY)
+    if vitals.shows(Axis.PROCESS) == AxisValue.STOPPED:
         return "its agent is stopped (SIGSTOP or Ctrl-Z), not dead"
-    if server is not None and server.value == AxisValue.WEDGED:
+    if vitals.shows(Axis.SERVER) == AxisValue.WEDGED:
         return "its tmux server does not answer at the moment"
     if activity is not None and activity.value == Activity.WAITING_HUMAN:
         return f"waits for a human: {activity.why}"
     if activity is not None and activity.value == Activity.THROTTLED and session.wall is not None and not session.wall.over:
         return f"{session.wall.cause}: {session.wall.text}"
-    if session.vitals.stall is not None and session.vitals.stall.warned_at is not None:
-        return f"{session.vitals.stall.verdict}: {'; '.join(session.vitals.stall.reasons)}"
+    if vitals.warned is not None:
+        return f"{vitals.warned.verdict}: {'; '.join(vitals.warned.reasons)}"
     return session.why
 
 
 def _found(session: Session) -> Stall | None:
-    """Return what the watchdog found of a session that is up and not in doubt."""
+    """Return the watchdog's finding to explain, of a session that is up and undoubted."""
     return session.vitals.stall if session.state in (State.RUNNING, State.STARTING) and session.vitals.doubt is None else None
 
 
@@ -118,9 +106,9 @@ def _confidence(session: Session) -> str:
     return session.last_death.confidence.value if session.last_death is not None else "certain"
 
 
-def _proofs(session: Session) -> list[Proof]:
+def _proofs(session: Session) -> list[Sign]:
     proofs = [
-        Proof(
+        Sign(
             axis.value,
             reading.value + (f" ({reading.why})" if reading.why else ""),
             reading.source + (", conclusive" if reading.conclusive else ""),
@@ -131,26 +119,26 @@ def _proofs(session: Session) -> list[Proof]:
     ]
     if session.worked and session.state in ALIVE:
         kind = max(session.worked, key=lambda evidence: session.worked[evidence])
-        proofs.append(Proof("last work", WORKS.get(kind, kind), kind, session.worked[kind]))
+        proofs.append(Sign("last work", WORKS.get(kind, kind), kind, session.worked[kind]))
     if (found := _found(session)) is not None:
-        proofs += [Proof(sign.fact, sign.value, sign.source, sign.at) for sign in found.signs]
+        proofs += found.signs
     if session.last_death is not None:
         death = session.last_death
         words = f"{death.cause} ({_status(death)}); vigil death {death.id} tells all of it"
-        proofs.append(Proof("last death", words, death.observed_by, death.at))
+        proofs.append(Sign("last death", words, death.observed_by, death.at))
     if session.wall is not None:
         wall = session.wall
         row = " in a row" if wall.tries != 1 else ""
         words = f"{wall.cause}, met {times(wall.tries)}{row}: {wall.text}" + (f" ({wall.note})" if wall.note else "")
-        proofs.append(Proof("wall", words, "its agent", wall.at))
+        proofs.append(Sign("wall", words, "its agent", wall.at))
     if session.vitals.pulse is not None:
         pulse = session.vitals.pulse
-        proofs.append(Proof("heartbeat", f"{pulse.state}, waited for since", "heartbeats", pulse.due_from))
+        proofs.append(Sign("heartbeat", f"{pulse.state}, waited for since", "heartbeats", pulse.due_from))
     if session.vitals.doubt is not None:
         doubt = session.vitals.doubt
-        proofs.append(Proof("doubt", f"{doubt.kind}, {doubt.attempts} samples: {doubt.evidence}", "liveness", doubt.since))
+        proofs.append(Sign("doubt", f"{doubt.kind}, {doubt.attempts} samples: {doubt.evidence}", "liveness", doubt.since))
     if (intent := session.vitals.intent) is not None:
-        proofs.append(Proof("intent", f"{intent.verb} by {intent.actor}", "store", intent.at))
+        proofs.append(Sign("intent", f"{intent.verb} by {intent.actor}", "store", intent.at))
     return proofs
 
 
@@ -206,7 +194,7 @@ def _next(session: Session, checked_at: float | None) -> list[Next]:
 
 
 def _waiting(session: Session) -> list[Next]:
-    """Return what becomes of waiting messages."""
+    """Explain what becomes of waiting messages."""
     number = len(session.queue)
     return (
         [Next(f"{some(number, 'message is', 'messages are')} typed, in order, when it can take them", None)] if number else []
@@ -214,7 +202,7 @@ def _waiting(session: Session) -> list[Next]:
 
 
 def _after_stall(session: Session, found: Stall, checked_at: float | None) -> list[Next]:
-    """Return what follows from the watchdog's finding."""
+    """Explain what follows from the watchdog's finding."""
     steps = [Next("its silence is looked at again", checked_at)] if checked_at is not None else []
     if found.warned_at is None:
         return steps
@@ -225,7 +213,7 @@ def _after_stall(session: Session, found: Stall, checked_at: float | None) -> li
 
 
 def _after_doubt(session: Session, doubt: Doubt) -> list[Next]:
-    """Return how a doubt ends: by the axis that caused it, by time, or by a person."""
+    """Explain how a doubt ends: by the axis that caused it, time, or a person."""
     patience = PATIENCE[doubt.kind]
     ends = Next(f"is well again as soon as its {doubt.axis} is", None)
     by_hand = Next(f"vigil stop {session.name} ends it", None)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from vigil.core.model.heartbeat import PulseState
 from vigil.core.model.reading import Axis, AxisValue
-from vigil.core.model.session import Session, State
+from vigil.core.model.session import PulseState, Session, State
 
 HEALTH = {
     State.PENDING: "unknown",
@@ -21,22 +20,20 @@ HEALTH = {
 }
 STALLED_IN = frozenset({State.STARTING, State.RUNNING})
 PULSES = {PulseState.LATE: "suspect", PulseState.UNHEALTHY: "unhealthy"}
-ACTIVITIES = {"waiting-human": "needs-input", "throttled": "throttled"}
+ACTIVITIES: dict[str, str] = {"waiting-human": "needs-input", "throttled": "throttled"}
 
 
 def health_of(session: Session) -> str:
-    """Return one of ok, suspect, stalled, needs-input, throttled, unhealthy, dead, unknown."""
-    process = session.vitals.axes.get(Axis.PROCESS)
-    server = session.vitals.axes.get(Axis.SERVER)
-    if session.state is State.RUNNING and process is not None and process.value == AxisValue.STOPPED:
+    """Return a session's health: ok, suspect, stalled, needs-input, throttled, unhealthy, dead or unknown."""
+    vitals = session.vitals
+    if session.state in STALLED_IN and vitals.warned is not None:
         return "stalled"
-    if session.state in STALLED_IN and session.vitals.stall is not None and session.vitals.stall.warned_at is not None:
+    if session.state is not State.RUNNING:
+        return HEALTH[session.state]
+    if vitals.shows(Axis.PROCESS) == AxisValue.STOPPED:
         return "stalled"
-    if session.state is State.RUNNING and server is not None and server.value == AxisValue.WEDGED:
+    if vitals.shows(Axis.SERVER) == AxisValue.WEDGED:
         return "suspect"
-    if session.state is State.RUNNING and session.vitals.pulse is not None and session.vitals.pulse.state in PULSES:
-        return PULSES[session.vitals.pulse.state]
-    activity = session.vitals.axes.get(Axis.ACTIVITY)
-    if session.state is State.RUNNING and activity is not None and activity.value in ACTIVITIES:
-        return ACTIVITIES[activity.value]
-    return HEALTH[session.state]
+    if vitals.pulse is not None and vitals.pulse.state in PULSES:
+        return PULSES[vitals.pulse.state]
+    return ACTIVITIES.get(vitals.shows(Axis.ACTIVITY) or "", HEALTH[session.state])

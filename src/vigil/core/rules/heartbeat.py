@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vigil.core.model.reading import Axis
 from vigil.core.model.session import Session, State
 from vigil.core.model.team import Health
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatKeep:
-    """One row: why an unhealthy session is kept, and when that holds."""
-
+class HeartbeatKeep(NamedTuple):
     why: str
     holds: Callable[[Session, Health, float], bool]
 
@@ -21,12 +18,7 @@ class HeartbeatKeep:
 KEEPS = (
     HeartbeatKeep("a person is attached", lambda s, _h, _now: s.vitals.attached > 0),
     HeartbeatKeep("its life is in doubt", lambda s, _h, _now: s.state is not State.RUNNING or s.vitals.doubt is not None),
-    HeartbeatKeep("its process cannot be read", lambda s, _h, _now: _value(s, Axis.PROCESS) not in ("alive", "stopped")),
-    HeartbeatKeep("its tmux server does not answer", lambda s, _h, _now: _value(s, Axis.SERVER) not in (None, "alive")),
+    HeartbeatKeep("its process cannot be read", lambda s, _h, _now: s.vitals.shows(Axis.PROCESS) not in ("alive", "stopped")),
+    HeartbeatKeep("its tmux server does not answer", lambda s, _h, _now: s.vitals.shows(Axis.SERVER) not in (None, "alive")),
     HeartbeatKeep("it still prints", lambda s, h, now: now - (s.last_activity_at or 0.0) < h.heartbeat_s * h.failures),
 )
-
-
-def _value(session: Session, axis: Axis) -> str | None:
-    reading = session.vitals.axes.get(axis)
-    return None if reading is None else reading.value

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from vigil.core.model.death import Cause
 from vigil.core.model.incident import Incident, IncidentKind, NoticeEvent
@@ -39,7 +38,7 @@ def key_of(kind: IncidentKind, session_id: str = "host") -> str:
 
 
 def incident_of(kind: IncidentKind, session: Session | None, why: str, at: float, subject: str | None = None) -> Incident:
-    """Return a new incident."""
+    """Return a new incident, of the host without a session; equal facts give equal ids."""
     whose = session.id if session else subject or "host"
     return Incident(
         id=f"i-{whose}-{kind}-{int(at * 1_000_000):x}",
@@ -54,7 +53,7 @@ def incident_of(kind: IncidentKind, session: Session | None, why: str, at: float
 
 
 def opened(fresh: Incident, before: Incident | None) -> Incident:
-    """Return the last incident reopened if it ended only just now, else the new one with its history."""
+    """Decide whether an incident reopens the last one, ended just now, or is new."""
     if before is None or before.resolved_at is None or fresh.opened_at - before.resolved_at > REMEMBERED_S:
         return fresh
     now = fresh.opened_at
@@ -81,40 +80,32 @@ def same_s(incident: Incident) -> float:
     return min(LONGEST_SAME_S, SAME_S * 2.0 ** min(incident.flaps, 16))
 
 
-def host_incident(kind: IncidentKind, why: str, at: float) -> Incident:
-    """Return an incident of the host with the id it gets later: the escalator may tell of it first."""
-    return incident_of(kind, None, why, at)
-
-
 def is_wedged(session: Session) -> bool:
-    """Say whether a session is in doubt because its server does not answer."""
+    """Say whether a session's condition for an incident is a server that does not answer."""
     return session.vitals.doubt is not None and session.vitals.doubt.kind is DoubtKind.WEDGED
 
 
 def died_in(session: Session, host: Incident) -> bool:
-    """Say whether a session is down because of a mass death."""
+    """Say whether the host's mass-death incident is why a session is down."""
     death = session.last_death
     near = death is not None and -2 * MASS_WINDOW_S <= death.at - host.opened_at <= BREAKER_S
     return near and session.state in DOWN and is_last(session)
 
 
 def is_last(session: Session) -> bool:
-    """Say whether a session's last death is that of its newest launch."""
+    """Say whether the death behind an incident is that of a session's newest launch."""
     death, launch = session.last_death, session.launch
     return death is not None and launch is not None and death.launch_id == launch.id
 
 
 def is_hit(session: Session, host: Incident) -> bool:
-    """Say whether a session is down or in doubt because of a mass death."""
+    """Say whether the host's mass-death incident is why a session is down or doubted."""
     doubt = session.vitals.doubt
     doubted = doubt is not None and doubt.kind in (DoubtKind.CONFIRM, DoubtKind.PANE, DoubtKind.ORACLE)
     return doubted or died_in(session, host)
 
 
-@dataclass(frozen=True, slots=True)
-class IncidentRule:
-    """One row: a kind of incident, when it holds of a session, and the host's incident that covers it."""
-
+class IncidentRule(NamedTuple):
     kind: IncidentKind
     holds: Callable[[Session], bool]
     why: Callable[[Session], str] = lambda session: session.why
@@ -123,20 +114,18 @@ class IncidentRule:
 
 
 def _is_down_by_its_server(session: Session) -> bool:
-    death, hold = session.last_death, session.hold
-    if hold is not None and hold.reason in WALLS.values():  # the wall keeps it down by now
-        return False
-    return session.state in DOWN and death is not None and death.cause is Cause.SERVER_DIED and is_last(session)
+    death = session.last_death
+    walled = session.waits_for in WALLS.values()  # that keeps it down by now
+    return session.state in DOWN and not walled and death is not None and death.cause is Cause.SERVER_DIED and is_last(session)
 
 
 def _waits_for_a_human(session: Session) -> bool:
-    activity = session.vitals.axes.get(Axis.ACTIVITY)
-    return session.state in ALIVE and activity is not None and activity.value == Activity.WAITING_HUMAN
+    return session.state in ALIVE and session.vitals.shows(Axis.ACTIVITY) == Activity.WAITING_HUMAN
 
 
 def _is_at(session: Session, cause: Cause) -> bool:
-    """Say whether a session waits for a wall, or its living agent stands before one."""
-    if session.hold is not None and session.hold.reason is WALLS.get(cause):
+    """Say whether a session's condition for an incident is a wall that it met."""
+    if session.waits_for is WALLS[cause]:
         return True
     wall = session.wall
     met = wall is not None and wall.cause is cause and not wall.over and wall.at > (session.asked_at or 0.0)
@@ -148,10 +137,6 @@ def _wall_of(session: Session) -> str:
     return session.why if wall is None else f"{wall.cause}: {wall.text}" + (f" ({wall.note})" if wall.note else "")
 
 
-def _is_stalled(session: Session) -> bool:
-    return session.state in ALIVE and session.vitals.stall is not None and session.vitals.stall.warned_at is not None
-
-
 def _stall_of(session: Session) -> str:
     stall = session.vitals.stall
     return f"{stall.verdict}: {'; '.join(stall.reasons)}" if stall is not None else ""
@@ -159,9 +144,7 @@ def _stall_of(session: Session) -> str:
 
 RULES = (
     IncidentRule(IncidentKind.STUCK, lambda s: s.state is State.STUCK, folded_into=IncidentKind.STUCK),
-    IncidentRule(
-        IncidentKind.SATURATED, lambda s: s.hold is not None and s.hold.reason == HoldReason.SATURATED, of=lambda s: s.role
-    ),
+    IncidentRule(IncidentKind.SATURATED, lambda s: s.waits_for is HoldReason.SATURATED, of=lambda s: s.role),
     IncidentRule(IncidentKind.LIMIT, lambda s: _is_at(s, Cause.LIMIT), _wall_of, of=lambda s: s.account or None),
     IncidentRule(IncidentKind.AUTH, lambda s: _is_at(s, Cause.AUTH), _wall_of, of=lambda s: s.account or None),
     IncidentRule(
@@ -177,7 +160,7 @@ RULES = (
         ),
     ),
     IncidentRule(IncidentKind.SERVER_DIED, _is_down_by_its_server, folded_into=IncidentKind.MASS_DEATH),
-    IncidentRule(IncidentKind.STALLED, _is_stalled, _stall_of),
+    IncidentRule(IncidentKind.STALLED, lambda s: s.state in ALIVE and s.vitals.warned is not None, _stall_of),
     IncidentRule(
         IncidentKind.NEEDS_INPUT, _waits_for_a_human, lambda s: f"waits for a human: {s.vitals.axes[Axis.ACTIVITY].why}"
     ),
@@ -191,12 +174,12 @@ _FIELDS = attrgetter(
 
 
 def conditions_of(session: Session) -> tuple[Any, Any]:
-    """Return the fields that decide a session's incidents: while they are equal, nothing changes."""
+    """Return the conditions that decide a session's incidents: while they are equal, none changes."""
     return session.vitals.axes.get(Axis.ACTIVITY), _FIELDS(session)
 
 
 def is_past(rule: IncidentRule, session: Session) -> bool:
-    """Say whether a condition only shows what an agent left as it was ended."""
+    """Say whether an incident's condition only shows what an agent left when Vigil ended it."""
     if session.state is not State.ENDING or rule.kind not in OF_AGENTS:
         return False
     stall = session.vitals.stall
@@ -205,5 +188,5 @@ def is_past(rule: IncidentRule, session: Session) -> bool:
 
 
 def subject_of(rule: IncidentRule, session: Session) -> str:
-    """Return the id under which an incident is kept: the session's, its role's or its account's."""
+    """Return the subject of an incident: the id of its session, role or account."""
     return rule.of(session) or session.id

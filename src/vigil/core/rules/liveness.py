@@ -1,4 +1,4 @@
-"""Liveness: what the axes of a session, read apart, say together (DESIGN 4.2).
+"""Liveness: what the axes of a session, read apart, say together of its life (DESIGN 4.2).
 
 What the kernel saw end is dead at once; what only looks dead is asked again; what cannot be read is doubtful, never dead (P7).
 """
@@ -15,7 +15,7 @@ from vigil.core.model.session import Session
 
 
 class AxisSign(StrEnum):
-    """One axis in one word, with how sure it is."""
+    """What one axis says of a session's life, in one word, and how surely."""
 
     ALIVE = "alive"
     DEAD = "dead"  # conclusive: by the kernel or our own record, of this very launch
@@ -26,8 +26,6 @@ class AxisSign(StrEnum):
 
 
 class Cell(StrEnum):
-    """The meaning of a pair of readings."""
-
     LIVE = "live"
     BLIND = "live, one axis cannot be read"
     DEAD = "dead"
@@ -52,7 +50,7 @@ TABLE = {(runtime, process): cell for runtime, cells in ROWS.items() for process
 
 @dataclass(frozen=True, slots=True)
 class DoubtPatience:
-    """How long a kind of doubt lasts before it is shown, and before it needs a human."""
+    """How long a doubt of liveness lasts before Vigil shows it, or calls a human."""
 
     suspect_after_s: float
     stuck_attempts: int
@@ -87,8 +85,6 @@ HANGUP_S = 1.0  # an agent may end so long after its pane
 
 
 class LifeVerdict(StrEnum):
-    """What the axes say of a session."""
-
     LIVE = "live"
     SUSPECT = "suspect"
     STUCK = "stuck"
@@ -98,7 +94,7 @@ class LifeVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict, the doubt behind it, and when to look again (None: at the next sweep)."""
+    """A verdict on liveness, its doubt, and the next look (None: at the next sweep)."""
 
     verdict: LifeVerdict
     doubt: Doubt | None = None
@@ -117,7 +113,7 @@ SIGNS: dict[str, AxisSign] = {
 
 
 def sign_of(reading: Reading | None) -> AxisSign:
-    """Return one axis in one word."""
+    """Return what one axis says of a session's life, in one word."""
     if reading is None:
         return AxisSign.UNCLEAR
     if reading.value == AxisValue.DEAD:
@@ -126,7 +122,7 @@ def sign_of(reading: Reading | None) -> AxisSign:
 
 
 def runtime_sign(axes: Mapping[Axis, Reading]) -> AxisSign:
-    """Return the sign of the pane: a dead server took it along, a stopped root is there."""
+    """Return whether a session's pane lives: a dead server took it, a stopped root stays."""
     server = axes.get(Axis.SERVER)
     if server is not None and server.value == AxisValue.DEAD and server.conclusive:
         return AxisSign.DEAD
@@ -142,7 +138,7 @@ def judge(
     breaker_until: float = 0.0,
     stuck: bool = False,
 ) -> Judgement:
-    """Return what the axes say together, given the doubt before; while the breaker holds, samples settle nothing."""
+    """Decide whether a session lives by its axes and doubt; under breakers samples settle nothing."""
     runtime, process = runtime_sign(axes), sign_of(axes.get(Axis.PROCESS))
     cell = TABLE[runtime, process]
     if cell is Cell.DEAD and process is AxisSign.DEAD:
@@ -161,7 +157,7 @@ def judge(
 
 
 def _doubt_of(cell: Cell, axes: Mapping[Axis, Reading]) -> tuple[DoubtKind, Axis] | None:
-    """Return the kind of doubt, and the axis that must be well to end it."""
+    """Return which doubt of a session's life its axes raise, and which axis ends it."""
     server = axes.get(Axis.SERVER)
     if cell is Cell.LIVE:
         if server is None or server.value == AxisValue.ALIVE:
@@ -174,7 +170,7 @@ def _doubt_of(cell: Cell, axes: Mapping[Axis, Reading]) -> tuple[DoubtKind, Axis
 
 
 def _hung_and_died(doubt: Doubt | None, axes: Mapping[Axis, Reading]) -> bool:
-    """Say whether the hung server has died, so that it will never answer."""
+    """Say of a session in doubt whether its hung server died and will never answer."""
     return doubt is not None and doubt.axis is Axis.SERVER and sign_of(axes.get(Axis.SERVER)) is AxisSign.DEAD
 
 
@@ -183,7 +179,7 @@ def _axis_is_well(axis: Axis, axes: Mapping[Axis, Reading]) -> bool:
 
 
 def _sample(before: Doubt | None, kind: DoubtKind, axis: Axis, evidence: str, now: float, stuck: bool) -> Doubt:
-    """Count one more sample; other evidence begins the count anew but keeps the clock."""
+    """Return a liveness doubt with one more sample; other evidence restarts the count only."""
     if before is None:
         return Doubt(kind, axis, now, 1, evidence, now)
     if stuck:  # it keeps its cause, whatever else is read
@@ -218,18 +214,18 @@ def _weigh(
 
 
 def rested(doubt: Doubt, now: float) -> Doubt:
-    """Return a doubt for a new daemon: it did not grow older while none looked."""
+    """Return a liveness doubt for a new daemon: it did not age while none looked."""
     sampled_at = min(now, max(doubt.sampled_at, now - SAMPLE_S))
     return replace(doubt, sampled_at=sampled_at, since=doubt.since + sampled_at - doubt.sampled_at)
 
 
 def _closed_at(axes: Mapping[Axis, Reading]) -> float:
-    """Return since when the pane or its server is gone."""
+    """Return since when an axis shows the pane or its server gone."""
     return min(axes[axis].since for axis in (Axis.SERVER, Axis.RUNTIME) if axis in axes and axes[axis].value == AxisValue.DEAD)
 
 
 def _evidence(axes: Mapping[Axis, Reading]) -> str:
-    """Return the readings without times, so that equal ones compare equal."""
+    """Return the axes' readings without times, so that equal evidence of life compares equal."""
     read = [(axis, axes[axis]) for axis in (Axis.SERVER, Axis.RUNTIME, Axis.PROCESS) if axis in axes]
     return ", ".join(
         f"{axis} {sign_of(reading)}" if axis is not Axis.SERVER else f"server {reading.value}" for axis, reading in read
@@ -237,8 +233,8 @@ def _evidence(axes: Mapping[Axis, Reading]) -> str:
 
 
 def leaves_its_pane(session: Session) -> bool:
-    """Say whether the command around a dead agent lives on: a person may look at it, and it closes by itself."""
-    launch, runtime = session.launch, session.vitals.axes.get(Axis.RUNTIME)
+    """Say whether a dead agent's pane lives on: people may look, and it closes itself."""
+    launch = session.launch
     if launch is None or launch.ended_at is None or launch.closed or launch.found in (None, launch.process):
         return False
-    return runtime is not None and runtime.value == AxisValue.ALIVE
+    return session.vitals.shows(Axis.RUNTIME) == AxisValue.ALIVE

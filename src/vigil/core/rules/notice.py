@@ -1,14 +1,14 @@
 """Notices: what becomes of a notice after an attempt; delivered counts, tried does not (P12).
 
-Pure. The sender records `sending` first, and repeats an attempt of unknown fate once: people hear a thing at most twice.
-"""
+Pure. The sender records `sending` first, and repeats an attempt of unknown fate once: people hear a thing at most twice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from vigil.core.model.incident import Notice, NoticeState
+from vigil.core.model.incident import Incident, Notice, NoticeEvent, NoticeState
 from vigil.core.model.replace import replace
 
 OPEN = frozenset({NoticeState.SENDING, NoticeState.RETRYING})  # these are not final
@@ -19,20 +19,17 @@ FACTOR = 2.0
 CAP_S = 600.0
 JITTER = 0.2
 REVIVED_S = 86400.0  # older ones are not sent any more
+REMOVED = "its session was removed"
 
 
 @dataclass(frozen=True, slots=True)
 class RoutePatience:
-    """How often a route is tried, and how long the first pause is."""
-
     attempts: int = 8
     pause_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What is known of one attempt."""
-
     ok: bool
     why: str = ""
     permanent: bool = False  # it would fail in the same way again
@@ -40,19 +37,13 @@ class Attempt:
     took: tuple[str, ...] = ()  # of several receivers, those that took it
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """All that decides what becomes of a notice."""
-
+class Tried(NamedTuple):
     notice: Notice
     attempt: Attempt
     patience: RoutePatience
 
 
-@dataclass(frozen=True, slots=True)
-class FateRow:
-    """One row: the new state of a notice, and when it holds."""
-
+class FateRow(NamedTuple):
     state: NoticeState
     holds: Callable[[Tried], bool]
 
@@ -66,13 +57,23 @@ FATES = (  # The first row that holds decides.
 )
 
 
+def why_unwanted(event: NoticeEvent, incident: Incident) -> str | None:
+    """Return why people need not hear a notice any more; None if they do."""
+    if incident.hushed:
+        return REMOVED
+    if event is NoticeEvent.RESOLVED:
+        return None if incident.resolved_at is not None else "it came back"
+    if incident.resolved_at is not None:
+        return "it is over"
+    return "it was acknowledged" if incident.acked_at is not None else None
+
+
 def begun(notice: Notice, now: float) -> Notice:
-    """Return a notice whose next attempt begins."""
     return replace(notice, state=NoticeState.SENDING, at=now, attempts=notice.attempts + 1, retry_at=None, why="")
 
 
 def fate_of(notice: Notice, attempt: Attempt, patience: RoutePatience, now: float, jitter: float) -> Notice:
-    """Return a notice after an attempt; jitter runs from -1 to 1."""
+    """Decide the fate of a notice after an attempt; jitter runs from -1 to 1."""
     took = tuple(dict.fromkeys((*notice.took, *attempt.took)))
     notice = replace(notice, at=now, why=attempt.why, unsure=notice.unsure + (1 if attempt.unsure else 0), took=took)
     state = next(row.state for row in FATES if row.holds(Tried(notice, attempt, patience)))
@@ -81,13 +82,12 @@ def fate_of(notice: Notice, attempt: Attempt, patience: RoutePatience, now: floa
 
 
 def pause_s(attempts: int, patience: RoutePatience, jitter: float) -> float:
-    """Return the pause after so many attempts."""
     longest_s = max(CAP_S, patience.pause_s)
     return min(longest_s, patience.pause_s * FACTOR ** min(attempts - 1, 64)) * (1 + JITTER * jitter)
 
 
 def interrupted(notice: Notice, now: float) -> Notice:
-    """Return a notice that was being sent when the daemon ended: it may have arrived; one try is left."""
+    """Return a notice whose sending the daemon's end interrupted: perhaps sent, one try left."""
     if notice.state is not NoticeState.SENDING:
         return notice
     unsure = notice.unsure + 1
@@ -103,19 +103,17 @@ def revived(notice: Notice, now: float) -> Notice:
 
 
 def is_revivable(notice: Notice, now: float) -> bool:
-    """Say whether a notice certainly did not arrive, and is recent enough to be of use."""
+    """Say whether a given-up notice surely did not arrive, and is recent enough to matter."""
     return notice.state is NoticeState.FAILED and not notice.revived and now - notice.at <= REVIVED_S
 
 
 def cancelled(notice: Notice, why: str) -> Notice:
-    """Return a notice that is not needed any more; only one that waits for a retry changes."""
-    return (
-        replace(notice, state=NoticeState.CANCELLED, retry_at=None, why=why) if notice.state is NoticeState.RETRYING else notice
-    )
+    """Return a notice as no longer needed; only one that waits for a retry changes."""
+    waits = notice.state is NoticeState.RETRYING
+    return replace(notice, state=NoticeState.CANCELLED, retry_at=None, why=why) if waits else notice
 
 
 def uncancelled(notice: Notice, now: float) -> Notice:
     """Return a cancelled notice that is needed again: its condition came back."""
-    return (
-        replace(notice, state=NoticeState.RETRYING, retry_at=now, why="") if notice.state is NoticeState.CANCELLED else notice
-    )
+    cancelled = notice.state is NoticeState.CANCELLED
+    return replace(notice, state=NoticeState.RETRYING, retry_at=now, why="") if cancelled else notice

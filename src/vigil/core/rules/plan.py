@@ -24,8 +24,6 @@ RESTING = {  # a replica rests in these until a person acts, and keeps its slot
 
 
 class PlanVerb(StrEnum):
-    """What a step does."""
-
     DECLARE = "declare"  # a role that is new, or whose policy changed
     CREATE = "create"
     UPDATE = "update"  # not running: its next launch is as declared
@@ -37,8 +35,6 @@ class PlanVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One thing to do to a role, or to one of its slots."""
-
     do: PlanVerb
     role: str
     slot: str | None
@@ -48,7 +44,7 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A slot that differs from its declaration and is left alone, why, and until when."""
+    """A slot that a plan leaves alone though it differs, why, and until when."""
 
     slot: str
     reason: str
@@ -58,8 +54,6 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps in order, and the slots that are held."""
-
     steps: tuple[PlanStep, ...] = ()
     held: tuple[Held, ...] = ()
 
@@ -71,7 +65,7 @@ def make_plan(
     at_once: bool = False,
     only: Collection[str] | None = None,
 ) -> Plan:
-    """Compare declared with actual; `at_once` restarts old commands, `only` names the roles to look at."""
+    """Plan what makes a workspace as declared; `at_once` restarts old commands, `only` names roles."""
     slots: dict[str, dict[int, Session]] = defaultdict(dict)
     for session in sessions:
         if session.role is not None:
@@ -101,7 +95,7 @@ def _compare(wanted: RoleSpec, known: Role | None, slots: Mapping[int, Session],
 
 
 def slots_for(role: Role | None, replicas: int, there: Mapping[int, Session]) -> tuple[int, ...]:
-    """Return a role's slots for so many replicas: the newest go, new ones take the lowest free."""
+    """Plan a role's slots for so many replicas: the newest go, the lowest free come."""
     slots = () if role is None else role.slots
     oldest = sorted(slots, key=lambda i: (i not in there, there[i].created_at if i in there else 0.0, i))
     kept = oldest[:replicas]
@@ -138,7 +132,7 @@ def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at
         elif not is_same(session.spec, wanted.spec):
             yield _differs(wanted, session, at_once)
             yield from _start(wanted, session)
-        elif session.hold is not None and session.hold.reason is HoldReason.COLD_START:
+        elif session.waits_for is HoldReason.COLD_START:
             yield from _start(wanted, session)
         elif session.hold is not None:
             yield Held(name, session.hold.reason, session.why, session.hold.until)
@@ -150,12 +144,12 @@ def _fill(wanted: RoleSpec, known: Role | None, there: Mapping[int, Session], at
 
 
 def _start(wanted: RoleSpec, session: Session) -> Iterator[PlanStep]:
-    if session.hold is not None and session.hold.reason is HoldReason.COLD_START:
+    if session.waits_for is HoldReason.COLD_START:
         yield PlanStep(PlanVerb.START, wanted.key, session.name, session.why)
 
 
 def _differs(wanted: RoleSpec, session: Session, at_once: bool) -> PlanStep | Held:
-    """Return the step for a replica that differs: a running one needs `at_once`, another is just updated."""
+    """Plan the step for a replica that differs: a running one needs `at_once`."""
     if session.state not in ALIVE:
         return PlanStep(PlanVerb.UPDATE, wanted.key, session.name, "its next launch runs what is declared now")
     if at_once:
@@ -165,17 +159,17 @@ def _differs(wanted: RoleSpec, session: Session, at_once: bool) -> PlanStep | He
 
 
 def _drain(key: str, sessions: Iterable[Session], why: str) -> Iterator[PlanStep]:
-    """Yield the drains, the newest first."""
+    """Plan which replicas drain, the newest first."""
     staying = [session for session in sessions if not is_leaving(session)]
     for session in sorted(staying, key=lambda session: (session.created_at, session.index), reverse=True):
         yield PlanStep(PlanVerb.DRAIN, key, session.name, why)
 
 
 def is_leaving(session: Session) -> bool:
-    """Say whether a session is being removed; then its slot becomes free."""
+    """Say for a plan whether a session is being removed, which frees its slot."""
     return session.after is After.REMOVE
 
 
 def is_same(one: Spec, other: Spec) -> bool:
-    """Say whether two specs make the same replica; their restart policies may differ."""
+    """Say for a plan whether two specs make the same replica, restart policies apart."""
     return replace(one, restart=other.restart) == other

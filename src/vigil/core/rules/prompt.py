@@ -1,19 +1,19 @@
 """Prompts: whether Vigil may type a prompt into a session now; the first row that holds decides.
 
-Typing cannot be taken back: it answers a dialog, and a shell executes it. So only a known, free composer allows it (P2, P7).
-"""
+Typing cannot be taken back: it answers a dialog, and a shell executes it. So only a known, free composer allows it (P2, P7)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vigil.core.model.session import State
 
 
 @dataclass(frozen=True, slots=True)
 class ComposerSight:
-    """What is known of a session and its terminal just before typing."""
+    """What is known of a session and its terminal just before Vigil types a prompt."""
 
     state: State
     headless: bool = False
@@ -30,10 +30,7 @@ class ComposerSight:
     draft: bool = False  # a person has begun to type there
 
 
-@dataclass(frozen=True, slots=True)
-class PromptRefusal:
-    """One row: why Vigil types nothing, and whether waiting may help."""
-
+class PromptRefusal(NamedTuple):
     why: Callable[[ComposerSight], str]
     holds: Callable[[ComposerSight], bool]
     passes: bool = False
@@ -60,5 +57,5 @@ REFUSALS = (
 
 
 def why_not(sight: ComposerSight) -> PromptRefusal | None:
-    """Return why Vigil may type nothing now; None if it may."""
+    """Return why Vigil may type no prompt into a session now; None if it may."""
     return next((row for row in REFUSALS if row.holds(sight)), None)

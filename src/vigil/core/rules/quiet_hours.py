@@ -10,9 +10,10 @@ CHAINED = 8  # so many quiet hours in a row, then people are told all the same
 
 
 def quiet_until(incident: Incident, rules: tuple[Quiet, ...], now: float) -> float | None:
-    """Return when people may be told of an incident; None for now."""
+    """Return when quiet hours let people hear of an incident; None for now."""
     own = [rule for rule in rules if rule.team is not None and is_of_team(incident, rule.team)]
-    holding = [rule for rule in own or [rule for rule in rules if rule.team is None] if not _passes(incident, rule)]
+    for_all = [rule for rule in rules if rule.team is None]
+    holding = [rule for rule in own or for_all if incident.severity not in ALWAYS | rule.passes]
     until = now
     for _ in range(CHAINED):
         later = max((_end(rule, until) for rule in holding), default=until)
@@ -23,17 +24,13 @@ def quiet_until(incident: Incident, rules: tuple[Quiet, ...], now: float) -> flo
 
 
 def is_of_team(incident: Incident, team: str) -> bool:
-    """Say whether a session of this team has the incident: by team, or by workspace and team."""
+    """Say whether an incident is of the team that quiet hours or a ladder names."""
     found = team_of(incident.session or "")
     return found is not None and team in (found[1], "/".join(found))
 
 
-def _passes(incident: Incident, rule: Quiet) -> bool:
-    return incident.severity in ALWAYS | rule.passes
-
-
 def _end(rule: Quiet, at: float) -> float:
-    """Return when the quiet at a moment ends; that moment itself if it is not quiet."""
+    """Return when the quiet hours at a moment end; that moment itself if none hold."""
     wall = at + rule.offset_s(at)
     clock_s = wall % DAY_S
     over_midnight = rule.to_s < rule.from_s

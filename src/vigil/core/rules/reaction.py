@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vigil.core.model.death import Confidence
 from vigil.core.model.incident import HIBERNATE, PROMPT, RESTART, RUN, Incident, IncidentKind, Reaction
 from vigil.core.model.reading import Axis, AxisValue
-from vigil.core.model.restart import HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.speech import Activity
 from vigil.core.rules.quiet_hours import is_of_team
 from vigil.core.rules.stall.remedy import SENSORS, WINDOWS
+from vigil.core.rules.wall import REASONS
 
 ENDS = frozenset({RESTART, HIBERNATE})  # what lives
 BUSY = frozenset({Activity.STARTING, Activity.WORKING, Activity.THINKING, Activity.TOOL})
 EARLY_S = 600.0  # so long a reaction waits for a second finding
 LOOK_AGAIN_S = 1.0
 LEFT_ALONE = frozenset({State.STOPPED, State.SUCCEEDED, State.PARKED})
-WALLS = frozenset({HoldReason.LIMIT, HoldReason.AUTH})
 # The kinds each may answer. Never a prompt into a question, nor an end of what is stuck: too little is known of it.
 FOR: dict[str, frozenset[IncidentKind]] = {
     PROMPT: frozenset({IncidentKind.STALLED, IncidentKind.TAINTED}),
@@ -31,8 +31,6 @@ FOR: dict[str, frozenset[IncidentKind]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReactionQuestion:
-    """All that decides whether a reaction may be carried out."""
-
     session: Session
     do: str
 
@@ -47,51 +45,41 @@ class ReactionQuestion:
         return self.do in ENDS and self.alive
 
 
-@dataclass(frozen=True, slots=True)
-class ReactionRefusal:
-    """One row: why a reaction is refused."""
-
+class ReactionRefusal(NamedTuple):
     why: str
     holds: Callable[[ReactionQuestion], bool]
 
 
 def _is_busy(session: Session) -> bool:
-    """Say whether an agent works, and the watchdog has not found that it stalls."""
-    activity = session.vitals.axes.get(Axis.ACTIVITY)
-    return activity is not None and activity.value in BUSY and not _is_stalled(session)
-
-
-def _is_stalled(session: Session) -> bool:
-    return session.vitals.stall is not None and session.vitals.stall.warned_at is not None
+    """Say whether an agent is too busy for a reaction: it works without a stall."""
+    return session.vitals.shows(Axis.ACTIVITY) in BUSY and session.vitals.warned is None
 
 
 def _is_unsure(session: Session) -> bool:
-    """Say whether too little speaks for a stall to end a session for it (P2)."""
-    stall = session.vitals.stall
-    sure = stall is None or (stall.confidence is not Confidence.UNKNOWN and stall.independent >= SENSORS)
-    return _is_stalled(session) and not sure
+    """Say whether a stall is too unsure for a reaction to end its session (P2)."""
+    stall = session.vitals.warned
+    return stall is not None and (stall.confidence is Confidence.UNKNOWN or stall.independent < SENSORS)
 
 
 def _is_found_once(session: Session) -> bool:
-    return _is_stalled(session) and session.vitals.stall is not None and session.vitals.stall.samples < WINDOWS
+    return session.vitals.warned is not None and session.vitals.warned.samples < WINDOWS
 
 
 def _waits_for_a_human(session: Session) -> bool:
-    activity = session.vitals.axes.get(Axis.ACTIVITY)
-    return bool(session.vitals.doing.asked) or (activity is not None and activity.value == Activity.WAITING_HUMAN)
+    return bool(session.vitals.doing.asked) or session.vitals.shows(Axis.ACTIVITY) == Activity.WAITING_HUMAN
 
 
 def _is_unclear(session: Session) -> bool:
-    process, server = session.vitals.axes.get(Axis.PROCESS), session.vitals.axes.get(Axis.SERVER)
-    unread = process is None or process.value in (AxisValue.UNKNOWN, AxisValue.FAILED)
-    return session.state in (State.SUSPECT, State.STUCK) or unread or (server is not None and server.value != AxisValue.ALIVE)
+    unread = session.vitals.shows(Axis.PROCESS) in (None, AxisValue.UNKNOWN, AxisValue.FAILED)
+    unheard = session.vitals.shows(Axis.SERVER) not in (None, AxisValue.ALIVE)
+    return session.state in (State.SUSPECT, State.STUCK) or unread or unheard
 
 
 REFUSALS = (  # The first row that holds decides.
     ReactionRefusal("it is being ended", lambda case: case.session.state is State.ENDING),
     ReactionRefusal("a person is attached to it", lambda case: case.session.vitals.attached > 0),
     ReactionRefusal("it is not meant to run", lambda case: case.session.state in LEFT_ALONE),
-    ReactionRefusal("a launch now would meet the same wall", lambda case: _hold(case.session) in WALLS),
+    ReactionRefusal("a launch now would meet the same wall", lambda case: case.session.waits_for in REASONS),
     ReactionRefusal("it does not run", lambda case: case.do != RESTART and not case.alive),
     ReactionRefusal("it is starting", lambda case: case.session.state is State.STARTING),
     ReactionRefusal("what it is cannot be told", lambda case: case.alive and _is_unclear(case.session)),
@@ -100,10 +88,6 @@ REFUSALS = (  # The first row that holds decides.
     ReactionRefusal("what is the matter with it is not sure enough", lambda case: case.ends and _is_unsure(case.session)),
     ReactionRefusal("that it does not get on was found only once", lambda case: case.ends and _is_found_once(case.session)),
 )
-
-
-def _hold(session: Session) -> HoldReason | None:
-    return None if session.hold is None else session.hold.reason
 
 
 def reaction_to(incident: Incident, reactions: tuple[Reaction, ...]) -> Reaction | None:
@@ -129,11 +113,10 @@ def is_early(incident: Incident, session: Session | None, do: str, now: float) -
 
 
 def react_at(incident: Incident, reaction: Reaction) -> float:
-    """Return when the next reaction may run."""
     last = incident.reactions[-1].at + reaction.every_s if incident.reactions else 0.0
     return max(incident.opened_at + reaction.after_s, last)
 
 
 def is_used_up(incident: Incident, reaction: Reaction) -> bool:
-    """Say whether the budget is used up; it also covers what the condition cost before it came back."""
+    """Say whether a reaction's budget is used up, earlier returns of its incident included."""
     return incident.spent + len(incident.reactions) >= reaction.budget

@@ -1,14 +1,12 @@
 """Reap: the reaper keeps, parks or ends what runs; the first row that holds decides (DESIGN 4.5).
 
-Pure, and a table. Rows that keep stand first, so no later row outranks a human, progress, or what is unknown (P2).
-"""
+Pure, and a table. Rows that keep stand first, so no later row outranks a human, progress, or what is unknown (P2)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from vigil.core.model.launch import ProcessId
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
 from vigil.core.model.sighting import Glimpse, ReapAction, ReapClass, ReapPolicy, ReapVerdict, Sighting, Stray
@@ -30,10 +28,7 @@ BUSY = {  # activities that keep a session, in words; a question stays until a p
 MASS = 2  # so many, and over half, are rather our mistake (DESIGN 4.5); from two on: a lone orphan is always over half
 
 
-@dataclass(frozen=True, slots=True)
-class ReapRule:
-    """One row: a class, its action, when it holds, and the evidence that decided."""
-
+class ReapRule(NamedTuple):
     kind: ReapClass
     action: ReapAction
     holds: Callable[[Sighting], bool]
@@ -41,12 +36,12 @@ class ReapRule:
 
 
 def recent_s(s: Sighting) -> float:
-    """Return how long after its last work a session still counts as busy."""
+    """Return how long after its last work the reaper's table counts a session as busy."""
     return min(s.grace_s, s.idle_ttl_s) if s.idle_ttl_s > 0 else s.grace_s
 
 
 def _busy(s: Sighting) -> str:
-    """Return what shows that a session works; empty if nothing does."""
+    """Return what shows the reaper's table that a session works; empty if nothing does."""
     if not s.runs:
         return ""
     if s.activity in BUSY:
@@ -87,19 +82,19 @@ RULES = (  # The first row that holds decides.
 
 
 def is_idle(s: Sighting) -> bool:
-    """Say whether a session may ever be put to sleep."""
+    """Say whether the reaper's table may ever put a session to sleep."""
     return s.runs and s.idle_ttl_s > 0 and not s.kept
 
 
 def classify(name: str, launch_id: str, s: Sighting) -> ReapVerdict:
-    """Return the verdict of the first row that holds."""
+    """Return the reaper's verdict on a sighting: that of the first row that holds."""
     rule = next(rule for rule in RULES if rule.holds(s))
     why = rule.why(s)
     return ReapVerdict(name, launch_id, rule.kind, rule.action, (why, *(fact for fact in _facts(s) if fact not in why)))
 
 
 def _facts(s: Sighting) -> list[str]:
-    """Return the facts beside the one that decided."""
+    """Return the facts for the reaper's report, beside the one that decided."""
     if not s.runs:
         return []
     facts = [] if s.unreadable else [_people(s.human_clients)]
@@ -136,10 +131,12 @@ def judge(
     policy: ReapPolicy,
     now: float,
 ) -> tuple[list[ReapVerdict], list[tuple[ReapVerdict, Stray]], str]:
-    """Return the verdict on every session and stray, and why orphans are kept if there are too many."""
-    by_launch, strays = {glimpse.launch_id: glimpse for glimpse in glimpses}, tuple(strays)
-    seen = [(session, _glimpse_of(session, by_launch)) for session in sorted(sessions, key=lambda session: session.name)]
-    sightings = [(session, sight(session, glimpse, policy, roles, now)) for session, glimpse in seen]
+    """Decide by the reaper's table on every session and stray, and why orphans are kept."""
+    seen, strays = {glimpse.launch_id: glimpse for glimpse in glimpses}, tuple(strays)
+    sightings = [
+        (session, sight(session, seen.get(session.launch.id) if session.launch else None, policy, roles, now))
+        for session in sorted(sessions, key=lambda session: session.name)
+    ]
     why = _why_kept(sightings, strays)
     verdicts = [_classify(session, sighting, why) for session, sighting in sightings]
     if policy.pressure:
@@ -147,13 +144,9 @@ def judge(
     return verdicts, [(_classify_stray(stray, policy, why), stray) for stray in strays], why
 
 
-def _glimpse_of(session: Session, glimpses: Mapping[str, Glimpse]) -> Glimpse | None:
-    return None if session.launch is None else glimpses.get(session.launch.id)
-
-
-def _why_kept(sightings: list[tuple[Session, Sighting]], strays: Iterable[Stray]) -> str:
-    """Return why no orphan is ended: one is older than the store, or they are over half of all."""
-    strays = list(strays)
+def _why_kept(sightings: list[tuple[Session, Sighting]], strays: tuple[Stray, ...]) -> str:
+    """Return why the reaper ends no orphan: one predates the store, or most are orphans."""
+    strays = tuple(stray for stray in strays if not stray.unproven)
     older = [stray for stray in strays if stray.older_than_store]
     homeless = sum(1 for _, sighting in sightings if sighting.runs and sighting.orphan)
     orphans = homeless + len(strays)
@@ -177,11 +170,13 @@ def _classify_stray(stray: Stray, policy: ReapPolicy, why_kept: str) -> ReapVerd
     printed_at = glimpse.printed_at if glimpse is not None else None
     worked = {} if glimpse is None or printed_at is None else {"screen": printed_at}
     quiet_s, words = last_work(worked, glimpse.at if glimpse is not None else 0.0)
-    what = f"launch {stray.launch_id} belongs to no session (pid {', '.join(str(p.pid) for p in processes_of(stray)[:5])})"
+    pids = ", ".join(str(process.pid) for process in stray.all_processes[:5])
+    what = f"launch {stray.launch_id} belongs to no session (pid {pids})"
+    unproven = f"an agent left it to the keeper (pid {pids}), and which one cannot be told" if stray.unproven else ""
     sighting = Sighting(
         human_clients=(glimpse.clients or 0) if glimpse is not None else 0,
         cpu=glimpse.cpu if glimpse is not None else None,
-        unreadable=unreadable_stray(glimpse),
+        unreadable=unproven or unreadable_stray(glimpse),
         orphan=what,
         orphan_s=stray.age_s,
         quiet_s=quiet_s if worked else stray.age_s,
@@ -193,13 +188,8 @@ def _classify_stray(stray: Stray, policy: ReapPolicy, why_kept: str) -> ReapVerd
     return classify(stray.name or stray.launch_id, stray.launch_id, sighting)
 
 
-def processes_of(stray: Stray) -> list[ProcessId]:
-    """Return all processes of a stray, its server first."""
-    return [*([stray.server] if stray.server is not None else []), *stray.processes]
-
-
 def _relieve(verdicts: list[ReapVerdict], sightings: list[tuple[Session, Sighting]], policy: ReapPolicy) -> list[ReapVerdict]:
-    """Park the longest idle session, one at a time, while memory is short."""
+    """Change verdicts so that the reaper parks the longest idle session while memory is short."""
     if any(verdict.action is ReapAction.PARK for verdict in verdicts):
         return verdicts
     able = [

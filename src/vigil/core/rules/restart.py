@@ -6,7 +6,6 @@ import zlib
 
 from vigil.core.model.death import Cause
 from vigil.core.model.restart import Hold, HoldReason, RestartPolicy, RestartWhen
-from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 
 FREE = frozenset({Cause.FINISHED, Cause.OPERATOR, Cause.POLICY, Cause.HOST_REBOOTED})
@@ -36,7 +35,7 @@ COMES_BACK: dict[RestartWhen, frozenset[Cause]] = {
 def charge(
     cause: Cause, at: float, count: int, stable_s: float, policy: RestartPolicy, jitter: float, resets_at: float | None = None
 ) -> tuple[int, Hold]:
-    """Return the new count and the next launch's hold; after `reset_after_s` of `stable_s` the count starts anew."""
+    """Return what a death costs: the new count (anew if stable), and the restart's hold."""
     if stable_s >= policy.reset_after_s:
         count = 0
     if cause in HELD:
@@ -51,7 +50,7 @@ def charge(
 
 
 def _lifted_at(cause: Cause, at: float, resets_at: float | None, policy: RestartPolicy) -> float | None:
-    """Return when to try a wall again; None if a person must act. Even a passed moment makes no tight loop."""
+    """Return when a restart tries a wall again, never at once; None needs a person."""
     if resets_at is None:
         return None if cause is Cause.AUTH else at + LIMIT_S
     return max(resets_at, at + policy.base_s)
@@ -65,15 +64,10 @@ def delay_s(count: int, policy: RestartPolicy, jitter: float) -> float:
 
 
 def jitter_of(launch_id: str) -> float:
-    """Return a launch's own jitter, from -1 to 1: equal in a replay, different for sessions that die together."""
+    """Return a launch's restart jitter, -1 to 1: equal in a replay, different among sessions."""
     return zlib.crc32(launch_id.encode()) / 0xFFFFFFFF * 2 - 1
 
 
 def comes_back_by_itself(role: Role | None) -> bool:
-    """Say whether a new boot may bring a session back; a replica only if its manifest says so."""
+    """Say whether a new boot restarts a session; replicas only if their manifest says so."""
     return role is None or role.spec.autostart
-
-
-def is_saturated(session: Session) -> bool:
-    """Say whether a session was given up after its last allowed restart."""
-    return session.hold is not None and session.hold.reason is HoldReason.SATURATED

@@ -29,7 +29,7 @@ WORKS = {  # evidence of work, in words; never `session_activity`, an mtime or a
 
 
 def last_work(worked: Mapping[str, float], now: float) -> tuple[float, str]:
-    """Return how long ago a session worked, and in words by which evidence."""
+    """Return for a sighting how long ago a session worked, and by which evidence."""
     if not worked:
         return 0.0, "nothing is known of its work"
     kind = max(worked, key=lambda name: worked[name])
@@ -38,7 +38,7 @@ def last_work(worked: Mapping[str, float], now: float) -> tuple[float, str]:
 
 
 def sight(session: Session, glimpse: Glimpse | None, policy: ReapPolicy, roles: Mapping[str, Role], now: float) -> Sighting:
-    """Return what the reaper's table sees of a session."""
+    """Return the sighting of a session, as the reaper's table needs it."""
     role = roles.get(session.role or "")
     ttl_s = policy.idle_ttl_s if role is None or role.spec.idle_ttl_s is None else role.spec.idle_ttl_s
     base = Sighting(archived=session.archived_at is not None, idle_ttl_s=ttl_s, grace_s=policy.grace_s)
@@ -47,13 +47,13 @@ def sight(session: Session, glimpse: Glimpse | None, policy: ReapPolicy, roles: 
         return replace(base, runs=False, kept=f"it is being ended: {session.why}")
     if session.state not in ALIVE or launch is None or launch.ended_at is not None:
         return _sight_dead(session, glimpse, base)
-    activity = session.vitals.axes.get(Axis.ACTIVITY)
+    activity = session.vitals.shows(Axis.ACTIVITY) or Activity.UNKNOWN
     worked = worked_of(session, glimpse)
     quiet_s, words = last_work(worked, now if glimpse is None else glimpse.at)
     return replace(
         base,
         human_clients=session.vitals.attached if glimpse is None or glimpse.clients is None else glimpse.clients,
-        activity=Activity.STARTING if session.state is State.STARTING else activity.value if activity else Activity.UNKNOWN,
+        activity=Activity.STARTING if session.state is State.STARTING else activity,
         open=_open_of(session),
         cpu=None if glimpse is None else glimpse.cpu,
         unreadable=_unreadable(session, glimpse),
@@ -66,7 +66,7 @@ def sight(session: Session, glimpse: Glimpse | None, policy: ReapPolicy, roles: 
 
 
 def _sight_dead(session: Session, glimpse: Glimpse | None, base: Sighting) -> Sighting:
-    """Return what a dead launch left; leftovers of a finished one are no leak (DESIGN 4.5)."""
+    """Return the sighting of a dead launch's leftovers; those of a finished one are kept."""
     base = replace(base, runs=False, kept=f"nothing of it runs: {session.state}")
     if leaves_its_pane(session):
         return replace(base, kept="its agent is dead, and its pane is open for a person to look at")
@@ -82,7 +82,7 @@ def _sight_dead(session: Session, glimpse: Glimpse | None, base: Sighting) -> Si
 
 
 def worked_of(session: Session, glimpse: Glimpse | None) -> dict[str, float]:
-    """Return when each kind of evidence last showed work; a spinner in an idle pane does not count."""
+    """Return for a sighting when each evidence last showed work; idle spinners do not count."""
     worked = dict(session.worked)
     launch = session.launch
     if launch is not None and launch.started_at is not None:
@@ -96,9 +96,8 @@ def worked_of(session: Session, glimpse: Glimpse | None) -> dict[str, float]:
 
 
 def says_idle(session: Session) -> bool:
-    """Say whether the agent says that no turn is open; only then its screen may draw a spinner."""
-    activity = session.vitals.axes.get(Axis.ACTIVITY)
-    return activity is not None and activity.value == Activity.IDLE
+    """Say whether an agent says it is idle, so that the reaper's sighting ignores spinners."""
+    return session.vitals.shows(Axis.ACTIVITY) == Activity.IDLE
 
 
 def _open_of(session: Session) -> str:
@@ -116,10 +115,8 @@ def _unreadable(session: Session, glimpse: Glimpse | None) -> str:
         return "nothing could be read of it"
     if glimpse.unreadable or glimpse.clients is None:
         return glimpse.unreadable or "who is attached could not be read"
-    process = session.vitals.axes.get(Axis.PROCESS)
-    if process is None or process.value not in (AxisValue.ALIVE, AxisValue.STOPPED):
-        return "its process cannot be read"
-    return ""
+    is_read = session.vitals.shows(Axis.PROCESS) in (AxisValue.ALIVE, AxisValue.STOPPED)
+    return "" if is_read else "its process cannot be read"
 
 
 def unreadable_stray(glimpse: Glimpse | None) -> str:

@@ -9,12 +9,12 @@ STORM_S = 3.0
 
 
 def gathered_at(first: float, last: float, waiting: int) -> float:
-    """Return until when a route waits for more notices."""
+    """Return until when a route gathers notices, longer in a storm."""
     if waiting < STORM:
         return first + GATHER_S
     return min(first + STORM_S, max(first + GATHER_S, last + STORM_QUIET_S))
 
 
 def together(waiting: int) -> int:
-    """Return how many waiting notices go out as one."""
+    """Return how many waiting notices go out as one: all of them in a storm."""
     return waiting if waiting >= STORM else min(1, waiting)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from vigil.core.model.death import Cause, Death
 from vigil.core.model.progress import Stalls, Tally
@@ -15,7 +16,7 @@ VERDICTS = 20  # kinds of stalls that are counted apart
 
 
 def count_word(tally: Tally, said: Said, is_new: bool) -> Tally:
-    """Count a word, unless another source told it before."""
+    """Count an agent's word into its launch's summary, unless another source told it before."""
     if said.what in UNSAID or not is_new:
         return tally
     ended = said.what is What.TOOL_ENDED
@@ -28,13 +29,12 @@ def count_word(tally: Tally, said: Said, is_new: bool) -> Tally:
 
 
 def count_silence(tally: Tally, from_at: float | None, until: float) -> Tally:
-    """Keep the longest silence; `from_at` is None if its begin is unknown."""
+    """Count the longest silence into a launch's summary; `from_at` None is an unknown begin."""
     lasted_s = 0.0 if from_at is None else until - from_at
     return replace(tally, longest_silence_s=lasted_s) if lasted_s > tally.longest_silence_s else tally
 
 
 def count_stall(tally: Tally, verdict: str) -> Tally:
-    """Count a stall."""
     known = {one.verdict: one.count for one in tally.stalls}
     if verdict not in known and len(known) >= VERDICTS:
         return tally
@@ -43,7 +43,6 @@ def count_stall(tally: Tally, verdict: str) -> Tally:
 
 
 def count_memory(tally: Tally, memory_bytes: int) -> Tally:
-    """Keep the peak memory of its processes."""
     return replace(tally, peak_bytes=max(memory_bytes, tally.peak_bytes or 0))
 
 
@@ -69,8 +68,12 @@ ENDED_BY: dict[Cause, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What one launch did so far, or in all; None is unknown: not said, or not measured."""
+    """The summary of what one launch did; None is unknown: not said, or not measured."""
 
+    cause: str | None  # None: it lives
+    exit_code: int | None
+    signal: int | None
+    ended_by: str | None
     duration_s: float | None
     turns: int | None
     tools: int | None
@@ -80,17 +83,13 @@ class Summary:
     output_tokens: int | None
     cached_tokens: int | None
     cost_usd: float | None
-    stalls: tuple[tuple[str, int], ...]
+    stalls: dict[str, int]  # by verdict
     longest_silence_s: float | None
-    peak_bytes: int | None
-    cause: str | None = None  # None: it lives
-    exit_code: int | None = None
-    signal: int | None = None
-    ended_by: str | None = None
+    peak_rss_bytes: int | None
 
 
 def summary_of(session: Session, now: float) -> Summary | None:
-    """Return what a session's launch did; None if it has none."""
+    """Return the summary of what a session's launch did; None if it has none."""
     launch = session.launch
     if launch is None:
         return None
@@ -112,9 +111,9 @@ def summary_of(session: Session, now: float) -> Summary | None:
         output_tokens=spent.output_tokens - before.output_tokens if tokens else None,
         cached_tokens=spent.cached_tokens - before.cached_tokens if tokens else None,
         cost_usd=round(spent.cost_usd - before.cost_usd, 6) if spent.cost_usd > before.cost_usd else None,
-        stalls=tuple((one.verdict, one.count) for one in tally.stalls),
+        stalls={one.verdict: one.count for one in tally.stalls},
         longest_silence_s=round(tally.longest_silence_s, 3) if heard else None,
-        peak_bytes=tally.peak_bytes,
+        peak_rss_bytes=tally.peak_bytes,
         cause=None if death is None else death.cause.value,
         exit_code=None if death is None else death.exit_code,
         signal=None if death is None else death.signal,
@@ -123,29 +122,11 @@ def summary_of(session: Session, now: float) -> Summary | None:
 
 
 def ended_by(death: Death) -> str:
-    """Return who ended a launch."""
     if death.intent is not None and death.cause in (Cause.OPERATOR, Cause.POLICY, Cause.UNHEALTHY, Cause.STALLED):
         return f"{death.intent.actor} ({death.intent.verb})"
     return ENDED_BY[death.cause]
 
 
-def told(summary: Summary) -> dict[str, str | int | float | dict[str, int] | None]:
+def told(summary: Summary) -> dict[str, Any]:
     """Return a summary as the event log and the interface show it."""
-    return {
-        "cause": summary.cause,
-        "exit_code": summary.exit_code,
-        "signal": summary.signal,
-        "ended_by": summary.ended_by,
-        "duration_s": summary.duration_s,
-        "turns": summary.turns,
-        "tools": summary.tools,
-        "failed_tools": summary.failed_tools,
-        "words": summary.words,
-        "input_tokens": summary.input_tokens,
-        "output_tokens": summary.output_tokens,
-        "cached_tokens": summary.cached_tokens,
-        "cost_usd": summary.cost_usd,
-        "stalls": dict(summary.stalls),
-        "longest_silence_s": summary.longest_silence_s,
-        "peak_rss_bytes": summary.peak_bytes,
-    }
+    return asdict(summary)

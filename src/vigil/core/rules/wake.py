@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from vigil.core.model.conversation import Wake
 from vigil.core.model.death import Cause
@@ -32,21 +33,18 @@ BLAMELESS = frozenset(
 )
 BROKEN = frozenset({Cause.CRASH, Cause.EARLY_EXIT, Cause.UNOBSERVED})  # the conversation may have broken it
 UNBORN = frozenset({Cause.LAUNCH_FAILED, INTERRUPTED})  # it said nothing: the last decision still holds
-ENDINGS = frozenset({NEVER}) | BLAMELESS | BROKEN | UNBORN
 CRASH_LOOP = frozenset({HoldReason.BACKOFF, HoldReason.SATURATED})
 WALLS = frozenset({HoldReason.LIMIT, HoldReason.AUTH})
 
 
 class Life(StrEnum):
-    """Whether a session is awake."""
-
     AWAKE = "awake"  # it lives, or is on its way
     STOPPED = "stopped"  # a person stopped it, or is doing so
     ASLEEP = "asleep"
 
 
 class Resumability(StrEnum):
-    """Whether a conversation can be resumed; if not, the word is the cause."""
+    """Whether a session can wake in its conversation; if not, the word is the cause."""
 
     RESUMABLE = "resumable"
     NOTHING = "nothing-to-resume"
@@ -56,8 +54,6 @@ class Resumability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WakeQuestion:
-    """All that decides how a session is launched."""
-
     asked: Mode | None  # None: the caller did not say
     by_wake: bool  # `vigil wake` and a message ask; `start` and policy just launch
     life: Life
@@ -69,10 +65,7 @@ class WakeQuestion:
     last_cause: str = ""  # why its last launch was made in that mode
 
 
-@dataclass(frozen=True, slots=True)
-class WakeRow:
-    """One row: when it holds, the mode, and its cause."""
-
+class WakeRow(NamedTuple):
     holds: Callable[[WakeQuestion], bool]
     mode: Mode
     cause: Callable[[WakeQuestion], str]
@@ -115,6 +108,6 @@ ROWS = (
 
 
 def decide(case: WakeQuestion) -> Wake:
-    """Return how a session is launched, and why."""
+    """Decide whether a session wakes in its conversation, in a new one or not."""
     row = next(row for row in ROWS if row.holds(case))
     return Wake(row.mode, str(row.cause(case)))

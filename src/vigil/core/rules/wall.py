@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from vigil.core.model.death import Cause, Wall
 from vigil.core.model.replace import replace
-from vigil.core.model.session import Session
 from vigil.core.rules.restart import LIMIT_S, WALLS
 
 LONGEST_S = 7 * 86400.0  # the longest limits are weekly: a later end was misread
@@ -15,7 +14,7 @@ REASONS = frozenset(WALLS.values())
 
 
 def read_wall(before: Wall | None, launch_id: str, cause: Cause, text: str, until: float | None, at: float) -> Wall:
-    """Return the wall that a word tells of; a repeated word only makes it more precise."""
+    """Return the wall that a word tells of; repeated words only make it more precise."""
     if before is not None and before.cause is cause and before.launch_id == launch_id and stands(before, at):
         return replace(before, text=text or before.text, at=max(at, before.at), until=_nearer(before, until, at))
     tries = 1 if before is None or before.cause is not cause else before.tries + 1
@@ -24,7 +23,7 @@ def read_wall(before: Wall | None, launch_id: str, cause: Cause, text: str, unti
 
 
 def _nearer(before: Wall, until: float | None, at: float) -> float | None:
-    """Return until when a wall stands after another word; one that names a moment knows better."""
+    """Return until when a wall stands after another word; a named moment knows better."""
     if until is None or before.until is None:
         return before.until
     found, note = bounded(before.cause, until, at, before.tries)
@@ -32,7 +31,7 @@ def _nearer(before: Wall, until: float | None, at: float) -> float | None:
 
 
 def bounded(cause: Cause, until: float | None, at: float, tries: int) -> tuple[float | None, str]:
-    """Return when to try a wall again after so many meetings, and what is wrong with its own end."""
+    """Return when to try a wall again, and what is wrong with its stated end."""
     if cause is Cause.AUTH:
         return None, ""
     steps = min(tries - 1, 16)
@@ -48,8 +47,3 @@ def bounded(cause: Cause, until: float | None, at: float, tries: int) -> tuple[f
 def stands(wall: Wall, now: float) -> bool:
     """Say whether a wall still stands, by its own end."""
     return not wall.over and (wall.until is None or now < wall.until)
-
-
-def is_held(session: Session) -> bool:
-    """Say whether a session's next launch waits for a wall."""
-    return session.hold is not None and session.hold.reason in REASONS

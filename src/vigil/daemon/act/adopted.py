@@ -24,7 +24,7 @@ class AdoptedLaunches:
         self._releases: dict[str, asyncio.Future[None]] = {}  # by launch: done once we gave it back
 
     def follow(self, session: Session) -> None:
-        """Watch a session that was started elsewhere, here and through the keeper."""
+        """Begin to watch an adopted session, here and through the keeper."""
         launch = session.launch
         assert launch is not None
         self._custody.knows(launch, session.spec.runtime)
@@ -37,7 +37,7 @@ class AdoptedLaunches:
             log.warning("an adopted session could not be marked", launch=launch.id)
 
     def release_of(self, launch_id: str) -> asyncio.Future[None]:
-        """Return a future that is done once a launch is given back; ask before it is."""
+        """Return a future, done once an adopted launch is given back; ask before it is."""
         if launch_id not in self._releases:
             self._releases[launch_id] = asyncio.get_running_loop().create_future()
         return self._releases[launch_id]
@@ -53,7 +53,7 @@ class AdoptedLaunches:
                 waiting.set_result(None)
 
     async def leave(self, launch: Launch) -> None:
-        """Leave a launch that is not ours as it was found."""
+        """Leave an adopted launch as it was found: without our marks and watches."""
         await self._tmux.unmark(launch)
         await self._custody.forget(launch)
 

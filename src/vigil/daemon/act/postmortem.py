@@ -1,10 +1,11 @@
-"""The coroner: after each death, one line in the exit log and a bundle of what is left, within two seconds.
+"""The postmortem: after a death, the coroner writes one line in the exit log and a bundle of what is left, in two seconds.
 
 It makes a bundle anew when a snapshot or the agent's words come late. The next daemon does what a killed one left undone."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -48,50 +49,52 @@ class Coroner:
         self._work = ThreadPoolExecutor(1, "coroner")
 
     async def examine(self, effect: Examine) -> None:
-        """Write the line, wait for the snapshot, then put the bundle together."""
+        """Do a death's postmortem: write its line, wait for the snapshot, put the bundle together."""
         death = effect.death
         taken = self._snapshots.setdefault(death.launch_id, asyncio.Event())
         await self._do(self._log, death)
-        if not self._has_snapshot(death.launch_id) and not await _happens(taken, SNAPSHOT_S):
-            _keep(self._unseen, death)
+        if not self._has_snapshot(death.launch_id):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(taken.wait(), SNAPSHOT_S)
+            if not taken.is_set():
+                _keep(self._unseen, death)
         del self._snapshots[death.launch_id]
         await self._do(self._assemble, death)
 
     def snapshot_taken(self, launch_id: str) -> None:
-        """The keeper wrote a snapshot; a late one makes the bundle anew."""
+        """Take the keeper's snapshot into a death's bundle; a late one makes it anew."""
         if (taken := self._snapshots.get(launch_id)) is not None:
             taken.set()
         elif (death := self._unseen.pop(launch_id, None)) is not None:
             self._work.submit(self._assemble, death)
 
     def amend(self, effect: Amend) -> None:
-        """Make a bundle anew with words that were read after the death."""
+        """Make a death's bundle anew with words that were read later."""
         _keep(self._amended, effect.death)
         self._work.submit(self._assemble, effect.death)
 
     def with_words(self, death: Death, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return a bundle's last events with all its agent's words known by now."""
+        """Return the last events in a death's bundle with all its agent's words by now."""
         redact = self._secrets.redactor(death.session_id).text
         known = [_as_event(replace(one, name=redact(one.name), text=redact(one.text))) for one in self._words_of(death)]
         logged = [event for event in events if event.get("seq") is not None]
         return sorted([*logged, *known], key=lambda event: str(event.get("at"))) if known else events
 
     async def catch_up(self) -> None:
-        """Do what the daemon before us left undone."""
+        """Do the postmortems that the daemon before us left undone."""
         await self._do(self._catch_up)
 
     async def purge(self, session: Session) -> list[str]:
-        """Remove a removed session's bundles; return their names."""
+        """Remove the bundles of a removed session's deaths; return their names."""
         ids = [f"d-{session.id}-{number}" for number in range(1, session.launches + 1)]
         removed: list[str] = await self._do(self._shelf.remove, ids)
         return removed
 
     def close(self) -> None:
-        """Finish what was begun."""
         self._work.shutdown(wait=True, cancel_futures=True)
 
     def _has_snapshot(self, launch_id: str) -> bool:
-        """Say whether this death has a snapshot: one of its server may be older."""
+        """Say whether a death has a snapshot for its bundle; its server's may be older."""
         found = durable.read_json(str(self._home.launch(launch_id) / "snapshot.json"))
         return found is not None and found.get("of") != "server"
 
@@ -99,7 +102,7 @@ class Coroner:
         return await asyncio.get_running_loop().run_in_executor(self._work, work, *about)
 
     def _log(self, death: Death) -> None:
-        """Write a death's line, unless we or an earlier daemon did."""
+        """Write a death's line into the exit log, unless we or an earlier daemon did."""
         if self._logged is None:
             self._logged = dict.fromkeys(self._exit_log.logged_ids())
         if death.id not in self._logged:
@@ -117,7 +120,7 @@ class Coroner:
         self._shelf.tidy(self._clock.now())
 
     def _assemble(self, death: Death) -> None:
-        """Put a bundle together; a removed launch has no files, so no bundle."""
+        """Put a death's bundle together; a removed launch has no files, so no bundle."""
         folder = self._home.launch(death.launch_id)
         if not folder.exists():
             return
@@ -141,7 +144,7 @@ class Coroner:
         return [self._home.path, *([Path(session.spec.cwd)] if session else [])]
 
     def _events_of(self, death: Death) -> list[dict[str, Any]]:
-        """Return a session's log before its death, with its agent's words, in order."""
+        """Return the events before a death for its bundle, with its agent's words, in order."""
         found: list[tuple[float, dict[str, Any]]] = []
         for event in self._store.read_events(session_id=death.session_id, until=death.at, limit=EVENTS, newest=True):
             entry = event.entry
@@ -153,7 +156,7 @@ class Coroner:
         return [event for _, event in sorted(found, key=lambda pair: pair[0])]
 
     def _words_of(self, death: Death) -> tuple[Recent, ...]:
-        """Return an agent's last words, also those read after its death."""
+        """Return a dead agent's last words for its bundle, also those read later."""
         session = self._find(death.session_id)
         is_last = session is not None and session.launch is not None and session.launch.id == death.launch_id
         return session.vitals.recent if session is not None and is_last else self._amended.get(death.launch_id, death).said
@@ -166,7 +169,6 @@ def _keep(deaths: dict[str, Death], death: Death) -> None:
 
 
 def _as_event(one: Recent) -> dict[str, Any]:
-    """Return an agent's word in the form of a logged event."""
     told = {
         "tool" if one.what in (What.TOOL_STARTED, What.TOOL_ENDED) else "name": one.name,
         "text": one.text,
@@ -178,12 +180,3 @@ def _as_event(one: Recent) -> dict[str, Any]:
     if one.times > 1:
         data["times"] = one.times
     return {"seq": None, "at": rfc3339(one.at), "kind": f"agent.{one.what.value}", "data": data | {"source": one.source}}
-
-
-async def _happens(event: asyncio.Event, within_s: float) -> bool:
-    try:
-        async with asyncio.timeout(within_s):
-            await event.wait()
-    except TimeoutError:
-        return event.is_set()
-    return True

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from vigil.core.effects import Purge
 from vigil.core.model.death import IntentVerb
@@ -18,25 +20,18 @@ REMEMBERED = 1000  # removed sessions; the caller reads its answer within a minu
 Purged = tuple[list[str], list[str]]
 
 
+@dataclass(eq=False, repr=False)
 class Purging:
-    def __init__(
-        self,
-        home: Home,
-        custody: Custody,
-        environments: Environments,
-        purge_bundles: Callable[[Session], Awaitable[list[str]]],
-        purge_messages: Callable[[Session], list[str]],
-    ) -> None:
-        self._home = home
-        self._custody = custody
-        self._environments = environments
-        self._purge_bundles = purge_bundles
-        self._purge_messages = purge_messages
-        # Kept after reading: two callers may have asked.
-        self._purged: dict[str, asyncio.Future[Purged]] = {}
+    _home: Home
+    _custody: Custody
+    _environments: Environments
+    _purge_bundles: Callable[[Session], Awaitable[list[str]]]
+    _purge_messages: Callable[[Session], list[str]]
+    # Kept after reading: two callers may have asked.
+    _purged: dict[str, asyncio.Future[Purged]] = field(default_factory=dict, init=False)
 
     async def purged(self, session_id: str, within_s: float) -> Purged | None:
-        """Return what went with a session, and what would not go; None if that takes longer."""
+        """Return what a purge removed, and what would not go; None if that takes longer."""
         future = self._outcome(session_id)
         await asyncio.wait((future,), timeout=within_s)
         return future.result() if future.done() else None
@@ -49,13 +44,13 @@ class Purging:
         return self._purged[session_id]
 
     async def purge(self, effect: Purge) -> None:
-        """Remove a session's files, and keep a list; deaths and events stay under its id, which no namesake has."""
+        """Purge a removed session's files, and list them; deaths and events stay under its id."""
         session = effect.session
         gone = [f"session {session.name}"]
         gone += ["park mark"] if _was_parked(session) else []
         launch_ids = [f"{session.id}-{number}" for number in range(1, session.launches + 1)]
         left: list[str] = []
-        for launch_id in [one for one in launch_ids if self._home.launch(one).exists()]:
+        for launch_id in [one for one in launch_ids if os.path.lexists(self._home.launch(one))]:
             went = await self._custody.remove(launch_id)
             (gone if went else left).append(f"launch {launch_id}" if went else str(self._home.launch(launch_id)))
         hooks = await asyncio.to_thread(forget_hooks, self._home.spool, frozenset(launch_ids))
@@ -72,7 +67,7 @@ class Purging:
 
 
 def _was_parked(session: Session) -> bool:
-    """Say whether its last launch was parked, to be woken."""
+    """Say whether the purged session's last launch was parked, to be woken."""
     launch, death = session.launch, session.last_death
     if launch is None or death is None or death.launch_id != launch.id or death.intent is None:
         return False

@@ -17,7 +17,7 @@ SURVIVOR_GRACE_S = 3.0  # of what an agent left behind
 
 
 async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[ProcessId]:
-    """End processes together: TERM, grace, KILL; return those left, and those we cannot tell (P7, P9)."""
+    """Signal processes to end together: TERM, grace, KILL; return those left or unsure (P7, P9)."""
     held, unsure = {}, []
     boot = kernel.read_boot()
     for process in processes:
@@ -41,7 +41,6 @@ async def end_processes(processes: Iterable[ProcessId], grace_s: float) -> list[
 
 
 def is_alive(process: ProcessId, boot: str) -> bool:
-    """Say whether exactly this process lives, on this boot."""
     return process.boot == boot and kernel.is_alive(process.pid, process.start_ticks)
 
 

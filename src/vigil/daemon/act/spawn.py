@@ -7,7 +7,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vigil.agents.accounts import account_of
@@ -17,29 +17,30 @@ from vigil.core.events import Launched, LaunchFailed
 from vigil.core.model.launch import Launch, Mode, RuntimeKind
 from vigil.core.model.session import Session, with_vitals
 from vigil.daemon.act.birth import read_birth, with_processes
+from vigil.daemon.act.isolation import Isolation
 from vigil.daemon.act.launches import Custody
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.ground import Ground
+from vigil.daemon.base.hook_key import HookKey
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.base.secrets import Secrets
 from vigil.keeper.protocol import SpawnRequest
 from vigil.kernel.processes import read_command
 from vigil.runtimes import Order, Runtime
+from vigil.runtimes.sandbox import GATE_NAME
 
 
+@dataclass(eq=False, repr=False)
 class Claims:
-    """Which launch last opened which conversation."""
+    """Which spawned launch last opened which conversation."""
 
-    def __init__(
-        self, session_of: Callable[[str], Session | None], owner_of: Callable[[str, str, str], Session | None]
-    ) -> None:
-        self._session_of = session_of
-        self._owner_of = owner_of
-        self._claims: dict[tuple[str, str], str] = {}
+    _session_of: Callable[[str], Session | None]
+    _owner_of: Callable[[str, str, str], Session | None]
+    _claims: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
 
     def claim(self, session: Session, launch: Launch, conversation: str) -> None:
-        """Raise ValueError if another live launch has this conversation: the first to claim it keeps it."""
+        """Claim a conversation for a launch to spawn; ValueError if another live one has it."""
         if not conversation:
             return
         key = (session.spec.agent, conversation)
@@ -52,70 +53,69 @@ class Claims:
         self._claims[key] = launch.id
 
 
+TOKEN = "VIGIL_TOKEN"
 HOOK = Path(__file__).parents[2] / "agents" / "hook.sh"
 SPAWN_S = 15.0
 EXEC_S = 0.5
 LAUNCHES_KEPT = 10  # folders of launches per session: a crash loop does not fill the disk
 
 
+@dataclass(eq=False, repr=False)
 class Spawning:
-    def __init__(
-        self,
-        ground: Ground,
-        runtimes: dict[RuntimeKind, Runtime],
-        keeper: KeeperLink,
-        custody: Custody,
-        kinds: Kinds,
-        claims: Claims,
-        secrets: Secrets,
-        environments: Environments,
-    ) -> None:
-        self._home = ground.home
-        self._clock = ground.clock
-        self._runtimes = runtimes
-        self._keeper = keeper
-        self._custody = custody
-        self._kinds = kinds
-        self._claims = claims
-        self._secrets = secrets
-        self._environments = environments
-        self._boot = ground.boot
-        self._feed = ground.feed
+    _ground: Ground
+    _runtimes: dict[RuntimeKind, Runtime]
+    _keeper: KeeperLink
+    _custody: Custody
+    _kinds: Kinds
+    _claims: Claims
+    _secrets: Secrets
+    _environments: Environments
+    _isolation: Isolation
+    _hook_key: HookKey
 
     async def spawn(self, effect: Spawn) -> None:
-        """Bring a launch to life, and watch it from then on."""
+        """Spawn a launch, and watch it from then on."""
         session, launch = effect.session, effect.launch
         self._custody.knows(launch, session.spec.runtime)
         try:
             await self._custody.remove(f"{session.id}-{launch.number - LAUNCHES_KEPT}")
-            env = await asyncio.to_thread(self._environments.read, session)
+            env = await asyncio.to_thread(self._read_env, session)
             agent = self._kinds.agent_of(session.spec.agent)
-            folder = str(self._home.launch(launch.id))
-            start = await self._prepare(session, launch, env, folder)
+            folder = str(self._ground.home.launch(launch.id))
+            cgroup, limited = await asyncio.to_thread(self._isolation.begin, launch.id, session.spec.limits)
+            launch = replace(launch, cgroup=cgroup)
+            start = await self._prepare(session, launch, env, os.path.realpath(folder), limited)
             born = await self._keeper.ask(SpawnRequest(launch.id, folder), timeout_s=SPAWN_S)
         except (OSError, ValueError, KeeperRefused, KeeperSilent) as error:
             self._give_up(session, launch, error)
             return
-        event = read_birth(launch, born, self._clock, self._boot, names=agent.process)
-        event = self._with_start(event, session, start, env)
-        exec_seen = session.spec.runtime is not RuntimeKind.TMUX or await _exec_seen(event.process.pid)
-        self._feed(event)
+        event = read_birth(launch, born, self._ground, names=agent.process)
+        event = replace(self._with_start(event, session, start, env), cgroup=launch.cgroup)
+        shimmed = session.spec.runtime is RuntimeKind.TMUX or session.spec.sandbox is not None
+        exec_seen = not shimmed or await _exec_seen(event.process.pid)
+        self._ground.feed(event)
         launch = with_processes(launch, event)
         self._custody.follow(launch, exec_seen, newborn=True)
         born_session = with_vitals(replace(session, launch=launch, conversation=event.conversation), read_to={})
         self._custody.listening.follow(born_session, launch)
 
-    async def _prepare(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str) -> Start:
-        """Write a launch's order; return how it starts."""
+    def _read_env(self, session: Session) -> dict[str, str]:
+        env = self._environments.read(session)
+        self._secrets.learn(session, env)
+        return env
+
+    async def _prepare(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str, limited: bool) -> Start:
+        """Write the order by which a launch is spawned; return how it starts."""
         start = await asyncio.to_thread(self._begin, session, launch, env, folder)
         self._claims.claim(session, launch, start.conversation)
         talks = replace(session, conversation=start.conversation or session.conversation)
-        order = Order(talks, launch, {**env, **start.env}, start.command, start.files, start.converses)
+        own = {**env, **start.env, TOKEN: self._hook_key.token_of(launch.id)}
+        order = Order(talks, launch, own, start.command, start.files, start.converses, launch.cgroup, limited)
         await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
         return start
 
     def _begin(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str) -> Start:
-        """Return how a launch starts: by its adapter, unless the configuration leaves it alone."""
+        """Return how a launch to spawn starts: by its adapter, unless the configuration forbids that."""
         spec = session.spec
         if not self._kinds.is_set_up(spec.agent):
             return Start(spec.command)
@@ -132,12 +132,13 @@ class Spawning:
     def _give_up(self, session: Session, launch: Launch, error: Exception) -> None:
         # A slow keeper then finds no order: a launch that we gave up is never born late (P1).
         with contextlib.suppress(OSError):
-            os.unlink(self._home.launch(launch.id) / "launch.json")
+            os.unlink(self._ground.home.launch(launch.id) / "launch.json")
+        self._isolation.tidy(self._isolation.folder_of(launch))
         why = self._secrets.redactor(session.id).text(_in_words(error))
-        self._feed(LaunchFailed(launch.id, self._clock.now(), why))
+        self._ground.feed(LaunchFailed(launch.id, self._ground.now(), why))
 
     def _with_start(self, event: Launched, session: Session, start: Start, env: Mapping[str, str]) -> Launched:
-        """Return a birth with what follows from its start."""
+        """Return the birth of a spawned launch with what follows from its start."""
         adapter = self._kinds.adapter_of(session.spec.agent)
         headless = session.spec.runtime is RuntimeKind.HEADLESS
         return replace(
@@ -157,7 +158,7 @@ def _in_words(error: Exception) -> str:
 
 
 async def _exec_seen(pid: int) -> bool:
-    """Wait for the shim to become the agent; say whether we saw it."""
+    """Wait for a spawned shim to become the agent; say whether we saw it."""
     deadline = asyncio.get_running_loop().time() + EXEC_S
     while asyncio.get_running_loop().time() < deadline:
         try:
@@ -166,7 +167,7 @@ async def _exec_seen(pid: int) -> bool:
             return False
         if not words:
             return False  # a zombie has none
-        if len(words) < 3 or not words[1].endswith(b"/keeper/shim.sh") or words[2] != b"agent":
+        if words[3:4] != [GATE_NAME.encode()] and (words[2:3] != [b"agent"] or not words[1].endswith(b"/keeper/shim.sh")):
             return True
         await asyncio.sleep(0.002)
     return False

@@ -25,7 +25,7 @@ class Strays:
         self._feed = feed
 
     async def end(self, effect: EndStray) -> None:
-        """End one, verified, and feed the outcome."""
+        """End one stray, verified, and feed the outcome."""
         stray, glimpse = effect.stray, effect.stray.glimpse
         ended = partial(StrayEnded, stray, ticket=effect.ticket)
         if stray.server is not None and glimpse is not None and glimpse.guard is not None:
@@ -45,11 +45,11 @@ class Strays:
 def launch_of(stray: Stray) -> Launch:
     """Return a launch that stands for a stray, so that its server can be asked."""
     session_id, number = parts_of(stray.launch_id) or ("", 0)
-    return Launch(stray.launch_id, session_id, number, 0.0, pane=stray.pane or None)
+    return Launch(stray.launch_id, session_id, number, 0.0, server=stray.server, pane=stray.pane or None)
 
 
 def remove_socket(path: str) -> None:
-    """Remove the socket of a server that is gone, unless another listens there by now."""
+    """Remove a stray socket whose server is gone, unless another listens there by now."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:
         try:
             sock.connect(path)

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
-from vigil.core.effects import SetTimer
-from vigil.core.events import Event, TimerFired
-from vigil.core.model.timer import TimerKind
-from vigil.daemon.base.clock import Clock
+from vigil.core.effects import SetTimer, TimerKind
+from vigil.core.events import TimerFired
+from vigil.daemon.base.ground import Ground
 
 
 class Timers:
     """One timer for each session and kind; a new one replaces the old one."""
 
-    def __init__(self, clock: Clock, feed: Callable[[Event], None]) -> None:
-        self._clock = clock
-        self._feed = feed
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
         self._waiting: dict[tuple[str, TimerKind], asyncio.TimerHandle] = {}
 
     def set(self, effect: SetTimer) -> None:
-        """Feed the timer's event at its moment."""
         key = (effect.session_id, effect.kind)
         if (before := self._waiting.pop(key, None)) is not None:
             before.cancel()
-        delay_s = max(0.0, effect.at - self._clock.now())
+        delay_s = max(0.0, effect.at - self._ground.now())
         self._waiting[key] = asyncio.get_running_loop().call_later(delay_s, self._fire, key)
 
     def close(self) -> None:
@@ -33,4 +29,4 @@ class Timers:
 
     def _fire(self, key: tuple[str, TimerKind]) -> None:
         self._waiting.pop(key, None)
-        self._feed(TimerFired(*key))
+        self._ground.feed(TimerFired(*key))

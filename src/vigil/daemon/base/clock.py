@@ -5,6 +5,7 @@ An hour set forward is no silence, ends no backoff and forgives no crash, also n
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from vigil.kernel.durable import read_json, record_json
 
 
 def boottime() -> float:
-    """Return the seconds since boot, including suspends."""
+    """Read the boot clock: the seconds since boot, including suspends."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -25,26 +26,26 @@ class Clock:
         self._offset = wall() - steady()
 
     def anchor(self, path: Path, boot: str) -> None:
-        """Go on with the anchor of this boot's last daemon; a boot's first takes the wall time."""
+        """Anchor the clock as this boot's last daemon did; the boot's first takes wall time."""
         known = read_json(str(path))
         offset = known.get("offset") if known and known.get("boot") == boot else None
         if isinstance(offset, float) and not boot.startswith(process.UNKNOWN_BOOT):
             self._offset = offset
         else:
-            record_json(str(path), {"boot": boot, "offset": self._offset})
+            record_json(os.path.realpath(path), {"boot": boot, "offset": self._offset})
 
     def now(self) -> float:
         return self._offset + self._steady()
 
     def at(self, steady_s: float) -> float:
-        """Return the time of a moment of the boot clock."""
+        """Return the time on the daemon's clock at a moment of the boot clock."""
         return self._offset + steady_s
 
     def off_s(self) -> float:
-        """Return how far the wall clock was set ahead of ours."""
+        """Return how far the wall clock was set ahead of the daemon's clock."""
         return self._wall() - self.now()
 
 
 def next_tick_s(every_s: float) -> float:
-    """Return the seconds until the loop's clock is at a multiple of this."""
+    """Return the seconds until the loop's clock shows a multiple of `every_s`."""
     return every_s - asyncio.get_running_loop().time() % every_s

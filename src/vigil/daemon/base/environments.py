@@ -1,17 +1,17 @@
-"""Environments: what sessions are launched with, one file for each session or role, 0600, never shown.
+"""Environments: the variables that sessions are launched with, one file for each session or role, 0600, never shown.
 
 A role's file keeps the caller's part and the manifest's apart: a key taken out of the manifest is gone."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from vigil.core.model.session import Session
 from vigil.home import Home, environment_of_role
-from vigil.kernel.durable import record_json
+from vigil.kernel.durable import RECORD_BYTES, record_json
+from vigil.kernel.theirs import read_object
 
 Env = dict[str, str]
 
@@ -21,15 +21,14 @@ class Environments:
         self._folder = home.environments
 
     def record(self, session_id: str, env: Mapping[str, str]) -> None:
-        """Keep the environment of a lone session."""
         record_json(str(self._path(session_id)), dict(env))
 
     def record_role(self, key: str, caller: Mapping[str, str], declared: Mapping[str, str]) -> None:
-        """Keep the environment of a role for its next launches: one file, as 200 replicas would sync 200."""
+        """Record a role's environment for its next launches, once: 200 replicas would sync 200 files."""
         record_json(str(self._path(environment_of_role(key))), {"caller": dict(caller), "declared": dict(declared)})
 
     def declare_role(self, key: str, caller: Mapping[str, str], declared: Mapping[str, str]) -> None:
-        """Take over what a role's manifest says now; keep the caller's part unless it was lost."""
+        """Update a role's environment from its manifest; keep the caller's part unless it was lost."""
         path = self._path(environment_of_role(key))
         try:
             caller, before = self._parts(path)
@@ -49,7 +48,6 @@ class Environments:
         return self._load(self._path(session_id))
 
     def read_role(self, key: str) -> Env:
-        """Read the environment of a role's replicas."""
         try:
             caller, declared = self._parts(self._path(environment_of_role(key)))
         except FileNotFoundError:
@@ -65,7 +63,6 @@ class Environments:
         return True
 
     def forget_roles_but(self, keys: Collection[str]) -> None:
-        """Remove the environments of all other roles."""
         kept = {f"{environment_of_role(key)}.json" for key in keys}
         for path in self._folder.glob("role-*.json"):
             if path.name not in kept:
@@ -83,7 +80,7 @@ class Environments:
 
     @staticmethod
     def _load(path: Path) -> Env:
-        found = json.loads(path.read_text("utf-8", "surrogateescape"))
-        if not isinstance(found, dict):
-            raise ValueError(f"{path.name} holds no environment")
-        return found
+        try:
+            return read_object(path, RECORD_BYTES)
+        except ValueError as problem:
+            raise ValueError(f"{path.name} holds no environment: {problem}") from None

@@ -22,12 +22,11 @@ class Feed:
         self.last_seq = 0
 
     def load(self) -> None:
-        """Take up the store's numbering."""
+        """Begin the feed at the number of the store's last event."""
         last = self._store.read_events(limit=1, newest=True)
         self.last_seq = last[-1].seq if last else 0
 
     def publish(self, stored: list[StoredEvent]) -> None:
-        """Tell subscribers what has become durable."""
         if stored:
             self._ring.extend(stored)
             self.last_seq = stored[-1].seq
@@ -36,7 +35,7 @@ class Feed:
                 _tell(one, stored)
 
     async def after(self, seq: int, within_s: float) -> list[StoredEvent]:
-        """Return what came after a sequence number, in order; nothing if none comes in time."""
+        """Return the feed's events after a sequence number, in order; none if time runs out."""
         if seq < self.last_seq:
             return await self._after(seq)
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The ground: what every acting part is given."""
+"""The ground: what every sensing or acting part is given."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from vigil.home import Home
 
 @dataclass(frozen=True)
 class Ground:
-    """One home, its clock, this boot of its host, and where events are fed."""
+    """The ground that parts stand on: home, clock, boot, and where they feed events."""
 
     home: Home
     clock: Clock
     boot: str
     feed: Callable[[Event], None]
+
+    def now(self) -> float:
+        return self.clock.now()

@@ -11,6 +11,7 @@ from typing import Any
 from vigil.core.events import Declared, Event, Noted
 from vigil.core.model.session import Session
 from vigil.daemon.base.log import log
+from vigil.daemon.base.threads import tell
 from vigil.errors import VigilError
 
 BATCH = 200
@@ -31,38 +32,31 @@ class Inbox:
         self._arrived.set()
 
     def put(self, event: Event) -> asyncio.Future[None]:
-        """Queue an event; return a future that is done once its changes are durable."""
+        """Put an event into the inbox; return a future, done once its changes are durable."""
         future: asyncio.Future[None] = self._loop.create_future()
         self._queue.append((event, future))
         self._arrived.set()
         return future
 
     async def recorded(self, event: Event) -> None:
-        """Queue an event and return once its changes are durable, however long that takes."""
+        """Put an event into the inbox; wait, however long, until its changes are durable."""
         await self.put(event)
 
     def note(self, kind: str, data: dict[str, Any], session: Session | None = None) -> None:
-        """Queue a line for the event log, of a session or of none."""
+        """Put a line for the event log into the inbox, with or without a session."""
         log.warning(kind, **data)
         whose = (None, None) if session is None else (session.id, session.name)
         self.feed(Noted(kind, tuple(data.items()), *whose))
 
     def feed_from_thread(self, event: Event) -> None:
-        """Queue an event from any thread; a closed loop drops it."""
-        try:
-            self._loop.call_soon_threadsafe(self.feed, event)
-        except RuntimeError:
-            pass
+        """Put an event into the inbox from any thread; a closed loop drops it."""
+        tell(self._loop, self.feed, event)
 
     def note_from_thread(self, kind: str, data: dict[str, Any]) -> None:
-        """Queue a line for the event log from any thread."""
-        try:
-            self._loop.call_soon_threadsafe(self.note, kind, data)
-        except RuntimeError:
-            pass
+        tell(self._loop, self.note, kind, data)
 
     def record_from_thread(self, events: Sequence[Event], within_s: float) -> None:
-        """Queue events in order from another thread, and wait a bounded time until they are durable."""
+        """Put events into the inbox from a thread; wait, bounded, until they are durable."""
         for event in events[:-1]:
             self.feed_from_thread(event)
         recording = self.recorded(events[-1])
@@ -74,12 +68,11 @@ class Inbox:
             recording.close()  # the loop is closed
 
     async def arrival(self) -> None:
-        """Wait for the next event."""
         await self._arrived.wait()
         self._arrived.clear()
 
     def take(self) -> list[Queued]:
-        """Take the events that came together; a declaration goes alone, as a failed write takes it back."""
+        """Take what came together out of the inbox; a declaration, which may fail, goes alone."""
         batch = [self._queue.popleft()]
         while self._queue and len(batch) < BATCH and not isinstance(batch[0][0], Declared):
             if isinstance(self._queue[0][0], Declared):

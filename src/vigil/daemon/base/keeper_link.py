@@ -1,4 +1,4 @@
-"""The daemon's line to the keeper: starts one if there is none, asks with deadlines, listens.
+"""The daemon's link to the keeper: starts one if there is none, asks with deadlines, listens.
 
 A keeper that lives but does not answer is wedged: that is an event, not a reason for a second one (its lock forbids it)."""
 
@@ -8,12 +8,14 @@ import asyncio
 import contextlib
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, overload
 
 from vigil.daemon.base.keeper_start import start_keeper
 from vigil.daemon.base.log import log
 from vigil.home import Home
 from vigil.keeper import protocol, wire
+from vigil.kernel.theirs import read_start
 
 START_S = 10.0
 PING_EVERY_S = 5.0
@@ -26,37 +28,29 @@ class KeeperSilent(Exception):
 
 
 class KeeperRefused(Exception):
-    """The keeper said no, and why."""
+    """The keeper said no to a request of the daemon, and why."""
 
 
+@dataclass(eq=False, repr=False)
 class KeeperLink:
-    """One connection to this home's keeper, made anew whenever it is lost."""
+    """The one link to this home's keeper, made anew whenever it is lost."""
 
-    def __init__(
-        self,
-        home: Home,
-        on_word: Callable[[protocol.Word], None],
-        on_change: Callable[[str, dict[str, Any]], None],
-        watches: Callable[[], tuple[protocol.Watch, ...]],
-        nofile: int,
-        process: subprocess.Popen[bytes] | None = None,
-    ) -> None:
-        self._home = home
-        self._on_word = on_word
-        self._on_change = on_change
-        self._watches = watches  # a new keeper watches these, although it did not spawn them
-        self._nofile = nofile
-        self._writer: asyncio.StreamWriter | None = None
-        self._waiting: dict[int, asyncio.Future[wire.Message]] = {}
-        self._next_id = 0
-        self._process = process  # a keeper that our process started and that may still be on its way
-        self._lost = asyncio.Event()
-        self.pid: int | None = None
-        self.wedged = False
-        self._asked_anew: int | None = None
+    _home: Home
+    _on_word: Callable[[protocol.Word], None]
+    _on_change: Callable[[str, dict[str, Any]], None]
+    _watches: Callable[[], tuple[protocol.Watch, ...]]  # a new keeper watches these, although it did not spawn them
+    _nofile: int
+    _process: subprocess.Popen[bytes] | None = None  # a keeper that our process started and that may still be on its way
+    _writer: asyncio.StreamWriter | None = field(default=None, init=False)
+    _waiting: dict[int, asyncio.Future[wire.Message]] = field(default_factory=dict, init=False)
+    _next_id: int = field(default=0, init=False)
+    _lost: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    pid: int | None = field(default=None, init=False)
+    wedged: bool = field(default=False, init=False)
+    _asked_anew: int | None = field(default=None, init=False)
 
     async def connect(self) -> None:
-        """Reach the keeper, or start one; a keeper that hangs up on us was dying."""
+        """Link up with the keeper, or start one; one that hangs up was dying."""
         deadline = asyncio.get_running_loop().time() + START_S
         while True:
             try:
@@ -88,7 +82,7 @@ class KeeperLink:
         await self.rewatch()
 
     async def run(self) -> None:
-        """Keep the line: ping, notice silence, reconnect."""
+        """Keep the link to the keeper: ping, notice silence, reconnect."""
         while True:
             if self._writer is None:
                 self._on_change("keeper.lost", {"pid": self.pid})
@@ -139,16 +133,16 @@ class KeeperLink:
             self._waiting.pop(number, None)
 
     def tell(self, request: protocol.Request) -> None:
-        """Ask and go on; a refusal becomes an event."""
+        """Send the keeper a request and go on; its refusal becomes an event."""
         if self._writer is not None:
             self._writer.write(wire.encode_request(0, request))
 
     def note_refusal(self, why: str) -> None:
-        """Log a refusal that its asker does not handle."""
+        """Log a keeper's refusal that its asker does not handle."""
         self._on_change("keeper.refused", {"pid": self.pid, "why": why})
 
     async def rewatch(self) -> None:
-        """Tell a new keeper to watch what it did not spawn."""
+        """Once linked, have a new keeper watch what it did not spawn."""
         if watches := self._watches():
             try:
                 await self.ask(protocol.WatchRequest(watches), timeout_s=WATCH_S)
@@ -158,7 +152,7 @@ class KeeperLink:
                 self.note_refusal(str(error))
 
     async def close(self) -> None:
-        """Hang up; the keeper stays while it has something to watch."""
+        """Hang up on the keeper, which stays while it has something to watch."""
         if self._writer is not None:
             self._listening.cancel()
             self._writer.close()
@@ -197,7 +191,7 @@ class KeeperLink:
 
     def _pid_of_lock(self) -> int | None:
         try:
-            return int(self._home.lock("keeper").read_text("ascii"))
+            return int(read_start(self._home.lock("keeper"), 32))
         except (OSError, ValueError):
             return None
 
@@ -218,7 +212,7 @@ class KeeperLink:
             await asyncio.sleep(0.02)
 
     async def _upgrade(self) -> None:
-        """Have an older keeper exec the installed one; it keeps pid, children, lock and socket."""
+        """Have an older keeper exec the installed one, keeping pid and children; link up again."""
         try:
             await self.ask(protocol.UpgradeRequest(), timeout_s=START_S)
         except KeeperSilent:
@@ -244,7 +238,7 @@ class KeeperLink:
                 answered.set_exception(ConnectionResetError())
 
     def _hear(self, line: bytes) -> None:
-        """Take in one line: an answer, or a word that the keeper sent unasked."""
+        """Take in a line from the keeper: an answer, or a word sent unasked."""
         try:
             message = wire.decode(line)
             if "ev" in message:

@@ -50,15 +50,15 @@ def start_keeper(home: Home, nofile: int) -> subprocess.Popen[bytes]:
 
 
 def scope_argv() -> list[str]:
-    """Return the command prefix for a scope outside our cgroup, where systemd runs the user's session."""
+    """Return the command prefix that starts a keeper outside our cgroup, where systemd can."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if shutil.which("systemd-run") and runtime and os.path.exists(os.path.join(runtime, "systemd", "private")):
-        return ["systemd-run", "--user", "--scope", "--quiet", "--collect", "--"]
+        return ["systemd-run", "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes", "--"]
     return []
 
 
 def raise_nofile() -> int:
-    """Raise our soft limit of open files; return the old one, which children get."""
+    """Raise our limit of open files; return the old one, which a keeper's children get."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return soft

@@ -20,8 +20,10 @@ from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.log import REDACTOR
 from vigil.errors import VigilError
 from vigil.recording import STOPPED, begin_line, end_line, entry_line, fault
+from vigil.redact import Redactor
 from vigil.text import decode
 
 WAITING = 10_000  # events that may wait for the disk: some 30 MB
@@ -51,7 +53,7 @@ def create(path: Path) -> int:
 
 
 def shown(path: Path) -> str:
-    """Return a path as text that every encoding takes."""
+    """Return a recording's path as text that every encoding takes."""
     return decode(os.fsencode(path))
 
 
@@ -64,6 +66,7 @@ class Recorder:
         fd: int,
         on_ended: Callable[[dict[str, Any]], None] = lambda _ended: None,
         most_bytes: int = MOST_BYTES,
+        redactor: Redactor = REDACTOR,
     ) -> None:
         self.path = path
         self._on_ended = on_ended
@@ -72,6 +75,7 @@ class Recorder:
         self.ended: str | None = None
         self._fd = fd
         self._most_bytes = most_bytes
+        self._redactor = redactor
         self._lines: SimpleQueue[Line | None] = SimpleQueue()
         self._writing = False
         self._stalled = (0, 0)  # the line of a second ago, and for how many seconds it is the last
@@ -83,33 +87,33 @@ class Recorder:
         return max(0, self.lines - 1)
 
     def status(self) -> dict[str, str | int | None]:
-        """Return where events are recorded, how many so far, and why it ended, if so."""
+        """Return the recording's file, its number of events, and why it ended, if so."""
         return {"file": shown(self.path), "events": self.events, "bytes": self.bytes, "ended": self.ended}
 
     def begin(self, at: float, sessions: Iterable[Session], incidents: Iterable[Incident], roles: Iterable[Role] = ()) -> None:
-        """Start with the machine's first state."""
+        """Begin the recording with the machine's first state."""
         given = tuple(sessions), tuple(incidents), tuple(roles)
-        self._lines.put(lambda: begin_line(__version__, at, *given))
+        self._lines.put(lambda: begin_line(__version__, at, *given, redactor=self._redactor))
         self._thread.start()
 
     def handled(self, now: float, event: Event, answer: Iterable[Effect] | str) -> None:
-        """Take down an event and the machine's answer or error; returns at once."""
+        """Record an event with the machine's answer or error; returns at once."""
         if self.ended is not None:
             return
         taken = answer if isinstance(answer, str) else tuple(answer)  # frozen values: the thread may read them later
-        self._lines.put(lambda: entry_line(now, event, taken))
+        self._lines.put(lambda: entry_line(now, event, taken, self._redactor))
         if self._lines.qsize() > WAITING:
             self._end(f"its disk does not keep up: {WAITING} events wait to be written")
 
     def check(self) -> None:
-        """End the recording if its disk hangs; call once a second. Seconds in which we did not run do not count."""
+        """End a recording whose disk hangs; call once a second, as it counts calls."""
         line, seconds = self._stalled
         self._stalled = (self.lines, seconds + 1 if self._writing and line == self.lines else 0)
         if self._stalled[1] > HANGS_S:
             self._end(f"its disk has not answered for {HANGS_S} s")
 
     def close(self, why: str = STOPPED) -> None:
-        """Write the rest and the end, for a bounded time."""
+        """Write the rest of the recording and its end, for a bounded time."""
         if self.ended is None:
             self._lines.put(lambda: end_line(why))
         self._lines.put(None)
@@ -143,7 +147,7 @@ class Recorder:
         self._writing = False
 
     def _give_up(self, why: str) -> None:
-        """End while the disk still takes a last line."""
+        """End the recording while its disk still takes a last line."""
         os.write(self._fd, end_line(why).encode("ascii") + b"\n")
         self._end(why)
 
@@ -160,7 +164,7 @@ class Recorder:
 
 
 class RecordedMachine:
-    """The machine as the daemon asks it: every question passes here, so a recording misses none."""
+    """The machine as the daemon asks it: here, so that a recording misses no question."""
 
     def __init__(self, machine: Machine, clock: Clock, on_handled: Handled | None = None) -> None:
         self.machine = machine
@@ -168,11 +172,10 @@ class RecordedMachine:
         self._on_handled = on_handled
 
     def now(self) -> float:
-        """Return the time, as the machine is told it."""
         return self._clock.now()
 
     def ask(self, event: Event) -> tuple[list[Effect], dict[str, Session | None]]:
-        """Return the machine's effects, and the sessions that it changed."""
+        """Ask the machine and have that recorded; return its effects, and the sessions it changed."""
         now = self._clock.now()
         try:
             effects = self.machine.handle(event, now)
@@ -187,11 +190,10 @@ class RecordedMachine:
             self._on_handled(now, event, answer)
 
     def incidents(self) -> dict[str, Incident]:
-        """Return the open incidents."""
         return dict(self.machine.incidents)
 
     def whole(self) -> Persist:
-        """Return the whole state, for a database that replaced ours."""
+        """Return the recorded machine's whole state, for a database that replaced ours."""
         machine = self.machine
         sessions = tuple(machine.sessions.values())
         launches = tuple(session.launch for session in sessions if session.launch is not None)

@@ -1,4 +1,4 @@
-"""Sweeps: the caller gets the core's judgement, then the outcome of each removal, as futures."""
+"""Sweeps of the reaper: the caller gets the core's judgement, then the outcome of each removal, as futures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TAKES_LONG = "it takes long"
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """The judgement on one session or stray, and its outcome; kept ones have none."""
+    """A sweep's judgement on one session or stray, and its removal's outcome, if any."""
 
     verdict: ReapVerdict
     outcome: ReapOutcome | None = None
@@ -23,7 +23,7 @@ class Reaped:
 
 
 class SweepReport:
-    """One sweep: its judgement, once durable, and a future for each that is to go."""
+    """The report of one reaper's sweep: its durable judgement, and a future for each removal."""
 
     def __init__(self) -> None:
         self.verdicts: tuple[ReapVerdict, ...] = ()
@@ -35,13 +35,13 @@ class SweepReport:
         self.verdicts, self._ended = verdicts, {launch_id: loop.create_future() for launch_id in going}
 
     def ended(self, effect: ReapEnded) -> None:
-        """Take in one outcome; the first counts."""
+        """Take the outcome of one removal into the sweep's report; the first counts."""
         future = self._ended.get(effect.launch_id)
         if future is not None and not future.done():
             future.set_result(effect)
 
     async def outcomes(self, within_s: float) -> list[Reaped]:
-        """Return the outcome of each; what takes longer is unknown."""
+        """Return the outcome of each removal of a sweep; what takes longer is unknown."""
         if self._ended:
             await asyncio.wait(self._ended.values(), timeout=within_s)
         return [self._reaped(verdict) for verdict in self.verdicts]
@@ -61,7 +61,7 @@ class Sweeps:
 
     @contextmanager
     def follow(self, ticket: str) -> Iterator[SweepReport]:
-        """Collect a sweep's news inside this block; what comes later has no listener."""
+        """Report one of the reaper's sweeps inside this block; what comes later has no listener."""
         report = self._under_way[ticket] = SweepReport()
         try:
             yield report

@@ -19,7 +19,7 @@ def begin(hands: Hands, work: Callable[[], T]) -> tuple[Job, asyncio.Future[T]]:
 
 
 async def ask(hands: Hands, work: Callable[[], T], within_s: float) -> T:
-    """Return what a call returns; raise what it raises, or Hangs after its deadline."""
+    """Return or raise what a call in a thread does; raise Hangs after its deadline."""
     hands.check(within_s)
     job, done = begin(hands, work)
     try:

@@ -1,4 +1,4 @@
-"""What agents write of themselves: streams and transcripts, followed as words, and when each file last grew.
+"""Agents' files: the streams and transcripts that agents write, followed as words, and when each file last grew.
 
 The growth is read from the file system on request, so it holds for agents whose lines Vigil cannot read."""
 
@@ -24,7 +24,6 @@ from vigil.home import Home
 from vigil.observe.lines import Position, TakenLines
 from vigil.observe.spool import TIME
 from vigil.observe.walk import fixed_folder
-from vigil.redact import Redactor
 from vigil.text import decode
 
 MOST = 200  # files of one pattern
@@ -34,12 +33,11 @@ SET_S = 1.0  # a clock that is set jumps by more
 TOLD_S = 1.0  # how often the machine hears that an agent prints on and on
 UNKNOWN_KEPT = 200
 SIGNS = frozenset({What.ALIVE, What.SPEAKS, What.TICKS})
-SHOWN = frozenset({What.LIMIT, What.AUTH, What.RETRIES, What.ERROR})
 
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """One file: its owner, its last write by the wall clock, its size."""
+    """One file of an agent: its owner, last write by the wall clock, and size."""
 
     path: str
     subagent: bool
@@ -48,7 +46,7 @@ class Grown:
 
 
 def read_growth(patterns: Sequence[str]) -> list[Grown]:
-    """Read the files of patterns: the conversation's own, then its sub-agents', newest first."""
+    """Read when an agent's files last grew: the conversation's, then its sub-agents', newest first."""
     own = _read(patterns[:1], subagent=False)
     others = sorted(_read(patterns[1:], subagent=True), key=lambda grown: -grown.at)
     return [*own, *others]
@@ -64,9 +62,6 @@ def _read(patterns: Iterable[str], subagent: bool) -> list[Grown]:
                 continue
             found.append(Grown(path, subagent, stat.st_mtime, stat.st_size))
     return found
-
-
-REDACTOR = Redactor()
 
 
 class Listening:
@@ -92,14 +87,14 @@ class Listening:
         await self.following.run()
 
     def follow(self, session: Session, launch: Launch) -> None:
-        """Follow a launch's stream or transcript from its position, never both: spending would count twice."""
+        """Follow a launch's stream or transcript file from its position; both would count spending twice."""
         if session.spec.runtime is RuntimeKind.HEADLESS:
             self._follow_stream(session, launch)
         elif session.conversation:
             self.converses(session, launch, session.conversation)
 
     def converses(self, session: Session, launch: Launch, conversation: str) -> None:
-        """Follow a conversation's transcript; an earlier launch's words in it are not news."""
+        """Follow the file of an agent's conversation; an earlier launch's words are not news."""
         adapter = self._adapter_of(session.spec.agent)
         if session.spec.runtime is RuntimeKind.HEADLESS or self._conversations.get(launch.id) == conversation:
             return
@@ -116,7 +111,7 @@ class Listening:
         self.following.follow(launch.id, patterns, roots, on_lines, _positions(session), from_end=True)
 
     def growth(self, session: Session) -> list[Grown]:
-        """Read when a session's transcripts last grew; takes as long as the file system takes."""
+        """Read when a session's transcript files last grew; takes as long as the file system."""
         if not session.conversation:
             return []
         try:
@@ -127,12 +122,12 @@ class Listening:
         return read_growth(self._adapter_of(session.spec.agent).transcripts(place, session.conversation))
 
     async def printed_at(self, launch_id: str) -> float | None:
-        """Return when a headless agent last printed more than a tick; None if unknown."""
+        """Return when a headless agent's stream file last got more than a tick; None: unknown."""
         caught_up = await self.following.catch_up(launch_id, CATCH_UP_S)
         return self._printed.get(launch_id) if caught_up else None
 
     async def finish(self, launch_id: str) -> None:
-        """Read the last words of an agent that is gone, then follow it no more."""
+        """Read the last words in a gone agent's files, then follow them no more."""
         await self.following.catch_up(launch_id, FINISH_S)
         self.forget(launch_id)
 
@@ -142,7 +137,7 @@ class Listening:
         self.following.forget(launch_id)
 
     def read_hook(self, agent: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
-        said = tuple(map(redacted, self._adapter_of(agent).read_hook(dict(payload))))
+        said = tuple(self._adapter_of(agent).read_hook(dict(payload)))
         self._count_unknown(agent, said)
         return said
 
@@ -162,7 +157,7 @@ class Listening:
     ) -> Callable[[str, str, TakenLines], None]:
         def on_lines(_key: str, path: str, taken: TakenLines) -> None:
             written_at = _written_at(path)
-            by_line = [tuple(map(redacted, _read_line(line, read, written_at))) for line in taken.lines]
+            by_line = [tuple(_read_line(line, read, written_at)) for line in taken.lines]
             said = self._by_our_clock(one for line in by_line for one in line)
             self._count_unknown(agent, said)
             if source == "stream" and taken.read_bytes:
@@ -173,7 +168,7 @@ class Listening:
         return on_lines
 
     def _take_growth(self, launch_id: str, by_line: list[tuple[Said, ...]], at: float, more: bool) -> None:
-        """Note that a headless agent printed, and tell the machine where its words do not."""
+        """Note that a headless agent's stream file grew; feed that where its words do not."""
         if by_line and all(line and all(one.what is What.TICKS for one in line) for line in by_line):
             return
         speaks = by_line and all(by_line)
@@ -195,18 +190,13 @@ class Listening:
                 self.unknown[key] += 1
 
 
-def redacted(said: Said) -> Said:
-    """Return words about a wall without secrets: an API wrote them, and people see them."""
-    return replace(said, text=REDACTOR.text(said.text)) if said.what in SHOWN and said.text else said
-
-
 def _earlier(said: Said, by_s: float) -> Said:
     at, until = (None if moment is None else moment - by_s for moment in (said.at, said.until))
     return replace(said, at=at, until=until)
 
 
 def _written_at(path: str) -> float:
-    """Return when a file was last written: all in it was said by then."""
+    """Return when an agent's file was last written: all in it was said by then."""
     now = time.time()
     try:
         return min(now, os.stat(path).st_mtime)
@@ -215,7 +205,7 @@ def _written_at(path: str) -> float:
 
 
 def _read_line(line: bytes, read: Callable[[dict[str, Any]], Iterable[Said]], at: float) -> Iterable[Said]:
-    """Return what a line says, at `at` if it has no time; other output says nothing."""
+    """Return what a line of an agent's file says; `at` fills a missing time."""
     if not line.lstrip().startswith(b"{"):
         return ()
     try:
@@ -226,7 +216,7 @@ def _read_line(line: bytes, read: Callable[[dict[str, Any]], Iterable[Said]], at
 
 
 def _folded(said: Iterable[Said]) -> Iterable[Said]:
-    """Fold signs of life in a row into one: a stream has one for every few letters."""
+    """Fold an agent's signs of life in a row: its stream file has very many."""
     before = None
     for one in said:
         if one.what not in SIGNS or before is None or before.what is not one.what or one.usage or one.conversation:

@@ -17,7 +17,7 @@ class Census:
         self._running: asyncio.Task[None] | None = None
 
     async def take(self) -> list[SeenProcess]:
-        """Return every living process of ours, as of a moment after this call."""
+        """Take a census: every living process of our launches, read after this call."""
         if self._waiting is None:
             self._waiting = asyncio.get_running_loop().create_future()
         waiting = self._waiting

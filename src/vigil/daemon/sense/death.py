@@ -7,26 +7,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from vigil.core.events import Event, Exited, Orphaned, RuntimeEnded
+from vigil.core.events import Exited, Orphaned, RuntimeEnded
 from vigil.core.model.death import Exit, Oom
 from vigil.core.model.launch import Launch
-from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.ground import Ground
+from vigil.daemon.base.shown import Changes
 from vigil.daemon.sense.death_facts import Witness
 from vigil.daemon.sense.pidfds import Pidfds
-from vigil.daemon.sense.process_ends import (
-    ProcessEnd,
-    agent_role,
-    end_of,
-    ends_from_records,
-    roles_of,
-    runtime_role,
-)
-from vigil.home import Home
+from vigil.daemon.sense.process_ends import ProcessEnd, agent_role, end_of, ends_from_records, roles_of, runtime_role
 from vigil.keeper import records
 from vigil.keeper.protocol import ExitWord
 from vigil.kernel import process as kernel
@@ -39,35 +31,28 @@ AMBIGUOUS_OVER = 128
 
 @dataclass(slots=True)
 class Watched:
-    """One launch under watch."""
+    """One launch under the death watch."""
 
     launch: Launch
     fds: dict[str, int] = field(default_factory=dict)
     ends: dict[str, ProcessEnd] = field(default_factory=dict)
-    waiting: list[asyncio.Event] = field(default_factory=list)  # each for the next change
+    changes: Changes = field(default_factory=Changes)
     gathering: bool = False
     reported: bool = False
     exec_seen: bool = True
     oom_kills: int | None = None  # how many processes the kernel killed for want of memory just before, if known
 
-    def tell(self) -> None:
-        """Something changed: wake those who wait."""
-        for one in self.waiting:
-            one.set()
 
-
+@dataclass(eq=False, repr=False)
 class DeathWatch:
-    def __init__(self, home: Home, clock: Clock, feed: Callable[[Event], None], witness: Witness) -> None:
-        self._home = home
-        self._clock = clock
-        self._feed = feed
-        self._witness = witness
-        self._pidfds = Pidfds()
-        self._watched: dict[str, Watched] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+    _ground: Ground
+    _witness: Witness
+    _pidfds: Pidfds = field(default_factory=Pidfds, init=False)
+    _watched: dict[str, Watched] = field(default_factory=dict, init=False)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     def watch(self, launch: Launch, exec_seen: bool = True) -> None:
-        """Watch a launch's processes; one that is gone is reported once we know how it ended."""
+        """Watch a launch's processes for their death; report one gone already once we know how."""
         if launch.id in self._watched:
             return
         watched = self._watched[launch.id] = Watched(launch, exec_seen=exec_seen)
@@ -75,12 +60,12 @@ class DeathWatch:
             self._watch_role(watched, role)
 
     def watch_rest(self, launch: Launch) -> None:
-        """Watch the pane that a dead agent left open."""
+        """After an agent's death, watch the pane that it left open."""
         if launch.id not in self._watched and not launch.closed:
             self._watch_role(self._watched.setdefault(launch.id, Watched(launch, reported=True)), runtime_role(launch))
 
     def found(self, launch: Launch) -> None:
-        """Watch the agent found below a launch's command; its end is now the launch's."""
+        """Watch the agent found below a launch's command; its death is now the launch's."""
         watched = self._watched.get(launch.id)
         if watched is not None and not watched.reported:
             watched.launch = launch
@@ -91,8 +76,7 @@ class DeathWatch:
         process = roles_of(watched.launch)[role]
         pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
         if pidfd is None:  # gone already: the keeper may have told it before we listened
-            recorded = ends_from_records(self._folder(watched.launch), self._clock)
-            self._ended(watched, role, recorded.get(role) or ProcessEnd(None, "", self._clock.now()))
+            self._ended_unseen(watched, role)
         else:
             watched.fds[role] = pidfd
             self._pidfds.add(pidfd, partial(self._read_end, watched, role))
@@ -105,11 +89,10 @@ class DeathWatch:
             watched.fds.clear()
 
     def watching(self) -> list[Launch]:
-        """Return the launches whose agents seem to live."""
         return [watched.launch for watched in self._watched.values() if not watched.reported]
 
     def has_ended(self, launch_id: str, role: str) -> bool | None:
-        """Say whether the kernel saw a launch's process end; None if we never held its pidfd."""
+        """Say whether the death watch saw a process end; None if it held no pidfd."""
         watched = self._watched.get(launch_id)
         if watched is None:
             return None
@@ -118,37 +101,41 @@ class DeathWatch:
         return True if role in watched.ends and watched.ends[role].source else None
 
     def conclude(self, launch: Launch) -> None:
-        """Tell how a dead launch ended, from what is left of it: a backstop for an event that never came."""
+        """Feed a death that the death watch missed, from what is left of the launch."""
         watched = self._watched.get(launch.id)
         if watched is None:
-            self._feed(Exited(self.describe(launch, ends_from_records(self._folder(launch), self._clock), "daemon")))
+            recorded = ends_from_records(self._folder(launch), self._ground.clock)
+            self._ground.feed(Exited(self.describe(launch, recorded, "daemon")))
             return
         role = agent_role(watched.launch)
         if role in watched.fds:
             if kernel.has_ended(watched.fds[role]):
                 self._read_end(watched, role)
         elif role not in watched.ends:
-            recorded = ends_from_records(self._folder(launch), self._clock)
-            self._ended(watched, role, recorded.get(role) or ProcessEnd(None, "", self._clock.now()))
+            self._ended_unseen(watched, role)
+
+    def _ended_unseen(self, watched: Watched, role: str) -> None:
+        """Take a death that we missed from the keeper's records, if they have it."""
+        recorded = ends_from_records(self._folder(watched.launch), self._ground.clock)
+        self._ended(watched, role, recorded.get(role) or ProcessEnd(None, "", self._ground.now()))
 
     def heard(self, word: ExitWord) -> None:
-        """Take in an exit that the keeper recorded."""
         watched = self._watched.get(word.launch)
         if watched is None or word.pid != getattr(roles_of(watched.launch).get(word.role), "pid", None):
             return
-        known, told = watched.ends.get(word.role), end_of(word, self._clock)
+        known, told = watched.ends.get(word.role), end_of(word, self._ground.clock)
         if known is None or known.status is None:
             self._ended(watched, word.role, replace(told, at=known.at) if known and known.source else told)
         elif told.oom is not None:
             watched.ends[word.role] = replace(known, oom=told.oom)
-            watched.tell()
+            watched.changes.tell()
 
     async def reported(self, launch_id: str, within_s: float) -> bool:
-        """Wait until the machine was told of an agent's end; say whether it was."""
+        """Wait until the machine was told of an agent's death; say whether it was."""
         watched = self._watched.get(launch_id)
         if watched is None:
             return True
-        return await self._until(watched, lambda: watched.reported, within_s)
+        return await watched.changes.until(lambda: watched.reported, within_s)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -161,15 +148,15 @@ class DeathWatch:
         process = roles_of(watched.launch)[role]
         status, source = kernel.read_wait_status(watched.fds[role], process.pid, process.start_ticks)
         self._pidfds.drop(watched.fds.pop(role))
-        self._ended(watched, role, ProcessEnd(status, source, self._clock.now()))
+        self._ended(watched, role, ProcessEnd(status, source, self._ground.now()))
 
     def _ended(self, watched: Watched, role: str, end: ProcessEnd) -> None:
         watched.ends[role] = end
-        watched.tell()
+        watched.changes.tell()
         agent = agent_role(watched.launch)
         if watched.reported:
             if role == runtime_role(watched.launch):
-                self._feed(RuntimeEnded(watched.launch.id))
+                self._ground.feed(RuntimeEnded(watched.launch.id))
         elif agent not in watched.ends:
             if role != "agent":
                 self._start(self._await_orphan(watched, role))
@@ -182,14 +169,14 @@ class DeathWatch:
                 self._start(self._gather(watched))
 
     def _ask_memory(self, watched: Watched, end: ProcessEnd) -> None:
-        """After a SIGKILL, see whether the kernel killed for want of memory; unless surely not, the keeper is waited for."""
+        """At a death by SIGKILL, have the witness read memory kills; only zero settles that."""
         if end.killed and end.oom is None:
             watched.oom_kills = self._witness.oom_kills()
             if watched.oom_kills == 0:
                 watched.ends[agent_role(watched.launch)] = replace(end, oom=Oom(host_kills=0))
 
     def _is_plain(self, watched: Watched) -> bool:
-        """Say whether there is nothing to wait for: no hangup's signal, and the server stands."""
+        """Say whether a death can be told at once: no hangup, and the server stands."""
         role = agent_role(watched.launch)
         status = watched.ends[role].status
         if status is None or "server" in watched.ends or _wants_memory(watched):
@@ -200,53 +187,54 @@ class DeathWatch:
         return watched.launch.root is None or (os.WIFSIGNALED(status) and not hung_up)
 
     async def _gather(self, watched: Watched) -> None:
-        """Wait for what is still to come: the keeper's word, the root's end, the server's end.
+        """Wait for what belongs to a death: the keeper's word, root's end, server's end.
 
         The kernel hangs up the agent before the root is a zombie. The root's own status then says whether the pane was closed
         or the agent ended by itself."""
         agent = agent_role(watched.launch)
         if watched.launch.root is not None:
-            await self._until(watched, lambda: "root" in watched.ends, SETTLE_S)
+            await watched.changes.until(lambda: "root" in watched.ends, SETTLE_S)
         if not _told(watched.ends[agent]):
-            await self._until(watched, lambda: _told(watched.ends[agent]), KEEPER_S)
+            await watched.changes.until(lambda: _told(watched.ends[agent]), KEEPER_S)
         if _wants_memory(watched):
-            await self._until(watched, lambda: watched.ends[agent].oom is not None, KEEPER_S)
+            await watched.changes.until(lambda: watched.ends[agent].oom is not None, KEEPER_S)
             if watched.ends[agent].oom is None:
                 watched.ends[agent] = replace(watched.ends[agent], oom=Oom(host_kills=watched.oom_kills))
         root = watched.ends.get("root")
-        if watched.launch.server is not None and root is not None and not _exited(root):
-            await self._until(watched, lambda: "server" in watched.ends, SETTLE_S)
+        exited = root is not None and root.status is not None and os.WIFEXITED(root.status)
+        if watched.launch.server is not None and root is not None and not exited:
+            await watched.changes.until(lambda: "server" in watched.ends, SETTLE_S)
         server = watched.ends.get("server")
         if server is not None and not _told(server):
-            await self._until(watched, lambda: _told(watched.ends["server"]), KEEPER_S)
+            await watched.changes.until(lambda: _told(watched.ends["server"]), KEEPER_S)
         self._report(watched)
 
     def _report(self, watched: Watched) -> None:
         watched.reported = True
-        watched.tell()
-        self._feed(Exited(self.describe(watched.launch, watched.ends, "daemon", watched.exec_seen)))
+        watched.changes.tell()
+        self._ground.feed(Exited(self.describe(watched.launch, watched.ends, "daemon", watched.exec_seen)))
         if "inner" in watched.ends and runtime_role(watched.launch) in watched.ends:
-            self._feed(RuntimeEnded(watched.launch.id))
+            self._ground.feed(RuntimeEnded(watched.launch.id))
 
     async def _await_orphan(self, watched: Watched, role: str) -> None:
-        """The pane or its server is gone: an agent that does not follow is an orphan."""
-        await self._until(watched, lambda: agent_role(watched.launch) in watched.ends, ORPHAN_S)
+        """Await the death of an agent without pane or server; else feed an orphan."""
+        await watched.changes.until(lambda: agent_role(watched.launch) in watched.ends, ORPHAN_S)
         if agent_role(watched.launch) not in watched.ends and watched.launch.id in self._watched:
             what = "server" if "server" in watched.ends else "pane"
             end = watched.ends["server" if what == "server" else role]
             code, number = kernel.split_status(end.status)
-            self._feed(Orphaned(watched.launch.id, end.at, what, code, number))
+            self._ground.feed(Orphaned(watched.launch.id, end.at, what, code, number))
 
     def describe(self, launch: Launch, ends: dict[str, ProcessEnd], observer: str, exec_seen: bool = True) -> Exit:
-        """Return all that is known of how a launch ended."""
+        """Return all that the death watch knows of how a launch ended."""
         role = agent_role(launch)
-        agent = ends.get(role) or ProcessEnd(None, "", self._clock.now())
+        agent = ends.get(role) or ProcessEnd(None, "", self._ground.now())
         status, source, at, observed_by, ambiguous = agent.status, agent.source, agent.at, observer, False
         code, number = kernel.split_status(status)
         if agent.by_keeper:
             observed_by = "keeper"
         if status is None and role == "agent":
-            shim = records.read_shim_exit(self._folder(launch))
+            shim = records.read_shim_exit(self._folder(launch)) or _of_sandbox(launch, ends.get("root"))
             if shim is not None:
                 (code, at), source, observed_by = shim, "shim", "shim"
                 ambiguous = code > AMBIGUOUS_OVER
@@ -273,21 +261,7 @@ class DeathWatch:
         )
 
     def _folder(self, launch: Launch) -> str:
-        return str(self._home.launch(launch.id))
-
-    async def _until(self, watched: Watched, holds: Callable[[], bool], within_s: float) -> bool:
-        changed = asyncio.Event()
-        watched.waiting.append(changed)
-        try:
-            async with asyncio.timeout(within_s):
-                while not holds():
-                    changed.clear()
-                    await changed.wait()
-        except TimeoutError:
-            return holds()
-        finally:
-            watched.waiting.remove(changed)
-        return True
+        return str(self._ground.home.launch(launch.id))
 
     def _start(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -295,16 +269,21 @@ class DeathWatch:
         task.add_done_callback(self._tasks.discard)
 
 
+def _of_sandbox(launch: Launch, root: ProcessEnd | None) -> tuple[int, float] | None:
+    """Return a headless agent's exit code at its death, by the bwrap around it.
+
+    That ends with the agent's code, or 128 and its signal."""
+    if launch.server is not None or root is None or root.status is None or not os.WIFEXITED(root.status):
+        return None
+    return os.WEXITSTATUS(root.status), root.at
+
+
 def _told(end: ProcessEnd) -> bool:
-    """Say whether the status is known, or the keeper does not know it either."""
+    """Say whether the death watch has a process's status, or the keeper lacks it too."""
     return end.status is not None or end.by_keeper
 
 
 def _wants_memory(watched: Watched) -> bool:
-    """Say whether the kernel may have killed an agent for want of memory, with no word yet."""
+    """Say whether the death watch still waits for word whether memory ran out."""
     end = watched.ends[agent_role(watched.launch)]
     return end.killed and end.oom is None
-
-
-def _exited(end: ProcessEnd) -> bool:
-    return end.status is not None and os.WIFEXITED(end.status)

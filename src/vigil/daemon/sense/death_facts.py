@@ -1,4 +1,4 @@
-"""The witness: reads at a death what may explain it: memory, disk, last words."""
+"""Facts of a death: the witness reads what may explain it: memory, disk, last words."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from vigil.core.model.launch import Launch
 from vigil.daemon.base.clock import next_tick_s
 from vigil.daemon.base.log import log
 from vigil.daemon.base.secrets import Secrets
-from vigil.forensics.files import read_end
 from vigil.home import Home
 from vigil.kernel.host import OomKills
+from vigil.kernel.theirs import read_end
 from vigil.text import decode
 
 TAIL_BYTES = 256 << 10  # read in the loop: the event that ends an agent is short
@@ -31,7 +31,7 @@ SETTLED_S = 10.0
 
 
 class Witness:
-    """Reads what may explain a death; what cannot be read explains nothing."""
+    """Reads facts that may explain a death; what cannot be read explains nothing."""
 
     def __init__(
         self, home: Home, secrets: Secrets, agent_of_launch: Callable[[str], str], adapter_of: Callable[[str], Adapter]
@@ -47,7 +47,7 @@ class Witness:
         self._ended = threading.Event()
 
     async def run(self) -> None:
-        """Read counters and disks again and again, in a thread: growth of long ago explains no death now."""
+        """Read memory kills and disks all the time: what grew long ago explains no death."""
         threading.Thread(target=self._watch_disk, name="disk", daemon=True).start()
         try:
             while True:
@@ -63,7 +63,9 @@ class Witness:
                 return
 
     def oom_kills(self) -> int | None:
-        """Return how much the count of memory kills grew of late (a large process ends long after); None if unreadable."""
+        """Return recent memory kills that may explain a death; None if unreadable.
+
+        A large process ends long after its kill."""
         before, self._oom_kills = self._oom_kills, self._counter.read()
         if before is None or self._oom_kills is None:
             return None
@@ -73,7 +75,7 @@ class Witness:
         return self._grown if now - self._grew_at < SETTLED_S else 0
 
     def words_of(self, launch: Launch, exit_code: int | None) -> Words | None:
-        """Return what an agent's last words say of its end; a pane has none: a screen is no record."""
+        """Return how last words explain an agent's death; a pane's screen is no record."""
         try:
             return self._words_of(launch, exit_code)
         except Exception:  # whatever it printed: a death is recorded without words rather than not at all (P3)
@@ -90,7 +92,7 @@ class Witness:
         return words and replace(words, text=redact(words.text[:REDACTED_CHARS])[:WORDS_CHARS])
 
     def result_of(self, launch: Launch) -> bool | None:
-        """Say whether a dead headless agent called its work done; None if unknown."""
+        """Read whether a dead headless agent's last words call its work done; None if unknown."""
         try:
             adapter = self._adapter_of(self._agent_of_launch(launch.id))
             return has_result(adapter, self._read_lines(launch)[0]) if launch.pane is None else None
@@ -99,7 +101,7 @@ class Witness:
             return None
 
     def _read_lines(self, launch: Launch) -> tuple[list[str], float]:
-        """Read an agent's last printed lines, and the moment of the very last."""
+        """Read what a dead agent printed last, for words that explain its death, and when."""
         path = self._home.launch(launch.id) / "stdout.jsonl"
         try:
             return decode(read_end(path, TAIL_BYTES).data).split("\n"), path.stat().st_mtime
@@ -107,7 +109,7 @@ class Witness:
             return [], time.time()
 
     def full_disk(self) -> str:
-        """Return which of the places we write to was full a moment ago, or nothing."""
+        """Return which of our places was full just now, to explain a death; or nothing."""
         return self._full
 
     def _read_full_disk(self) -> str:

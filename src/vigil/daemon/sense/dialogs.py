@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from vigil.agents.contract import Adapter, Dialog
-from vigil.core.events import Event, Heard
+from vigil.core.events import Heard
 from vigil.core.model.launch import Launch, RuntimeKind
 from vigil.core.model.session import Session, State
 from vigil.core.model.speech import Said, What
 from vigil.daemon.base.clock import next_tick_s
+from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.log import log
 from vigil.daemon.base.secrets import Secrets
 from vigil.runtimes import Runtime
@@ -29,24 +31,16 @@ PERMISSION = "permission"
 SHOWN_CHARS = 160
 
 
+@dataclass(eq=False, repr=False)
 class Dialogs:
-    def __init__(
-        self,
-        sessions: Callable[[], Iterable[Session]],
-        runtime: Runtime,
-        adapter_of: Callable[[str], Adapter],
-        secrets: Secrets,
-        now: Callable[[], float],
-        feed: Callable[[Event], None],
-    ) -> None:
-        self._sessions = sessions
-        self._runtime = runtime
-        self._adapter_of = adapter_of
-        self._secrets = secrets
-        self._now = now
-        self._feed = feed
-        self._looked_at: dict[str, float] = {}  # by launch
-        self._shown: dict[str, frozenset[str]] = {}  # by launch: questions asked while its screen showed one
+    _ground: Ground
+    _sessions: Callable[[], Iterable[Session]]
+    _runtime: Runtime
+    _adapter_of: Callable[[str], Adapter]
+    _secrets: Secrets
+    _looked_at: dict[str, float] = field(default_factory=dict, init=False)  # by launch
+    # By launch: questions asked while its screen showed one.
+    _shown: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         pause_s = TICK_S
@@ -70,8 +64,7 @@ class Dialogs:
                 known.pop(launch_id)
 
     def _is_due(self, session: Session) -> bool:
-        """Say whether to look at a session's screen now."""
-        launch, now = session.launch, self._now()
+        launch, now = session.launch, self._ground.now()
         if session.spec.runtime is not RuntimeKind.TMUX or session.state is not State.RUNNING or launch is None:
             return False
         every_s = self._every_s(session, launch, now)
@@ -82,7 +75,7 @@ class Dialogs:
 
     @staticmethod
     def _every_s(session: Session, launch: Launch, now: float) -> float | None:
-        """Return how often to look at a screen; None for never."""
+        """Return how often to look for dialogs on a session's screen; None for never."""
         if session.vitals.doing.asked:
             waits_s = now - max(one.since for one in session.vitals.doing.asked)
             return TICK_S if waits_s < SOON_S else EVERY_S if waits_s < OLD_S else RARELY_S
@@ -108,10 +101,10 @@ class Dialogs:
         silent = not session.vitals.doing.started or bool(standing)
         new = [] if found is None or _id(found) in standing or not silent else [self._asked(launch, found, text)]
         if gone or new:
-            self._feed(Heard(launch.id, (*gone, *new), "screen"))
+            self._ground.feed(Heard(launch.id, (*gone, *new), "screen"))
 
     def _asked(self, launch: Launch, dialog: Dialog, text: str) -> Said:
-        """Return the question, with the lines around its sign on the screen."""
+        """Return a dialog's question, with the lines around its sign on the screen."""
         at = text.find(dialog.signs[0])
         words = one_line(self._secrets.redactor(launch.session_id).text(text[at : at + 2 * SHOWN_CHARS]))[:SHOWN_CHARS]
         return Said(What.ASKED, id=_id(dialog), name=f"dialog {dialog.name}: {words}")

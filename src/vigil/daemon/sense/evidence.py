@@ -1,4 +1,4 @@
-"""Silences: reads what a silent launch's processes do, and feeds it as evidence; it concludes nothing.
+"""Evidence: reads what a silent launch's processes do, and feeds it; it concludes nothing.
 
 Reading takes its window, and at most its deadline; what is not known by then is unknown (P7)."""
 
@@ -8,25 +8,26 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from vigil.agents.shapes import words
 from vigil.core.effects import Diagnose
-from vigil.core.events import Diagnosed, Event, Measured
+from vigil.core.events import Diagnosed, Measured
 from vigil.core.machine import Machine
 from vigil.core.model.evidence import CHILDREN_KEPT, NUMBER, Child, Evidence, Flag, Number, Text
 from vigil.core.model.launch import Launch, RuntimeKind
 from vigil.core.model.progress import UNHEARD
 from vigil.core.model.session import Session
-from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.ground import Ground
 from vigil.daemon.sense.agent_files import Listening
 from vigil.daemon.sense.outputs import ERRORS, OUTPUT
 from vigil.daemon.sense.processes import PASS_S, Diagnoser
-from vigil.home import Home
 from vigil.kernel.process import ENDED
 from vigil.observe.diagnosis import Diagnosis, Owned, ProcessReading
 from vigil.observe.trees import Cpu
 from vigil.redact import redact_command
-from vigil.text import one_line
 
 FILES_S = 2.0
 COMMAND_CHARS = 200
@@ -35,25 +36,16 @@ AGENT_ROLES = ("agent", "command")
 PROC, DIAG, FILES = "procfs", "sock_diag", "files"
 
 
+@dataclass(eq=False, repr=False)
 class Silences:
-    def __init__(
-        self,
-        machine: Machine,
-        diagnoser: Diagnoser,
-        listening: Listening,
-        home: Home,
-        clock: Clock,
-        feed: Callable[[Event], None],
-    ) -> None:
-        self._machine = machine
-        self._diagnoser = diagnoser
-        self._listening = listening
-        self._home = home
-        self._clock = clock
-        self._feed = feed
+    _ground: Ground
+    _machine: Machine
+    _diagnoser: Diagnoser
+    _listening: Listening
+    _clean: Callable[[Diagnosed], Diagnosed]  # without secrets: a person who asks why is told by this reading alone
 
     async def run(self) -> None:
-        """After each pass over all launches, tell what agents that wait for input use."""
+        """After each pass over all launches, feed evidence of the CPU that waiting agents use."""
         told: object = None
         while True:
             await asyncio.sleep(PASS_S)
@@ -63,7 +55,7 @@ class Silences:
                 rates = [(key, cheap.cpu.agent) for key, cheap in latest.items() if self._waits(key)]
                 known = tuple((key, rate) for key, rate in rates if rate is not None)
                 if known:
-                    self._feed(Measured(known))
+                    self._ground.feed(Measured(known))
 
     def _waits(self, launch_id: str) -> bool:
         session = self._machine.of_launch(launch_id)
@@ -73,25 +65,22 @@ class Silences:
     async def diagnose(self, effect: Diagnose) -> None:
         session = self._machine.of_launch(effect.launch.id)
         if session is not None:
-            self._feed(Diagnosed(effect.launch.id, await self.read(session, effect.launch, effect.window_s)))
+            self._ground.feed(Diagnosed(effect.launch.id, await self.read(session, effect.launch, effect.window_s)))
 
     async def read(self, session: Session, launch: Launch, window_s: float) -> Evidence:
-        """Read all there is to know of a silent launch."""
         begun = time.monotonic()
         diagnosis, written = await asyncio.gather(self._diagnoser.look(launch, window_s), self._read_files(session, launch))
         late_s = max(0.0, time.monotonic() - begun - window_s - SLOW_S)
         cheap = self._diagnoser.latest.get(launch.id)
         cpu = diagnosis.cpu
-        if cheap is not None and (cheap.cpu.window_s or 0.0) > (cpu.window_s or 0.0) and self._is_young(cheap.tree.at_s):
-            cpu = cheap.cpu  # over a longer time
-        return evidence_of(diagnosis, cpu, self._clock.now(), late_s, written)
-
-    def _is_young(self, at_s: float) -> bool:
-        return self._clock.now() - self._clock.at(at_s) < 2 * PASS_S
+        if cheap is not None and (cheap.cpu.window_s or 0.0) > (cpu.window_s or 0.0):
+            age_s = self._ground.now() - self._ground.clock.at(cheap.tree.at_s)
+            cpu = cheap.cpu if age_s < 2 * PASS_S else cpu  # over a longer time
+        return self._clean(Diagnosed(launch.id, evidence_of(diagnosis, cpu, self._ground.now(), late_s, written))).evidence
 
     async def _read_files(self, session: Session, launch: Launch) -> tuple[Number, Number, Number]:
-        """Read when it printed, when its transcript grew, and those of its sub-agents."""
-        now = self._clock.now()
+        """Read a silent agent's evidence in files: when it printed, when each transcript grew."""
+        now = self._ground.now()
         try:
             async with asyncio.timeout(FILES_S):
                 printed_s, grown = await asyncio.gather(
@@ -100,25 +89,23 @@ class Silences:
         except TimeoutError:
             hangs = Number(None, FILES, now, f"no answer in {FILES_S:g} s")
             return hangs, hangs, hangs
-        wall = time.time()
-        own = [wall - one.at for one in grown if not one.subagent]
-        others = [wall - one.at for one in grown if one.subagent]
-        return (
-            Number(printed_s, FILES, now),
-            Number(max(0.0, min(own)) if own else None, FILES, now),
-            Number(max(0.0, min(others)) if others else None, FILES, now),
-        )
+        own = max((one.at for one in grown if not one.subagent), default=None)
+        others = max((one.at for one in grown if one.subagent), default=None)
+        return Number(printed_s, FILES, now), Number(_ago_s(own), FILES, now), Number(_ago_s(others), FILES, now)
 
     async def _printed_s(self, session: Session, launch: Launch) -> float | None:
-        """Return how long ago a headless agent printed; a pane is no measure, as a spinner turns whatever happens."""
+        """Read how long a headless agent prints nothing; a pane's spinner is no evidence."""
         if session.spec.runtime is not RuntimeKind.HEADLESS:
             return None
-        folder = self._home.launch(launch.id)
+        folder = self._ground.home.launch(launch.id)
         moments = [await asyncio.to_thread(_grew_at, folder / ERRORS), await self._listening.printed_at(launch.id)]
         if moments[-1] is None:
             moments.append(await asyncio.to_thread(_grew_at, folder / OUTPUT))  # whatever it printed
-        known = [at for at in moments if at is not None]
-        return max(0.0, time.time() - max(known)) if known else None
+        return _ago_s(max((at for at in moments if at is not None), default=None))
+
+
+def _ago_s(at: float | None) -> float | None:
+    return None if at is None else max(0.0, time.time() - at)
 
 
 def _grew_at(path: Path) -> float | None:
@@ -131,10 +118,9 @@ def _grew_at(path: Path) -> float | None:
 def evidence_of(
     diagnosis: Diagnosis, cpu: Cpu, now: float, late_s: float = 0.0, written: tuple[Number, Number, Number] = (NUMBER,) * 3
 ) -> Evidence:
-    """Return a diagnosis as the classifier's evidence."""
     agent = diagnosis.agent
     why = "; ".join(diagnosis.unknown)[:COMMAND_CHARS] if agent is None else ""
-    number = _Numbers(now, why)
+    number = partial(_number, now, why)
     others = [one for one in diagnosis.processes if one.role not in AGENT_ROLES]
     connected = [one for one in diagnosis.sockets if one.socket.family != "unix" and one.socket.state == "ESTABLISHED"]
     readable = agent is not None and agent.sockets is not None and not diagnosis.sockets_unread
@@ -168,19 +154,12 @@ def evidence_of(
     )
 
 
-class _Numbers:
-    """Makes readings of one moment and source."""
-
-    def __init__(self, now: float, why: str) -> None:
-        self._now = now
-        self._why = why
-
-    def __call__(self, value: float | None) -> Number:
-        return Number(value, PROC, self._now, "" if value is not None else self._why)
+def _number(now: float, why: str, value: float | None) -> Number:
+    return Number(value, PROC, now, "" if value is not None else why)
 
 
 def _io(diagnosis: Diagnosis) -> float | None:
-    """Return the bytes a second that all read and wrote; unknown if the agent's are."""
+    """Return as evidence the bytes a second that all moved; unknown if the agent's are."""
     agent, window_s = diagnosis.agent, diagnosis.window_s
     if agent is None or agent.io_read is None or not window_s:
         return None
@@ -188,7 +167,7 @@ def _io(diagnosis: Diagnosis) -> float | None:
 
 
 def _youngest(owned: list[Owned], name: str, readable: bool, now: float) -> Number:
-    """Return how long ago the last byte passed over some sockets; unknown if they do not tell."""
+    """Return as evidence how long ago some sockets passed a byte; unknown if untold."""
     known = [value for one in owned if (value := getattr(one.socket, name)) is not None] if readable else []
     return Number(min(known) / 1000 if known else None, DIAG, now)
 
@@ -202,7 +181,7 @@ def _child(one: ProcessReading, diagnosis: Diagnosis, cpu: Cpu) -> Child:
     return Child(
         one.process,
         one.name,
-        command=one_line(" ".join(redact_command(one.command or ())))[:COMMAND_CHARS],
+        command=words(" ".join(redact_command(one.command or ())), COMMAND_CHARS),
         parent=one.ppid,
         below=one.role != "stray",
         state=one.state,

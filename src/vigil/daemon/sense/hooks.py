@@ -14,10 +14,11 @@ from vigil.core.events import Event, Hooked, Noted
 from vigil.core.machine import Machine
 from vigil.core.model.speech import Hook, Said
 from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.hook_key import HookKey
 from vigil.daemon.base.log import log
 from vigil.daemon.sense.agent_files import Listening
-from vigil.observe.folder import FolderWatch
-from vigil.observe.spool import ReadSaid, Spool
+from vigil.observe.inotify import FolderWatch
+from vigil.observe.spool import IsTheirs, ReadSaid, Spool
 
 SLICE = 200
 PAUSE_S = 0.05  # after each slice, however many wait: the loop has other work
@@ -27,16 +28,22 @@ LOOK_S = 60.0  # without a notice: a watch ends with its folder
 
 
 class HookReader:
-    """Says what a hook means, by its agent's adapter; a thread reads, the loop follows the conversation."""
+    """Reads what a hook means, by its agent's adapter, and follows the conversation it names."""
 
-    def __init__(self, machine: Machine, listening: Listening) -> None:
+    def __init__(self, machine: Machine, listening: Listening, key: HookKey) -> None:
         self._machine = machine
+        self._key = key
         self._listening = listening
         self._loop = asyncio.get_running_loop()
 
     def is_current(self, launch_id: str) -> bool:
-        """Say whether a session has this launch."""
+        """Say whether the launch that sent a hook is still a session's."""
         return self._machine.of_launch(launch_id) is not None
+
+    def is_theirs(self, launch_id: str, token: str) -> bool | None:
+        """Say whether a hook is of its named launch; None if no session has that."""
+        session = self._machine.of_launch(launch_id)
+        return None if session is None or session.launch is None else self._key.fits(session.launch, token)
 
     def read(self, launch_id: str, payload: Mapping[str, Any]) -> tuple[Said, ...]:
         """Return what a hook says, and follow the conversation that it names."""
@@ -61,8 +68,9 @@ class Hooks:
         is_current: Callable[[str], bool],
         recorded: Callable[[Event], Awaitable[None]],
         read_said: ReadSaid,
+        is_theirs: IsTheirs,
     ) -> None:
-        self._spool = Spool(spool_folder, read_said)
+        self._spool = Spool(spool_folder, read_said, is_theirs)
         self._clock = clock
         self._feed = feed
         self._is_current = is_current
@@ -76,7 +84,7 @@ class Hooks:
         self._watch = FolderWatch(spool_folder / "new", self._changed)
 
     def counts(self) -> dict[str, int]:
-        """Return what became of the files so far, and how many wait."""
+        """Return what became of the hook files so far, and how many wait."""
         return {**asdict(self._spool.counts), "dropped": self._dropped}
 
     async def run(self) -> None:
@@ -94,7 +102,7 @@ class Hooks:
                 await asyncio.sleep(PAUSE_S)
 
     def close(self) -> None:
-        """Stop watching; files whose events are not durable stay."""
+        """Stop watching the hook spool; files whose events are not durable stay."""
         for task in self._unsettled:
             task.cancel()
         self._watch.close()
@@ -124,7 +132,7 @@ class Hooks:
             task.add_done_callback(self._unsettled.pop)
 
     async def _settle(self, events: list[Hooked], names: tuple[str, ...]) -> None:
-        """Hand events on, and remove their files once they are durable, however long that takes."""
+        """Feed hooks, and remove their files once they are durable, however long that takes."""
         await asyncio.gather(*(self._recorded(event) for event in events))
         async with self._spooling:
             try:
@@ -133,7 +141,7 @@ class Hooks:
                 self._arrived.set()  # the next look removes them, or says why it cannot
 
     def _group(self, hooks: Iterable[Hook]) -> list[Hooked]:
-        """Return an event for each live launch, its hooks in order."""
+        """Return an event for each live launch, with its hooks in order."""
         by_launch: dict[str, list[Hook]] = {}
         for hook in hooks:
             by_launch.setdefault(hook.launch_id, []).append(hook)
@@ -142,7 +150,7 @@ class Hooks:
         return [Hooked(launch_id, tuple(theirs)) for launch_id, theirs in current.items()]
 
     async def _try_later(self, error: OSError) -> None:
-        """Say once that the spool cannot be read, and look again soon."""
+        """Say once that the hook spool cannot be read, and look again soon."""
         if self._trouble is None:
             log.warning("hook spool not read", why=str(error), next_try_s=RETRY_S)
         self._trouble = str(error)

@@ -1,4 +1,4 @@
-"""Admission: tells how many more launches the host has memory for, whenever that changes.
+"""Memory: tells how many more launches the host has room for, whenever that changes.
 
 Each launch counts as the least that must be available until memory is read again: a big team comes up as its memory shows."""
 
@@ -34,7 +34,7 @@ class Admission:
             await asyncio.sleep(next_tick_s(EVERY_S))
 
     def look(self) -> None:
-        """Read the available memory, and feed a change that matters."""
+        """Read the host's available memory, and feed a change that matters to launches."""
         least = self._least_bytes()
         available = self._memory.read(self._keeper_pid() or os.getpid()) if least > 0 else None
         room = room_for(available, least)
@@ -46,7 +46,7 @@ class Admission:
 
 
 def room_for(available: int | None, least: int) -> int | None:
-    """Return how many launches have that much each; None where memory does not matter or cannot be read."""
+    """Return how many launches fit into memory; None with plenty, or if it is unreadable."""
     if available is None or least <= 0:
         return None
     room = available // least

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from vigil.core.events import Event, Observed
+from vigil.core.events import Observed
 from vigil.core.model.launch import Launch
-from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.log import log
-from vigil.home import Home
 from vigil.observe.inotify import Inotify
 from vigil.runtimes.tail import release_head
 
@@ -20,20 +19,20 @@ OUTPUT, ERRORS = "stdout.jsonl", "stderr.log"
 TEND_S = 1.0
 
 
+@dataclass(eq=False, repr=False)
 class Outputs:
-    def __init__(self, home: Home, clock: Clock, feed: Callable[[Event], None]) -> None:
-        self._home = home
-        self._clock = clock
-        self._feed = feed
-        self._launch_of: dict[str, str] = {}
+    _ground: Ground
+    _launch_of: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
         self._inotify = Inotify(self._written)
 
     def follow(self, launch: Launch, newborn: bool) -> None:
-        """Follow what a launch prints until it is forgotten; what a newborn has printed already counts."""
+        """Follow a headless launch's output until it is forgotten; what a newborn has printed counts."""
         for path in self._paths(launch.id):
             self._launch_of[path] = launch.id
             self._tend(path, grew=False)
-        if newborn and _has_words(str(self._home.launch(launch.id) / ERRORS)):
+        if newborn and _has_words(str(self._ground.home.launch(launch.id) / ERRORS)):
             self._tell(launch.id)
 
     def forget(self, launch_id: str) -> None:
@@ -45,14 +44,14 @@ class Outputs:
         self._inotify.close()
 
     def _paths(self, launch_id: str) -> list[str]:
-        return [str(self._home.launch(launch_id) / name) for name in (OUTPUT, ERRORS)]
+        return [str(self._ground.home.launch(launch_id) / name) for name in (OUTPUT, ERRORS)]
 
     def _written(self, path: str) -> None:
         if path in self._launch_of:
             asyncio.get_running_loop().call_later(TEND_S, self._tend, path, True)
 
     def _tend(self, path: str, grew: bool) -> None:
-        """Watch a file for its next line, then bound it: so nothing falls between the two."""
+        """Watch an output file for its next line, then bound it: nothing falls between."""
         launch_id = self._launch_of.get(path)
         if launch_id is None:
             return
@@ -67,7 +66,7 @@ class Outputs:
             self._tell(launch_id)
 
     def _tell(self, launch_id: str) -> None:
-        self._feed(Observed(launch_id, (), active_at=self._clock.now()))
+        self._ground.feed(Observed(launch_id, (), active_at=self._ground.now()))
 
 
 def _has_words(path: str) -> bool:

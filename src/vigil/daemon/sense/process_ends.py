@@ -11,12 +11,12 @@ from vigil.core.model.death import Oom
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.daemon.base.clock import Clock
 from vigil.keeper import records, wire
-from vigil.keeper.protocol import ExitWord, KillFacts
+from vigil.keeper.protocol import ExitWord
 
 
 @dataclass(frozen=True)
 class ProcessEnd:
-    """How one process ended, and who said so."""
+    """The end of one process: how it ended, and who said so."""
 
     status: int | None
     source: str
@@ -26,29 +26,28 @@ class ProcessEnd:
 
     @property
     def killed(self) -> bool:
-        """A SIGKILL ended it, a sender's or the kernel's own."""
+        """A SIGKILL ended the process, a sender's or the kernel's own."""
         return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL
 
 
 def roles_of(launch: Launch) -> dict[str, ProcessId]:
-    """Return the known processes of a launch, by role."""
     inner = launch.found if launch.found != launch.process else None
     known = {"inner": inner, "agent": launch.process, "root": launch.root, "server": launch.server}
     return {role: process for role, process in known.items() if process is not None}
 
 
 def agent_role(launch: Launch) -> str:
-    """Return the role whose end is the launch's: the agent found below its command, else the command."""
+    """Return whose process end is the launch's: the found agent's, else its command's."""
     return "inner" if launch.found is not None and launch.found != launch.process else "agent"
 
 
 def runtime_role(launch: Launch) -> str:
-    """Return the role whose end closes the launch's runtime: the pane's root, or the headless command."""
+    """Return whose process end closes the runtime: the pane root's, or the headless command's."""
     return "agent" if launch.root is None else "root"
 
 
 def ends_from_records(folder: str, clock: Clock) -> dict[str, ProcessEnd]:
-    """Return what the keeper recorded of a launch while no daemon listened."""
+    """Read how a launch's processes ended, as the keeper recorded it while no daemon listened."""
     ends = {}
     for role, record in records.read_exits(folder).items():
         with contextlib.suppress(wire.Malformed):  # a broken record says as little as none
@@ -57,16 +56,7 @@ def ends_from_records(folder: str, clock: Clock) -> dict[str, ProcessEnd]:
 
 
 def end_of(word: ExitWord, clock: Clock) -> ProcessEnd:
-    """Return an end as the keeper tells or recorded it."""
-    source = f"keeper ({word.source or 'unknown'})"
-    return ProcessEnd(word.status, source, moment_of(word, clock), oom_of(word.oom), by_keeper=True)
-
-
-def oom_of(facts: KillFacts | None) -> Oom | None:
-    """Return what the keeper found out about want of memory; None if it did not ask."""
-    return None if facts is None else Oom(facts.named, facts.cgroup or "", facts.cgroup_kills, facts.host_kills)
-
-
-def moment_of(word: ExitWord, clock: Clock) -> float:
-    """Return a recorded moment on our clock: the wall clock may have been set since."""
-    return word.at if word.boot_s is None else clock.at(word.boot_s)
+    at = word.at if word.boot_s is None else clock.at(word.boot_s)  # the wall clock may have been set since
+    facts = word.oom  # None: it did not ask
+    oom = None if facts is None else Oom(facts.named, facts.cgroup or "", facts.cgroup_kills, facts.host_kills)
+    return ProcessEnd(word.status, f"keeper ({word.source or 'unknown'})", at, oom, by_keeper=True)

@@ -1,4 +1,4 @@
-"""Diagnosing: a cheap pass over all living launches now and then, and a close look at one on request.
+"""Processes of launches: a cheap pass over all that live now and then, and a close look at one launch's on request.
 
 Only threads touch /proc: some files wait for a lock that a stuck process never gives; a deadline gives such a look up."""
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from vigil.core.events import Event, Weighed
@@ -34,42 +34,31 @@ GREW = 1.05  # a smaller growth of a memory peak is not told
 
 @dataclass(frozen=True, slots=True)
 class Cheap:
-    """What a pass read of one launch: its processes, and their use since the last pass."""
+    """What a pass read of one launch's processes, and their use since the last pass."""
 
     tree: ProcessTree
     cpu: Cpu = UNMEASURED
 
 
 class ProcHangs(Exception):
-    """A look did not come back; the message says so."""
+    """A look at processes in /proc did not come back; the message says so."""
 
 
+@dataclass(eq=False, repr=False)
 class Diagnoser:
-    def __init__(
-        self,
-        machine: Machine,
-        clock: Clock,
-        feed: Callable[[Event], None],
-        keeper_pid: Callable[[], int | None],
-        proc: str = PROC,
-        deadline_s: float = DEADLINE_S,
-    ) -> None:
-        self._machine = machine
-        self._clock = clock
-        self._feed = feed
-        self._keeper_pid = keeper_pid
-        self._proc = proc
-        self._deadline_s = deadline_s
-        self._tokens = Tokens(proc)
-        self._hands = Hands("diagnosis", HUNG)
-        self._samples: dict[str, Sample] = {}  # by launch: the last close look
-        self._peaks: dict[str, int] = {}
-        self.latest: Mapping[str, Cheap] = {}  # by launch: what the last pass read
+    _machine: Machine
+    _clock: Clock
+    _feed: Callable[[Event], None]
+    _keeper_pid: Callable[[], int | None]
+    _proc: str = PROC
+    _deadline_s: float = DEADLINE_S
+    _hands: Hands = field(default_factory=lambda: Hands("diagnosis", HUNG), init=False)
+    _samples: dict[str, Sample] = field(default_factory=dict, init=False)  # by launch: the last close look
+    _peaks: dict[str, int] = field(default_factory=dict, init=False)
+    latest: Mapping[str, Cheap] = field(default_factory=dict, init=False)  # by launch: what the last pass read
 
-    @property
-    def hung(self) -> int:
-        """How many looks have not come back."""
-        return self._hands.hung
+    def __post_init__(self) -> None:
+        self._tokens = Tokens(self._proc)
 
     async def run(self) -> None:
         while True:
@@ -86,7 +75,7 @@ class Diagnoser:
             log.exception("a pass over processes failed", next_pass_s=PASS_S)
 
     def _is_quiet(self) -> bool:
-        """Say whether too little happened since the last pass for another one."""
+        """Say whether too little happened since the last pass over processes for another one."""
         now = self._clock.now()
         read_at = max((self._clock.at(cheap.tree.at_s) for cheap in self.latest.values()), default=0.0)
         living = [session for session in self._machine.sessions.values() if is_looked_at(session)]
@@ -99,7 +88,8 @@ class Diagnoser:
         launches = [session.launch for session in self._machine.sessions.values() if is_looked_at(session) and session.launch]
         before = self.latest
         trees = await self._in_thread(lambda: self._read_trees(launches))
-        self.latest = {key: Cheap(tree, _since(before.get(key), tree)) for key, tree in trees.items()}
+        cpus = {key: cpu_between(before[key].tree, tree) for key, tree in trees.items() if key in before}
+        self.latest = {key: Cheap(tree, cpus.get(key, UNMEASURED)) for key, tree in trees.items()}
         self._samples = {key: sample for key, sample in self._samples.items() if key in trees}
         self._peaks = {key: peak for key, peak in self._peaks.items() if key in trees}
         for key, tree in trees.items():
@@ -107,7 +97,9 @@ class Diagnoser:
         return self.latest
 
     async def look(self, launch: Launch, window_s: float | None = None) -> Diagnosis:
-        """Look closely at one launch, whatever /proc does; without a window, compared with the last look or one just before."""
+        """Look closely at one launch's processes, whatever /proc does, over a window.
+
+        Without a window, compare with the last look, or with one just before."""
         self._note_reaper()
         before = self._samples.get(launch.id) if window_s is None else None
         age_s = None if before is None else self._clock.now() - self._clock.at(before.tree.at_s)
@@ -124,7 +116,7 @@ class Diagnoser:
         return diagnose(launch, before, after)
 
     def _note_reaper(self) -> None:
-        """Remember which process inherits orphans."""
+        """Remember which process inherits orphaned processes."""
         if (pid := self._keeper_pid()) is not None and pid not in self._tokens.reapers:
             self._tokens.reapers = frozenset({1, pid})
 
@@ -137,19 +129,15 @@ class Diagnoser:
         return trees_of(launches, scan, self._tokens)
 
     def _measure(self, launch_id: str, tree: ProcessTree) -> None:
-        """Feed a launch's memory when it has grown."""
+        """Feed the memory of a launch's processes when it has grown."""
         if tree.members and tree.rss_bytes > self._peaks.get(launch_id, 0) * GREW:
             self._peaks[launch_id] = tree.rss_bytes
             self._feed(Weighed(launch_id, tree.rss_bytes))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Work in a thread; raises ProcHangs after its deadline."""
+        """Read processes in a thread; raises ProcHangs after its deadline."""
         try:
             return await ask(self._hands, work, self._deadline_s)
         except Hangs as error:
             late = f"{error.earlier} earlier looks have not come back" if error.earlier else f"/proc gave {error}"
             raise ProcHangs(f"{late}: a process is stuck in the kernel") from None
-
-
-def _since(before: Cheap | None, tree: ProcessTree) -> Cpu:
-    return UNMEASURED if before is None else cpu_between(before.tree, tree)

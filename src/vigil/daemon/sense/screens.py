@@ -16,7 +16,9 @@ from vigil.core.model.launch import Launch, ProcessId
 from vigil.core.model.session import Session
 from vigil.daemon.base.log import log
 from vigil.home import Home
+from vigil.kernel.durable import write_whole
 from vigil.kernel.process import read_stat
+from vigil.kernel.theirs import read_start
 from vigil.kernel.usage import read_io
 from vigil.runtimes import Runtime
 
@@ -38,7 +40,7 @@ Shown = tuple[tuple[int, int], ...]
 
 @dataclass(slots=True)
 class SeenScreen:
-    """What we remember of one launch, in the kernel's time, which stamps terminals and files."""
+    """What we remember of one launch's screen, in the kernel's time, which stamps files."""
 
     captured_at: float  # when the screen on disk was asked for; 0 without one
     asked_at: float  # the last question, whatever came of it
@@ -56,7 +58,7 @@ class Screens:
         self._seen: dict[str, SeenScreen] = {}
 
     async def keep(self, sessions: Iterable[Session]) -> None:
-        """Keep the screens of those that printed; forget launches that are not among `sessions`."""
+        """Keep the screens of sessions that printed; forget launches that are not among `sessions`."""
         alive = {session.launch.id: session.launch for session in sessions if session.launch and has_terminal(session.launch)}
         self._seen = {launch.id: self._seen.get(launch.id) or self._meet(launch) for launch in alive.values()}
         now = time.time()
@@ -71,21 +73,21 @@ class Screens:
             log.warning("screens not kept", count=len(failures), why=failures[0])
 
     def forget(self, launch_id: str) -> None:
-        """Forget a launch; a screen that is still on its way is not kept."""
+        """Forget a launch's screen; one that is still on its way is not kept."""
         self._seen.pop(launch_id, None)
 
     def spins(self, launch_id: str) -> bool:
-        """Say whether a terminal prints all the time and shows the same: a spinner is no work."""
+        """Say whether a terminal always prints while its screen stays: a spinner, no work."""
         seen = self._seen.get(launch_id)
         return seen is not None and seen.same_since is not None and seen.captured_at - seen.same_since >= SPINS_S
 
     async def refresh(self, launch: Launch) -> None:
-        """Look at a terminal now, whether or not it seems to have printed."""
+        """Keep a terminal's screen now, whether or not it seems to have printed."""
         if (seen := self._seen.get(launch.id)) is not None:
             await self._keep(launch, seen)
 
     def _compare(self, launch: Launch, seen: SeenScreen, text: bytes) -> None:
-        """Tell that a terminal's picture changed; a spinner alone is not told."""
+        """Tell that a screen changed; a spinner alone is no change."""
         shown = shown_of(text)
         if seen.shown is not None and is_same(seen.shown, shown):
             seen.same_since = seen.same_since or seen.asked_at
@@ -97,20 +99,19 @@ class Screens:
     def _meet(self, launch: Launch) -> SeenScreen:
         """Begin with the screen on disk: an earlier daemon may have kept it."""
         try:
-            captured_at = os.stat(self._path(launch)).st_mtime
+            captured_at = os.lstat(self._path(launch)).st_mtime
         except OSError:
             captured_at = 0.0
         return SeenScreen(captured_at, captured_at, shown=self._read_shown(launch) if captured_at else None)
 
     def _read_shown(self, launch: Launch) -> Shown | None:
         try:
-            with open(self._path(launch), "rb") as file:
-                return shown_of(file.read(SCREEN_BYTES))
+            return shown_of(read_start(self._path(launch), SCREEN_BYTES))
         except OSError:
             return None
 
     async def _keep(self, launch: Launch, seen: SeenScreen) -> str | None:
-        """Read and write one screen; return why the disk refused it, if so."""
+        """Read one screen and write it to disk; return why the disk refused it."""
         seen.asked_at = asked_at = time.time()
         server_read = None if seen.terminal or launch.server is None else read_by(launch.server)
         text = await self._runtime.read_screen(launch)
@@ -120,7 +121,7 @@ class Screens:
         text = fit(text)
         self._compare(launch, seen, text)
         try:
-            write_screen(self._path(launch), text, asked_at)
+            write_whole(self._path(launch), text, asked_at)  # its mtime is the moment it was asked for
         except FileNotFoundError:
             return None  # its folder is gone, and so is the launch
         except OSError as error:
@@ -133,14 +134,14 @@ class Screens:
 
 
 def shown_of(text: bytes) -> Shown:
-    """Return a pair of sums for each line: of all of it, and of its letters alone."""
+    """Return a screen as sums of each line: of all in it, of its letters."""
     lines = ESCAPES.sub(b"", text).rstrip().splitlines()
     letters = ("".join(filter(str.isalpha, line.decode("utf-8", "replace"))) for line in lines)
     return tuple((crc32(line), crc32(words.encode())) for line, words in zip(lines, letters, strict=True))
 
 
 def is_same(before: Shown, after: Shown) -> bool:
-    """Say whether two screens differ only as a spinner does: in signs and numbers, in few lines, each in its place."""
+    """Say whether two screens differ only as a spinner does: few lines, same letters."""
     if len(before) != len(after):
         return False
     moved = [(one, other) for one, other in zip(before, after, strict=True) if one != other]
@@ -148,7 +149,7 @@ def is_same(before: Shown, after: Shown) -> bool:
 
 
 def has_terminal(launch: Launch) -> bool:
-    """Say whether a launch lives in a pane."""
+    """Say whether a launch has a screen: it lives in a pane."""
     return launch.pane is not None and launch.ended_at is None and not launch.closed
 
 
@@ -172,7 +173,7 @@ def has_printed(launch: Launch, seen: SeenScreen, now: float) -> bool:
 
 
 def printed_s(seen: SeenScreen) -> float:
-    """Return for how long at least a terminal has printed nothing."""
+    """Return for how long at least a screen's terminal has printed nothing."""
     try:
         printed_at = os.stat(seen.terminal).st_mtime if seen.terminal is not None else time.time()
     except OSError:
@@ -181,7 +182,7 @@ def printed_s(seen: SeenScreen) -> float:
 
 
 def find_terminal(root: ProcessId) -> str | None:
-    """Return the terminal of a pane's root; None if unknown."""
+    """Find the terminal behind a screen, by its pane's root; None if unknown."""
     try:
         stat = read_stat(root.pid)
         if stat is None or stat.start_ticks != root.start_ticks:
@@ -195,7 +196,7 @@ def find_terminal(root: ProcessId) -> str | None:
 
 
 def read_by(server: ProcessId) -> int | None:
-    """Read how many bytes a server has read: its panes' prints, not what clients send."""
+    """Read how many bytes a server took in for its screens, without what clients send."""
     try:
         return read_io(server.pid).read
     except (OSError, ValueError):
@@ -203,23 +204,9 @@ def read_by(server: ProcessId) -> int | None:
 
 
 def fit(text: bytes) -> bytes:
-    """Return the last lines that fit; only the end of the last one if it is too long."""
+    """Return the last lines of a screen that fit, or the end of its last."""
     if len(text) <= SCREEN_BYTES:
         return text
     text = text[-SCREEN_BYTES:]
     lines = text.partition(b"\n")[2]
     return lines if lines.strip() else text.lstrip(CONTINUED)
-
-
-def write_screen(path: str, text: bytes, at: float) -> None:
-    """Replace a screen in one step; its mtime is the moment it was asked for."""
-    temporary = f"{path}.tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with open(fd, "wb") as file:
-            file.write(text)
-        os.utime(temporary, (at, at))
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise

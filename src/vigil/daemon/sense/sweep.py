@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vigil.core.events import Event, Observed, Swept
 from vigil.core.machine import Machine
@@ -30,7 +30,7 @@ Look = tuple[Session, bool]  # a session, and whether its server owes an answer
 
 @dataclass(frozen=True)
 class Passes:
-    """How many passes there were, and how long the last took: until all answers were read, and in all."""
+    """How many passes the sweep made, and the last one's time: to answers, and whole."""
 
     count: int = 0
     looked_at: int = 0
@@ -38,26 +38,19 @@ class Passes:
     took_ms: float = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class Sweep:
-    """Reads all axes of all launches, a slice at a time."""
+    """Sweeps over all launches: reads all their axes, a slice at a time."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        looker: Looker,
-        screens: Screens,
-        feed: Callable[[Event], None],
-        noticed: asyncio.Queue[str],
-    ) -> None:
-        self._machine = machine
-        self._looker = looker
-        self._screens = screens
-        self._feed = feed
-        self._noticed = noticed  # launches whose server changed: looked at now
-        self.passes = Passes()
+    _machine: Machine
+    _looker: Looker
+    _screens: Screens
+    _feed: Callable[[Event], None]
+    _noticed: asyncio.Queue[str]  # launches whose server changed: looked at now
+    passes: Passes = field(default_factory=Passes, init=False)
 
     async def run(self) -> None:
-        """Sweep for ever, and look meanwhile at what was noticed."""
+        """Sweep over all launches for ever, and look meanwhile at what was noticed."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._sweep_for_ever())
             while True:
@@ -80,7 +73,7 @@ class Sweep:
                 log.exception("a sweep failed", next_sweep_s=every_s)
 
     async def sweep(self) -> None:
-        """Look at every living launch once."""
+        """Make one pass of the sweep: look at every living launch once."""
         begun = time.monotonic()
         alive = [session for session in self._machine.sessions.values() if is_looked_at(session)]
         doubtful: list[Observed] = []
@@ -101,7 +94,7 @@ class Sweep:
         self.passes = Passes(self.passes.count + 1, len(alive), round(well_s * 1000, 1), round(took_s * 1000, 1))
 
     def _read(self, looks: list[Look], doubtful: list[Observed]) -> list[Look]:
-        """Feed healthy readings, keep doubtful ones for the end of the pass, return those that owe an answer."""
+        """Feed the sweep's healthy readings, keep doubtful ones to its end, return those still owed."""
         silent = []
         for session, asked in looks:
             seen = self._looker.read(session, asked)
@@ -114,7 +107,6 @@ class Sweep:
         return silent
 
     async def look_at(self, launch_id: str) -> None:
-        """Look at a launch now, if a session has it."""
         session = self._machine.of_launch(launch_id)
         if session is not None:
             await self.look(session)
@@ -137,12 +129,12 @@ class Sweep:
 
 
 def pause_s(sessions: int) -> float:
-    """Return the pause before so many sessions are looked at again."""
+    """Return the pause before the next sweep over so many sessions."""
     return min(RARELY_S, max(EVERY_S, sessions / LOOKS_A_SECOND))
 
 
 def is_looked_at(session: Session) -> bool:
-    """Say whether a session has a launch that may live."""
+    """Say whether the sweep looks at a session: its launch may live."""
     launch = session.launch
     return session.state in ALIVE and launch is not None and launch.process is not None and launch.ended_at is None
 

@@ -1,11 +1,11 @@
-"""Conversations: whether a session could go on with its own, by its adapter and its files (DESIGN 4.6)."""
+"""Transcripts: whether a session could go on with its conversation, by its adapter and its files (DESIGN 4.6)."""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vigil.agents.contract import Adapter, Beginning, Place
 from vigil.core.model.conversation import Kept, Transcript
@@ -24,7 +24,7 @@ AGAIN_S = 2.0  # a missing transcript is looked for again after so long
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was found of a conversation, and where."""
+    """What was found of a conversation's transcript, and where."""
 
     conversation: str
     kept: Kept
@@ -41,7 +41,7 @@ def _is_still_so(known: _Known, now: float) -> bool:
 
 
 def _file_at(path: str) -> tuple[int, int, int] | None:
-    """Return which file has this name; a link or a folder is none."""
+    """Return which transcript file has this name; a link or a folder is none."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -49,23 +49,17 @@ def _file_at(path: str) -> tuple[int, int, int] | None:
     return (found.st_dev, found.st_ino, found.st_size) if stat.S_ISREG(found.st_mode) else None
 
 
+@dataclass(eq=False, repr=False)
 class Conversations:
-    def __init__(
-        self,
-        clock: Clock,
-        adapter_of: Callable[[str], Adapter],
-        is_set_up: Callable[[str], bool],
-        environment_of: Callable[[Session], Mapping[str, str]],
-    ) -> None:
-        self._clock = clock
-        self._adapter_of = adapter_of
-        self._is_set_up = is_set_up
-        self._environment_of = environment_of
-        self._hands = Hands("conversations", MOST_HUNG)
-        self._known: dict[str, _Known] = {}  # by session: what the last list found
+    _clock: Clock
+    _adapter_of: Callable[[str], Adapter]
+    _is_set_up: Callable[[str], bool]
+    _environment_of: Callable[[Session], Mapping[str, str]]
+    _hands: Hands = field(default_factory=lambda: Hands("conversations", MOST_HUNG), init=False)
+    _known: dict[str, _Known] = field(default_factory=dict, init=False)  # by session: what the last list found
 
     async def peek(self, sessions: Iterable[Session]) -> dict[str, Transcript]:
-        """Return what there is of many conversations; found files are only checked, missing ones asked for later."""
+        """Read which of many sessions have a transcript; known files are only checked again."""
         wanted = [session for session in sessions if session.conversation]
         if not wanted:
             return {}
@@ -90,7 +84,7 @@ class Conversations:
         return known.kept, known.why
 
     async def read(self, session: Session) -> Transcript | None:
-        """Return what there is of a session's conversation, in time; None if it has none."""
+        """Read whether a session's conversation has its transcript, in time; None without a conversation."""
         if not session.conversation:
             return None
         try:
@@ -117,7 +111,7 @@ class Conversations:
         return read_transcript(patterns[0], conversation, adapter.read_entry)
 
     def named_by(self, spec: Spec, env: Mapping[str, str]) -> str:
-        """Return the conversation that a command names itself; nothing if it names none."""
+        """Return the conversation whose transcript a command itself asks to continue; nothing if none."""
         if not self._is_set_up(spec.agent):
             return ""
         try:
@@ -128,5 +122,5 @@ class Conversations:
 
 
 def _beginning(spec: Spec, place: Place, conversation: str, resume: bool) -> Beginning:
-    """Return an imagined launch: nothing of it is written."""
+    """Return an imagined launch that would resume a transcript: nothing of it is written."""
     return Beginning(spec.command, place, "/nowhere", spec.runtime is RuntimeKind.HEADLESS, conversation, resume)

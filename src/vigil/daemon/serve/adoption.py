@@ -1,24 +1,26 @@
-"""Adopting: watches a tmux session that another program started, and may give it back; it is never restarted.
+"""Adoption: Vigil watches a tmux session that another program started, and may give it back; it never restarts it.
 
 Found by its exact name, held by its id, server process and pane. The rest of its server is listed, never touched."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from vigil.agents.adapters import ADAPTERS
 from vigil.core.events import Adopted
-from vigil.core.handlers.spawn import unheard
 from vigil.core.model.identity import why_not_a_name
 from vigil.core.model.launch import ForeignSession, Launch, ProcessId
 from vigil.core.model.reading import Axis
-from vigil.core.model.session import ALIVE, Session, Spec, State
+from vigil.core.model.session import ALIVE, Session, Spec, State, unheard
 from vigil.daemon.act import born_of
 from vigil.daemon.act.adopted import AdoptedLaunches
 from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.secrets import Secrets, read_secrets
 from vigil.daemon.serve.sessions import Operations, new_session_id
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
@@ -27,10 +29,8 @@ from vigil.keeper.wire import as_json
 from vigil.kernel.durable import record_json
 from vigil.kernel.process import read_boot, read_stat
 from vigil.kernel.processes import read_command, read_cwd, read_owner
-from vigil.observe.descendants import find_named
-from vigil.observe.process import read_process
-from vigil.observe.strays import read_listener
-from vigil.redact import redact_command
+from vigil.kernel.trust import Untrusted, check_server, is_below
+from vigil.observe.process import find_named, read_process
 from vigil.runtimes import Tmux
 from vigil.runtimes.contract import declared_of
 from vigil.runtimes.tmux.guard import END, TAG
@@ -64,7 +64,7 @@ class ForeignAgent:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A session of a foreign server, and the agent in it."""
+    """A candidate for adoption: a session on a foreign server, and its agent."""
 
     name: str
     socket: str
@@ -89,6 +89,8 @@ class Adopting:
         adopted: AdoptedLaunches,
         tmux: Tmux,
         configured: Callable[[], Mapping[str, tuple[str, ...]]],
+        keeper_pid: Callable[[], int | None],
+        secrets: Secrets,
     ) -> None:
         self._home = home
         self._clock = clock
@@ -97,39 +99,62 @@ class Adopting:
         self._adopted = adopted
         self._tmux = tmux
         self._configured = configured
+        self._keeper_pid = keeper_pid
+        self._secrets = secrets
         self._boot = read_boot()
 
     async def candidates(self, sockets: Iterable[str]) -> list[Candidate]:
-        """Return the sessions on other servers; VigilError if there are none and a server stayed silent."""
-        found, silent = await self._look(sockets)
+        """List what a caller could adopt; VigilError if servers refuse or are silent instead."""
+        found, silent, refused = await self._look(sockets)
+        if refused and not found:
+            raise Refused(_strangers(refused))
         if silent and not found:
             raise VigilError(_no_answer(silent))
         return found
 
-    async def _look(self, sockets: Iterable[str]) -> tuple[list[Candidate], list[str]]:
-        """Return the sessions on other servers, and the silent servers."""
+    async def _look(self, sockets: Iterable[str]) -> tuple[list[Candidate], list[str], list[str]]:
+        """Look for adoption's candidates; also return silent servers, and why others were not asked."""
         found: list[Candidate] = []
         silent: list[str] = []
-        for path in dict.fromkeys(map(os.path.realpath, sockets)):
-            if not self._is_own(path):
-                read = await self._read(path)
+        refused: list[str] = []
+        for path in dict.fromkeys(map(_absolute, sockets)):
+            real = os.path.realpath(path)
+            if self._is_own(real):
+                continue
+            try:
+                listener = await asyncio.to_thread(self._check, path)
+                read = await self._read(real, listener)
+            except Untrusted as error:
+                refused.append(str(error))
+            except (FileNotFoundError, ConnectionRefusedError):
+                pass  # there is no server
+            except OSError:
+                silent.append(real)  # its backlog is full
+            else:
                 found += read or []
-                silent += [path] if read is None else []
-        return sorted(found, key=lambda candidate: (candidate.socket, candidate.name)), silent
+                silent += [real] if read is None else []
+        return sorted(found, key=lambda candidate: (candidate.socket, candidate.name)), silent, refused
+
+    def _check(self, path: str) -> int:
+        """Return the server that adoption may ask: our user's, started by no watched agent."""
+        pid, keeper = check_server(path), self._keeper_pid()
+        if keeper is not None and is_below(pid, keeper):
+            raise Untrusted(f"{path} leads to pid {pid}, which an agent that Vigil watches started")
+        return pid
 
     def _is_own(self, path: str) -> bool:
         return os.path.dirname(path) == os.path.realpath(self._home.run)
 
-    async def _read(self, path: str) -> list[Candidate] | None:
-        """Return a server's sessions; None if it listens and gave no whole answer."""
+    async def _read(self, path: str, listener: int) -> list[Candidate] | None:
+        """Read a foreign server's candidates for adoption; None if it gave no whole answer."""
         call = self._tmux.commands_at(path)
         tags = ["list-sessions", "-F", "tag #{session_id} #{" + TAG + "}"]
         said = await call("list-panes", "-a", "-F", f"pane {PANE}", ";", *tags, ";", "display-message", "-p", END)
         lines = (said or b"").decode("utf-8", "replace").splitlines()
         if not lines or lines[-1] != END:
-            return None if read_listener(path, self._boot) is not None else []
+            return None
         marks = dict(line.split(" ", 2)[1:3] for line in lines if line.startswith("tag ") and line.count(" ") >= 2)
-        rows = [found for line in lines if (found := ROW.fullmatch(line))]
+        rows = [found for line in lines if (found := ROW.fullmatch(line)) and int(found[4]) == listener]
         by_session: dict[str, list[re.Match[str]]] = {}
         for row in rows:
             by_session.setdefault(row[1], []).append(row)
@@ -137,7 +162,7 @@ class Adopting:
         return [candidate for candidate in read if candidate is not None]
 
     def _candidate(self, path: str, target: str, panes: list[re.Match[str]], tag: str) -> Candidate | None:
-        """Return a session with its agent: a known kind in any pane, else the holder of the active pane's terminal."""
+        """Return a candidate for adoption: a session with a known agent, else its terminal's holder."""
         server = self._process(int(panes[0][4]))
         living = [row for row in panes if row[8] == "0"]
         active_first = sorted(living, key=lambda row: (row[5], row[6]), reverse=True)
@@ -154,7 +179,7 @@ class Adopting:
         return Candidate(row[9], path, target, server, row[2], root, int(row[7]), len(panes), agent, known, tag)
 
     def _find_agent(self, root: ProcessId) -> ForeignAgent | None:
-        """Find an agent of a known kind in the tree of a pane."""
+        """Find the agent of a candidate for adoption, by its kind, in a pane's tree."""
         kinds = {name: adapter.processes for name, adapter in ADAPTERS.items()} | dict(self._configured())
         for kind, names in kinds.items():
             own = tuple(name for name in names if name not in SHARED)
@@ -164,7 +189,7 @@ class Adopting:
         return None
 
     def _foreground(self, root: ProcessId) -> ProcessId | None:
-        """Return the leader of a pane's foreground group: it has the terminal."""
+        """Return who has the terminal of an adoption's candidate: its foreground group's leader."""
         try:
             stat = read_stat(root.pid)
         except OSError:
@@ -172,7 +197,7 @@ class Adopting:
         return self._process(stat.tpgid) if stat is not None and stat.tpgid > 0 else None
 
     def _process(self, pid: int) -> ProcessId | None:
-        """Return a living process of our user; Vigil watches no other's."""
+        """Return a living process of our user; another's is not up for adoption."""
         try:
             stat, mine = read_stat(pid), read_owner(pid) == os.getuid()
         except OSError:
@@ -180,8 +205,8 @@ class Adopting:
         return None if stat is None or stat.state in "ZX" or not mine else ProcessId(pid, stat.start_ticks, self._boot)
 
     async def adopt(self, target: str, sockets: Iterable[str], name: str | None, actor: str) -> Session:
-        """Take over the session of exactly this name; every check comes before the first change."""
-        sockets = list(sockets)
+        """Adopt the session that a caller names exactly; checks come before the first change."""
+        sockets = [_absolute(path) for path in sockets]
         if sockets and all(self._is_own(os.path.realpath(path)) for path in sockets):
             raise Refused(f"{sockets[0]} is a server of Vigil's own: what runs there is watched already (vigil ls)")
         found = self._choose(target, *await self._look(sockets))
@@ -212,10 +237,12 @@ class Adopting:
         self._adopted.follow(session)
         return session
 
-    def _choose(self, target: str, found: list[Candidate], silent: list[str]) -> Candidate:
+    def _choose(self, target: str, found: list[Candidate], silent: list[str], refused: list[str]) -> Candidate:
         named = [one for one in found if one.name == target]
         if not named and target.startswith("="):  # tmux's own way to ask for an exact name
             named = [one for one in found if one.name == target[1:]]
+        if not named and refused:
+            raise Refused(f"{target} was not found: {_strangers(refused)}")
         if not named and silent:
             raise VigilError(f"{target} was not found: {_no_answer(silent)}")
         if not named:
@@ -231,7 +258,7 @@ class Adopting:
         if mine is not None:
             raise Refused(f"{found.name} is watched already, as {mine.name}; vigil release {mine.name} gives it back")
         if found.tag:
-            off = f"tmux -S {found.socket} set-option -u -t '={found.name}:' {TAG}"
+            off = shlex.join(["tmux", "-S", found.socket, "set-option", "-u", "-t", f"={found.name}:", TAG])
             raise Refused(f"{found.name} bears the mark of another Vigil ({found.tag}); if that is gone: {off}")
 
     def _make(self, found: Candidate, name: str) -> Session:
@@ -253,19 +280,21 @@ class Adopting:
         return Session(session_id, name, spec, now, State.RUNNING, now, why, launch=launch, launches=1, vitals=unheard(now))
 
     def _record(self, session: Session) -> None:
-        """Record in the launch's folder whose it is: so a daemon without its store knows it again."""
+        """Record an adoption in its launch's folder, for a daemon without its store."""
         launch = session.launch
         assert launch is not None and launch.host is not None
         folder = self._home.launch(launch.id)
         folder.mkdir(mode=0o700)
         host = {"socket": launch.host.socket, "target": launch.host.target, "name": launch.host.name}
         order: dict[str, object] = {"runtime": "adopted", "launch": launch.id, "session_id": session.id, "host": host}
-        order |= {"session": session.name, "created_at": launch.created_at, "declared": declared_of(session)}
+        env = read_secrets(launch.agent)
+        order |= {"session": session.name, "created_at": launch.created_at, "declared": declared_of(session), "env": env}
+        self._secrets.learn(session, env)
         record_json(str(folder / "launch.json"), order)
         record_json(str(folder / "born.json"), {**as_json(born_of(launch)), "boot": self._boot})
 
     async def release(self, name: str, actor: str, reason: str = "") -> Session:
-        """Give a session back: all of it goes on, without our marks."""
+        """End an adoption for its caller: all of the session goes on, without our marks."""
         session = self._operations.find(name)
         if session.launch is None or session.launch.host is None:
             raise Refused(f"{name} was not adopted: Vigil started it; vigil stop {name} ends it")
@@ -282,14 +311,25 @@ class Adopting:
         await self._operations.give_back(session, actor, reason)
 
 
+def _absolute(path: str) -> str:
+    if "\0" in path or not os.path.isabs(path):
+        raise UsageError(f"{path!r} is no absolute path of a socket")
+    return os.path.normpath(path)
+
+
+def _strangers(refused: list[str]) -> str:
+    """Say why adoption did not ask some servers."""
+    return f"{'; '.join(refused)}. No tmux client was started"
+
+
 def _no_answer(silent: list[str]) -> str:
-    """Say which servers may hold what was asked for."""
+    """Say which silent servers may hold the session that a caller would adopt."""
     servers = "the tmux server at" if len(silent) == 1 else "the tmux servers at"
     return f"{servers} {', '.join(silent)} gave no answer"
 
 
 def _read_agent(kind: str, process: ProcessId) -> ForeignAgent:
-    """Read what a process runs, and where; what may not be read is left open."""
+    """Read what the agent up for adoption runs, and where; unreadable parts stay open."""
     try:
         words = read_command(process.pid, most_bytes=COMMAND_BYTES)
         command = tuple(word.decode("utf-8", "replace") for word in words) or ("?",)
@@ -300,20 +340,3 @@ def _read_agent(kind: str, process: ProcessId) -> ForeignAgent:
     except OSError:
         cwd = "/"
     return ForeignAgent(kind, process, command, cwd)
-
-
-def view(candidate: Candidate, adopted_as: str | None) -> dict[str, object]:
-    """Return a candidate for people and programs."""
-    agent = candidate.agent
-    return {
-        "name": candidate.name,
-        "socket": candidate.socket,
-        "server_pid": candidate.server.pid,
-        "attached": candidate.attached,
-        "panes": candidate.panes,
-        "agent": agent.kind if candidate.known else None,
-        "pid": agent.process.pid,
-        "command": redact_command(agent.command),
-        "cwd": agent.cwd,
-        "adopted_as": adopted_as,
-    }

@@ -1,4 +1,4 @@
-"""Explanations: looks at one session now, for a person who asks; keeps nothing."""
+"""Explanations: looks at one session now, for a person who asks why; keeps nothing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ class Explainer:
         self._silences = silences
 
     async def look(self, session: Session) -> None:
-        """Read a session's axes now, for a silent server's deadline at most; two looks within 5 s are one sample."""
+        """For a person who asks why, read a session's axes within a silent server's deadline.
+
+        Two looks within 5 s are one sample."""
         if session.state in ALIVE and session.launch is not None:
             await self._sweep.look(session)
             shown = self._supervisor.shown
             await self._supervisor.until(lambda: shown.get(session.id) is not session, READ_S)
 
     async def judged(self, session: Session) -> Session:
-        """Return a session with what is found of its silence now."""
+        """For a person who asks why, return a session with what explains its silence now."""
         launch = session.launch
         if launch is None or not is_watched(session):
             return session

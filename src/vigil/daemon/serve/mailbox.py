@@ -1,4 +1,4 @@
-"""Delivery: keeps prompts for sleeping sessions on disk, and types them in order once their agents can take them.
+"""The mailbox: keeps prompts for sleeping sessions on disk, and types them in order once their agents can take them.
 
 Durable before acknowledged, typed once. A prompt that a killed daemon was typing is traced, or its outcome is unknown."""
 
@@ -33,13 +33,13 @@ TAKES = frozenset({State.STARTING, State.RUNNING})
 
 
 class Texts:
-    """The texts of messages, a file each, 0600; no rows: prompts hold secrets, which store and recording must not have."""
+    """The mailbox's texts, 0600 files, no rows: store and recording must not have prompts' secrets."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def record(self, session_id: str, message_id: str, text: str) -> None:
-        """Keep a text; it is on disk when this returns."""
+        """Keep a message's text in the mailbox; it is on disk when this returns."""
         folder = self._folder / session_id
         if not folder.is_dir():
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -51,7 +51,7 @@ class Texts:
         record_json(str(self._path(session_id, message_id)), {"text": text})
 
     def read(self, session_id: str, message_id: str) -> str | None:
-        """Read a text; None if it is not there, or not whole."""
+        """Read a message's text from the mailbox; None if it is missing, or not whole."""
         text = (read_json(str(self._path(session_id, message_id))) or {}).get("text")
         return text if isinstance(text, str) else None
 
@@ -59,14 +59,14 @@ class Texts:
         self._path(session_id, message_id).unlink(missing_ok=True)
 
     def purge(self, session: Session) -> list[str]:
-        """Remove a removed session's texts; return what went."""
+        """Empty a removed session's mailbox; return which messages went."""
         folder = self._folder / session.id
         found = sorted(path.stem for path in folder.glob("*.json"))
         shutil.rmtree(folder, ignore_errors=True)
         return [f"message {name}" for name in found]
 
     def keep_only(self, sessions: dict[str, Session]) -> None:
-        """Remove texts that no session waits for: never acknowledged, or dealt with."""
+        """Clear the mailbox of texts that no session waits for: never acknowledged, or dealt with."""
         for folder in self._folder.iterdir():
             session = sessions.get(folder.name)
             known = {message.id for message in session.queue} if session is not None else set()
@@ -90,7 +90,7 @@ class Delivery:
         self._asked: dict[tuple[str, str], asyncio.Future[Sent]] = {}  # by session and message: the caller's answer
 
     def start(self) -> None:
-        """Take up what the daemon before us left."""
+        """Deliver the messages that the daemon before us left in its mailbox."""
         sessions = self._supervisor.machine.sessions
         with contextlib.suppress(OSError):
             self._texts.keep_only(sessions)
@@ -99,13 +99,13 @@ class Delivery:
                 self._see_to(session.id)
 
     async def close(self) -> None:
-        """Deliver nothing more; what waits is durable."""
+        """Deliver no more messages; what waits in the mailbox is durable."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def send(self, session: Session, text: str, wait_s: float | None, actor: str) -> Sent:
-        """Type a prompt into an awake session; queue it for a sleeping one, and wake that."""
+        """Type a prompt into an awake session; put a sleeper's into the mailbox, wake it."""
         if not _must_wait(session):
             return await self._sending.send(session.id, text, DIRECT_S if wait_s is None else wait_s, actor)
         prompt = checked(text)
@@ -122,7 +122,7 @@ class Delivery:
             self._asked.pop((session.id, message.id), None)
 
     async def _queue(self, session: Session, message: Message, prompt: str) -> Sent | None:
-        """Make a message durable, and wake its session; return why it is refused."""
+        """Put a message into the mailbox, and wake its session; return why it is refused."""
         try:
             await asyncio.to_thread(self._texts.record, session.id, message.id, prompt)
         except OSError as error:
@@ -146,13 +146,13 @@ class Delivery:
         return Sent("queued", f"typed when it can take it: {words}; vigil events says what became of it ({message.id})")
 
     def _see_to(self, session_id: str) -> None:
-        """Deliver a session's messages, in one task at a time."""
+        """Deliver a session's mailbox, in one task at a time."""
         before = self._tasks.get(session_id)
         if before is None or before.done():
             self._tasks[session_id] = asyncio.create_task(self._deliver(session_id))
 
     async def _deliver(self, session_id: str) -> None:
-        """Deliver what is durable; a later message calls `_see_to` again."""
+        """Deliver a mailbox's durable messages; a later one calls `_see_to` again."""
         while (session := self._supervisor.shown.get(session_id)) is not None and session.queue:
             if not self._can_go_on(session_id):
                 await self._supervisor.until(lambda: self._can_go_on(session_id), QUIET_S)
@@ -172,7 +172,7 @@ class Delivery:
         return session is None or not session.queue or (session.state in TAKES and session.launch is not None)
 
     async def _deliver_first(self, session_id: str, message: Message) -> bool:
-        """Type the first message, or find out what became of it; say whether that is settled."""
+        """Deliver a mailbox's first message, or learn its fate; say whether that is settled."""
         async with self._sending.lock(session_id):
             if message.launch_id and message.typed_at is not None:
                 text = await asyncio.to_thread(self._texts.read, session_id, message.id)
@@ -190,7 +190,7 @@ class Delivery:
         return True
 
     async def _type(self, session_id: str, message: Message) -> Sent | None:
-        """Type a message into its session; None if that has to wait."""
+        """Type a message from the mailbox into its session; None if that has to wait."""
         if await self._sending.wait_until_fit(session_id, FIT_S) is not None:
             return None
         text = await asyncio.to_thread(self._texts.read, session_id, message.id)
@@ -211,7 +211,7 @@ class Delivery:
 
 
 def _must_wait(session: Session) -> bool:
-    """Say whether a prompt waits: its session sleeps, or others wait before it."""
+    """Say whether a prompt waits in the mailbox: its session sleeps, or others wait before."""
     if session.spec.runtime is RuntimeKind.HEADLESS:
         return False
     asleep = session.state is State.PARKED or (session.state is State.ENDING and session.after is After.PARK)

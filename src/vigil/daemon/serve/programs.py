@@ -7,13 +7,14 @@ import shutil
 from collections.abc import Iterator, Mapping
 
 from vigil.errors import UsageError, VigilError
+from vigil.kernel.theirs import open_regular
 from vigil.redact import redact_command
 
 FIRST_LINE_BYTES = 256  # of a script: what the kernel reads of it
 
 
 def check_command(command: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> None:
-    """Refuse a command that cannot be executed, with the reason a shell would give."""
+    """Refuse a command whose program cannot be executed, with the reason a shell would give."""
     for error in why_not_executable(command, cwd, env):
         raise error
 
@@ -47,21 +48,24 @@ def _why_not_a_program(command: tuple[str, ...], cwd: str, env: Mapping[str, str
         path = os.path.join(cwd, program)
         if not os.path.exists(path):
             yield VigilError(f"{shown} does not exist")
-        elif os.path.isdir(path) or not os.access(path, os.X_OK):
+        elif not os.path.isfile(path) or not os.access(path, os.X_OK):
             yield VigilError(f"{shown} is not executable")
         elif missing := missing_interpreter(path):
             yield VigilError(f"{shown} is a script for {missing}, which does not exist")
     elif (path := shutil.which(program, path=env.get("PATH", os.defpath)) or "") == "":
         found = shutil.which(program, mode=os.F_OK, path=env.get("PATH", os.defpath))
         yield VigilError(f"{found} is not executable" if found else f"{shown} was not found in PATH")
+    elif not os.path.isfile(os.path.join(cwd, path)):
+        yield VigilError(f"{path} is not executable")
     elif missing := missing_interpreter(os.path.join(cwd, path)):
         yield VigilError(f"{shown} is a script for {missing}, which does not exist")
 
 
 def missing_interpreter(script: str) -> str:
-    """Return the missing interpreter of a script's first line: the kernel would call the script missing."""
+    """Return a script's missing interpreter: the kernel would call the program itself missing."""
     try:
-        with open(script, "rb") as file:
+        fd, _ = open_regular(script)
+        with open(fd, "rb") as file:
             line = file.read(FIRST_LINE_BYTES).partition(b"\n")[0]
     except OSError:
         return ""  # an executable file need not be readable

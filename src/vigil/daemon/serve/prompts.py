@@ -1,4 +1,4 @@
-"""Sending: types a prompt into a session's terminal once its composer can take it, and says what became of it.
+"""Prompts: types one into a session's terminal once its composer can take it, and says what became of it.
 
 Never twice: after the paste began, the answer tells what happened and nothing is tried again."""
 
@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 from vigil.agents.contract import Adapter
@@ -46,28 +46,20 @@ class Sent:
     why: str
 
 
+@dataclass(eq=False, repr=False)
 class Sending:
     """Types prompts, one at a time for each session."""
 
-    def __init__(
-        self,
-        inbox: Inbox,
-        shown: Shown,
-        machine: Machine,
-        clock: Clock,
-        runtime: Runtime,
-        adapter_of: Callable[[str], Adapter],
-    ) -> None:
-        self._inbox = inbox
-        self._shown = shown
-        self._machine = machine
-        self._clock = clock
-        self._runtime = runtime
-        self._adapter_of = adapter_of
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+    _inbox: Inbox
+    _shown: Shown
+    _machine: Machine
+    _clock: Clock
+    _runtime: Runtime
+    _adapter_of: Callable[[str], Adapter]
+    _locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary, init=False)
 
     async def send(self, session_id: str, text: str, wait_s: float, actor: str) -> Sent:
-        """Wait for a composer that can take a prompt, type it, and find out what became of it."""
+        """Wait for a composer that can take a prompt, type it, find out its outcome."""
         prompt = checked(text)
         async with self.lock(session_id):
             sent = await self.type(session_id, prompt, wait_s)
@@ -77,11 +69,11 @@ class Sending:
         return sent
 
     def lock(self, session_id: str) -> asyncio.Lock:
-        """Return the lock of a session's keyboard; only its holder types."""
+        """Return the lock of a session's keyboard; only its holder types prompts."""
         return self._locks.setdefault(session_id, asyncio.Lock())
 
     async def type(self, session_id: str, prompt: str, wait_s: float) -> Sent:
-        """Type a prompt when it can be taken, with the lock held. `refused`: nothing was typed."""
+        """Type a prompt when its composer can take it, lock held. `refused`: nothing was typed."""
         refusal = await self.wait_until_fit(session_id, wait_s)
         session = self._shown.sessions.get(session_id)
         if refusal is not None or session is None or session.launch is None or session.launch.pane is None:
@@ -108,7 +100,7 @@ class Sending:
         return Sent("unsubmitted", "it stands in its composer: its agent took no Enter")
 
     async def finish(self, session_id: str, launch_id: str, typed_at: float, wait_s: float, prompt: str) -> Sent:
-        """Send what may stand in a composer since then: Enter alone, and only where it is seen."""
+        """Send a prompt that may stand in a composer: Enter alone, only where seen."""
         session = self._shown.sessions.get(session_id)
         launch = session.launch if session is not None else None
         if session is None or launch is None or launch.id != launch_id or launch.ended_at is not None:
@@ -129,7 +121,7 @@ class Sending:
         return await self._press(session_id, launch, typed_at)
 
     async def _stands_there(self, session_id: str, launch: Launch, prompt: str) -> bool:
-        """Say whether the pasted prompt's last line still stands in a composer that only we use."""
+        """Say whether a pasted prompt's last line still stands in a composer only we use."""
         session, sight = self._shown.sessions.get(session_id), await self._look(session_id)
         if session is None or sight is None or session.launch is None:
             return False
@@ -144,7 +136,7 @@ class Sending:
         return prompt.strip().splitlines()[-1].strip()[:SEEN_CHARS] in plain(decode(screen or b""))
 
     async def _finish_line(self, session_id: str, launch: Launch, typed_at: float, wait_s: float, prompt: str) -> Sent:
-        """Press Enter behind a prompt before the cursor: the next one would be typed onto it."""
+        """Press Enter behind a prompt before the cursor: the next would be typed onto it."""
         refusal = await self.wait_until_fit(session_id, wait_s)
         if refusal is not None:
             return Sent("unknown", f"it was typed, and may stand there unsent: {refusal}")
@@ -166,7 +158,7 @@ class Sending:
         return await self._confirm(session_id, launch, typed_at)
 
     async def wait_until_fit(self, session_id: str, wait_s: float, draft_is_ours: bool = False) -> str | None:
-        """Wait while waiting may help; return why nothing is typed, or None."""
+        """Wait while a composer may yet take a prompt; return why it cannot, or None."""
         deadline = asyncio.get_running_loop().time() + wait_s
         while True:
             sight = await self._look(session_id)
@@ -203,24 +195,22 @@ class Sending:
         pane = await keyboard.read_pane(call, launch.pane)
         screen = await keyboard.read_visible(call, launch.pane) if adapter.composer or adapter.dialogs else b""
         shown = plain(decode(screen or b""))
-        return ComposerSight(
-            known.state,
-            known.headless,
-            known.process,
-            known.server,
-            known.asked,
-            pane is not None,
-            pane is not None and pane.dead,
-            pane is not None and pane.in_mode,
-            foreground_of(launch),
-            screen is not None,
-            dialog.name if (dialog := find_dialog(adapter.dialogs, shown)) is not None else "",
-            any(re.search(pattern, shown, re.MULTILINE) for pattern in adapter.composer) if adapter.composer else None,
-            pane is not None and holds_draft(adapter, shown, pane.cursor_x),
+        dialog = find_dialog(adapter.dialogs, shown)
+        found = [re.search(pattern, shown, re.MULTILINE) for pattern in adapter.composer]
+        return replace(
+            known,
+            pane_read=pane is not None,
+            pane_dead=pane is not None and pane.dead,
+            in_mode=pane is not None and pane.in_mode,
+            foreground=foreground_of(launch),
+            screen_read=screen is not None,
+            dialog=dialog.name if dialog is not None else "",
+            composer=any(found) if found else None,
+            draft=pane is not None and holds_draft(adapter, shown, pane.cursor_x),
         )
 
     async def _confirm(self, session_id: str, launch: Launch, typed_at: float) -> Sent:
-        """Wait for the agent's own word that it took a prompt; without it the outcome is unknown."""
+        """Wait for the agent's word that it took a prompt; without one that is unknown."""
         session = self._shown.sessions.get(session_id)
         if session is None or not self._adapter_of(session.spec.agent).submits:
             return Sent("unknown", "it was typed; this kind of agent does not say whether it took it")
@@ -256,7 +246,7 @@ def stands_in(line: str, prompt: str) -> bool:
 
 
 def holds_draft(adapter: Adapter, shown: str, cursor_x: int) -> bool:
-    """Say whether a person has begun to type in a composer: Enter would send that too."""
+    """Say whether a person's draft stands in a composer: a prompt's Enter would send it."""
     if adapter.draft is None:
         return False
     pattern, column = adapter.draft
@@ -264,7 +254,7 @@ def holds_draft(adapter: Adapter, shown: str, cursor_x: int) -> bool:
 
 
 def process_of(session: Session) -> str:
-    """Say how its agent is now: the last sweep was seconds ago, and a stopped agent takes nothing."""
+    """Say how the agent for a prompt is now: the last sweep was seconds ago."""
     reading, agent = session.vitals.axes.get(Axis.PROCESS), session.launch.agent if session.launch is not None else None
     if reading is None:
         return "unknown"
@@ -274,7 +264,7 @@ def process_of(session: Session) -> str:
 
 
 def foreground_of(launch: Launch) -> str:
-    """Say who has the terminal, by the kernel's foreground process group."""
+    """Say who would get a prompt, by the kernel's foreground process group of the terminal."""
     agent, root = launch.agent, launch.root
     if agent is None or root is None:
         return "unknown"

@@ -1,4 +1,4 @@
-"""The reactor: carries out an incident's reaction within its time, and feeds the outcome.
+"""Reactions: carries out an incident's reaction within its time, and feeds the outcome.
 
 A prompt goes the way of every prompt (`prompts`): into no dialog, no shell and no dead pane, and never twice."""
 
@@ -29,7 +29,6 @@ class Reactor:
         self._feed = feed
 
     async def react(self, effect: React) -> None:
-        """Carry out one reaction, and feed its outcome."""
         outcome, why = await (self._prompt(effect) if effect.do == PROMPT else self._run(effect))
         self._feed(ReactionEnded(effect.incident.id, effect.number, outcome, why))
 

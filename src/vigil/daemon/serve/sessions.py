@@ -1,4 +1,4 @@
-"""Operations: what a caller can ask of the daemon, checked at the door, so that nothing half-made is left."""
+"""Sessions: what a caller may ask of them, checked before the first change, so that nothing half-made is left."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from vigil.config.loading import ConfigFile
 from vigil.core.book import GRACE_S
 from vigil.core.events import Asked, Declared
 from vigil.core.handlers.operator import why_not_parked
+from vigil.core.machine import Machine
 from vigil.core.model.conversation import Wake
 from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.identity import stem_of, why_not_a_name, why_not_an_identity
 from vigil.core.model.incident import Incident, IncidentKind
 from vigil.core.model.launch import Mode, RuntimeKind
+from vigil.core.model.limits import UNLIMITED, LaunchLimits
 from vigil.core.model.restart import HoldReason, RestartPolicy
+from vigil.core.model.sandbox import Sandbox
 from vigil.core.model.session import ALIVE, Session, Spec, State
 from vigil.core.rules.incident import key_of
 from vigil.daemon.act import Actors
+from vigil.daemon.act.isolation import Isolation
 from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.secrets import Secrets
 from vigil.daemon.sense.transcripts import Conversations
@@ -33,6 +37,7 @@ from vigil.daemon.serve.programs import check_command
 from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.runtimes import Runtime
+from vigil.runtimes.sandbox import why_no_sandbox
 
 LAUNCH_S = 30.0
 END_S = 4 * GRACE_S
@@ -57,47 +62,40 @@ class Wanted:
     env: Mapping[str, str]  # the caller's
     restart: RestartPolicy
     own_env: Mapping[str, str] = field(default_factory=dict)  # asked for by name
+    limits: LaunchLimits = UNLIMITED
+    umask: int | None = None  # the caller's
+    sandbox: Sandbox | None = None
 
 
+@dataclass(eq=False, repr=False)
 class Operations:
-    def __init__(
-        self,
-        environments: Environments,
-        supervisor: Supervisor,
-        runtimes: dict[RuntimeKind, Runtime],
-        config: ConfigFile,
-        secrets: Secrets,
-        conversations: Conversations,
-        actors: Actors,
-    ) -> None:
-        self._conversations = conversations
-        self._actors = actors
-        self._config = config
-        self._secrets = secrets
-        self._environments = environments
-        self._supervisor = supervisor
-        self._machine = supervisor.machine
-        self._runtimes = runtimes
-        self._declaring: set[str] = set()  # names that are being declared
+    _environments: Environments
+    _supervisor: Supervisor
+    _machine: Machine
+    _runtimes: dict[RuntimeKind, Runtime]
+    _config: ConfigFile
+    _secrets: Secrets
+    _conversations: Conversations
+    _actors: Actors
+    _isolation: Isolation
+    _declaring: set[str] = field(default_factory=set, init=False)  # names that are being declared
 
     def sessions(self) -> list[Session]:
-        """Return every durable session."""
         return list(self._supervisor.shown.values())
 
     def is_old(self, session: Session) -> bool:
-        """Say whether `vigil ls` without `--all` leaves a session out: it ended long ago."""
-        if session.archived_at is not None and session.state in OVER:
-            return True
-        return session.state in OVER and self._supervisor.now() - session.state_since > OLD_S
+        """Say whether a caller's list without `--all` leaves a session out: it ended long ago."""
+        long_ago = session.archived_at is not None or self._supervisor.now() - session.state_since > OLD_S
+        return session.state in OVER and long_ago
 
     def incidents_of(self, session: Session) -> list[Incident]:
-        """Return a session's open, durable incidents."""
+        """Return a session's open, durable incidents to a caller."""
         found = self._supervisor.incidents.values()
         shared = {key_of(kind, session.account) for kind in IncidentKind} if session.account else set()
         return [one for one in found if one.session_id == session.id or one.key in shared]
 
     def find(self, name: str) -> Session:
-        """Return the durable session of exactly this name."""
+        """Return the session that a caller names exactly, once it is durable."""
         problem = why_not_an_identity(name)
         if problem is not None:
             raise UsageError(problem)
@@ -107,7 +105,7 @@ class Operations:
         return session
 
     async def run(self, wanted: Wanted, actor: str) -> Session:
-        """Declare a session and launch it; every check comes before the first change."""
+        """Declare a caller's session and launch it; every check comes before the first change."""
         session_id = new_session_id()
         configured = self._config.read().agents
         if wanted.agent not in KINDS and wanted.agent not in configured:
@@ -123,15 +121,22 @@ class Operations:
             raise UsageError(problem)
         env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
         env |= {key: value for key, value in wanted.own_env.items() if not key.startswith(OURS)}
-        spec = Spec(command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart)
+        spec = Spec(
+            command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart, wanted.limits, wanted.umask, wanted.sandbox
+        )
         with self.claim(name):  # from the first look on: a second call for it is refused
-            self._check(wanted, command, env)
+            self._check_runtime(spec)
+            check_command(command, wanted.cwd, env)
+            if (why := await asyncio.to_thread(self._isolation.why_not, spec.limits)) is not None:
+                raise Refused(why)
+            if wanted.sandbox is not None and (problem := await asyncio.to_thread(why_no_sandbox)) is not None:
+                raise VigilError(problem)
             await self._check_conversation(spec, env)
             await self._declare(Declared(session_id, name, spec, actor, account_of(adapter_of(wanted.agent), env)), env)
         return await self._launched(session_id, name)
 
     async def _declare(self, declared: Declared, env: dict[str, str]) -> None:
-        """Make a session durable with its environment; a failure leaves nothing behind."""
+        """Make a caller's session durable with its environment; a failure leaves nothing behind."""
         try:
             await asyncio.to_thread(self._environments.record, declared.session_id, env)
             await self._supervisor.done(declared)
@@ -144,7 +149,9 @@ class Operations:
 
     @contextlib.contextmanager
     def claim(self, name: str) -> Iterator[None]:
-        """Reserve a name for a session in the making; VigilError if taken: two calls in one turn would both pass."""
+        """Reserve a name for a caller's new session; VigilError if it is taken.
+
+        Else two calls in one turn would both pass."""
         self._refuse_taken(name)
         self._declaring.add(name)
         try:
@@ -159,7 +166,7 @@ class Operations:
             raise VigilError(f"{name} {what}; vigil rm {name} removes it, vigil start {name} starts it again")
 
     async def ask(self, verb: str, name: str, actor: str, reason: str = "") -> Session | None:
-        """Carry out an operator's verb and wait for its end; returns the session, or None when removed."""
+        """Do what a caller asks of a session, and wait; return it, None when removed."""
         session = self.find(name)
         if verb in ("start", "restart"):
             self._check_again(session)
@@ -184,7 +191,7 @@ class Operations:
         return now
 
     async def wake(self, name: str, mode: Mode | None, actor: str) -> Wake:
-        """Wake a session by the wake table, and wait for its launch; a refusal is an answer too."""
+        """Wake a session for its caller, and wait for its launch; a refusal answers too."""
         session = self.find(name)
         if session.state not in ALIVE:
             self._check_again(session)
@@ -203,7 +210,7 @@ class Operations:
         return wake
 
     async def give_back(self, session: Session, actor: str, reason: str) -> None:
-        """Let go of an adopted session, and wait until our marks are gone."""
+        """Give a caller's adopted session back, and wait until our marks are gone."""
         assert session.launch is not None
         released = self._actors.adopted.release_of(session.launch.id)
         await self._supervisor.done(Asked(IntentVerb.RELEASE, session.id, actor, reason))
@@ -211,12 +218,12 @@ class Operations:
         await self.purged(session.id)
 
     async def purged(self, session_id: str) -> tuple[list[str], list[str]]:
-        """Return what went with a removed session, and what could not be removed."""
+        """Tell the caller what went with a removed session, and what could not be removed."""
         purged = await self._actors.purging.purged(session_id, PURGE_S)
         return purged or ([], ["its files: to remove them takes long; vigil doctor says what is left"])
 
     async def kill_all(self, actor: str) -> list[str]:
-        """Stop every session, and what dead ones left; return the names that could not be ended."""
+        """Stop every session for a caller, and what dead ones left; return names left."""
         reason = "daemon stop --kill-sessions"
         for session in list(self._machine.sessions.values()):  # an adopted one belongs to its starter
             if session.launch is not None and session.launch.host is not None and session.state in ALIVE:
@@ -228,7 +235,7 @@ class Operations:
         return [name for name, outcome in zip(names, outcomes, strict=True) if isinstance(outcome, BaseException)]
 
     def _all_closed(self) -> bool:
-        """Say whether nothing is left of any launch that is over, such as a dead agent's tmux server."""
+        """Say whether sessions' launches that are over left nothing, such as a tmux server."""
         launches = [session.launch for session in self._supervisor.shown.values() if session.launch is not None]
         return all(launch.closed for launch in launches if launch.ended_at is not None)
 
@@ -251,14 +258,12 @@ class Operations:
         waiting = session.hold is not None and session.hold.reason in (HoldReason.PACE, HoldReason.SURVIVOR)
         return not waiting or verb in ("stop", "rm", "hibernate", "archive")
 
-    def _check(self, wanted: Wanted, command: tuple[str, ...], env: Mapping[str, str]) -> None:
-        problem = self._runtimes[wanted.runtime].why_unusable()
+    def _check_runtime(self, spec: Spec) -> None:
+        problem = self._runtimes[spec.runtime].why_unusable()
         if problem is not None:
             raise VigilError(problem)
-        check_command(command, wanted.cwd, env)
 
     async def _check_conversation(self, spec: Spec, env: Mapping[str, str]) -> None:
-        """Refuse a command that names another session's conversation."""
         named = await asyncio.to_thread(self._conversations.named_by, spec, env)
         owner = self._machine.owner_of(spec.agent, named) if named else None
         if owner is not None:
@@ -266,9 +271,7 @@ class Operations:
 
     def _check_again(self, session: Session) -> None:
         refuse_adopted(session)
-        problem = self._runtimes[session.spec.runtime].why_unusable()
-        if problem is not None:
-            raise VigilError(problem)
+        self._check_runtime(session.spec)
         if not os.path.isdir(session.spec.cwd):
             raise VigilError(f"{session.spec.cwd} is no folder any more: {session.name} cannot be started there")
 
@@ -278,14 +281,13 @@ def new_session_id() -> str:
 
 
 def refuse_adopted(session: Session) -> None:
-    """Refuse to launch, or put to sleep, an adopted session."""
     if session.launch is not None and session.launch.host is not None:
         words = "start it where it was started, then vigil adopt it again"
         raise Refused(f"{session.name} was adopted, and Vigil neither launches it nor puts it to sleep: {words}")
 
 
 def why_not_launched(session: Session) -> str | None:
-    """Return why a session's newest launch never came to life; None if it did."""
+    """Tell a caller why a session's newest launch never came alive; None if it did."""
     death, launch = session.last_death, session.launch
     if death is None or launch is None or death.launch_id != launch.id or death.cause is not Cause.LAUNCH_FAILED:
         return None
@@ -293,7 +295,7 @@ def why_not_launched(session: Session) -> str | None:
 
 
 def is_unwanted(name: str) -> bool:
-    """Say whether a variable of the caller is not for the agent."""
+    """Say whether a variable of the caller is not for its session's agent."""
     return name.startswith(UNWANTED) or name in UNWANTED_NAMES
 
 

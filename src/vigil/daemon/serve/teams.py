@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from vigil.agents.accounts import account_of
 from vigil.agents.adapters import adapter_of
 from vigil.config.durations import DAY_S, Range
 from vigil.config.loading import ConfigFile
 from vigil.core.events import Applied, ShiftAborted, ShiftAsked
+from vigil.core.machine import Machine
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.session import State
 from vigil.core.model.team import Manifest, Role, RoleSpec
 from vigil.core.rules.plan import Plan, PlanVerb, is_same, make_plan
+from vigil.daemon.act.isolation import Isolation
 from vigil.daemon.base.environments import Environments
 from vigil.daemon.serve.programs import why_not_executable
 from vigil.daemon.serve.sessions import END_S, is_unwanted, not_ended
@@ -23,6 +25,7 @@ from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.manifest.reading import read_declared
 from vigil.manifest.values import DeclaredRole
 from vigil.runtimes import Runtime
+from vigil.runtimes.sandbox import why_no_sandbox
 
 MOST_REPLICAS = 1000
 LAST = "supervisor"  # a role of this name is shifted after those it looks after
@@ -30,44 +33,47 @@ LAUNCHES = (PlanVerb.CREATE, PlanVerb.UPDATE, PlanVerb.REPLACE, PlanVerb.START) 
 PHASE = Range("10 s to 24 h", 10, DAY_S)  # of a shift
 
 
+@dataclass(eq=False, repr=False)
 class Teams:
-    def __init__(
-        self,
-        environments: Environments,
-        supervisor: Supervisor,
-        runtimes: Mapping[RuntimeKind, Runtime],
-        config: ConfigFile,
-    ) -> None:
-        self._environments = environments
-        self._supervisor = supervisor
-        self._machine = supervisor.machine
-        self._runtimes = runtimes
-        self._config = config
-        self._applying = asyncio.Lock()  # one at a time: a plan is of the present state
+    _environments: Environments
+    _supervisor: Supervisor
+    _machine: Machine
+    _runtimes: Mapping[RuntimeKind, Runtime]
+    _config: ConfigFile
+    _isolation: Isolation
+    _applying: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # one at a time: a plan is of the present state
 
     def roles(self) -> list[Role]:
         return sorted(self._machine.roles.values(), key=lambda role: role.key)
 
-    def read(self, text: str, path: str, folder: str) -> DeclaredRole:
-        """Read a manifest, with the configuration's agents and restarts."""
+    def read(self, text: str, path: str, folder: str, umask: int | None = None) -> DeclaredRole:
+        """Read a team's manifest, with configured agents and restarts; new roles take the caller's umask."""
         config = self._config.read()
-        return read_declared(text, path, folder, config.agents, config.restart)
+        declared = read_declared(text, path, folder, config.agents, config.restart)
+        roles = tuple(self._with_umask(role, umask) for role in declared.manifest.roles)
+        return replace(declared, manifest=replace(declared.manifest, roles=roles))
+
+    def _with_umask(self, role: RoleSpec, umask: int | None) -> RoleSpec:
+        """Return a team's role with its first umask: another shell's is no change."""
+        known = self._machine.roles.get(role.key)
+        return replace(role, spec=replace(role.spec, umask=umask if known is None else known.spec.spec.umask))
 
     def plan(self, manifest: Manifest, at_once: bool = False, only: tuple[str, ...] | None = None) -> Plan:
-        """Return what applying a manifest would do now."""
         return make_plan(manifest, self._machine.roles, self._machine.sessions.values(), at_once, only)
 
     def missing(self, declared: DeclaredRole, plan: Plan, caller_env: Mapping[str, str]) -> list[str]:
-        """Return the missing programs and folders for which a manifest would be refused."""
+        """Return the missing programs and folders for which Vigil would refuse a team's manifest."""
         roles = {role.key: role for role in declared.manifest.roles}
         return self._missing(plan, roles, _envs(declared, _caller(caller_env)))
 
     async def apply(self, declared: DeclaredRole, caller_env: Mapping[str, str], at_once: bool, actor: str) -> Plan:
-        """Do what the plan says; every check comes before the first change."""
+        """Apply a team's manifest by its plan; every check comes before the first change."""
         manifest = declared.manifest
         caller = _caller(caller_env)
         async with self._applying:
             plan = self.plan(manifest, at_once)
+            if any(role.spec.sandbox is not None for role in manifest.roles):
+                await asyncio.to_thread(why_no_sandbox)  # it remembers the answer for the check below
             envs = _envs(declared, caller)
             self._check(plan, {role.key: role for role in manifest.roles}, envs)
             new = {step.role for step in plan.steps if step.do is PlanVerb.DECLARE}
@@ -88,7 +94,7 @@ class Teams:
             return await self._make_so(Applied(manifest, actor, only=only))
 
     async def down(self, team: str | None, actor: str) -> Plan:
-        """Remove a team, or all: stopped replicas would keep slots that the next `up` must not fill."""
+        """Remove a team, or all: stopped replicas would keep slots from the next `up`."""
         async with self._applying:
             gone = self._roles_of(team) if team is not None else self.roles()
             if not gone:
@@ -100,7 +106,7 @@ class Teams:
             return Plan(tuple(step for plan in done for step in plan.steps))
 
     async def shift(self, team: str, role: str | None, timeout: str, actor: str) -> list[str]:
-        """Begin to replace a team's replicas, role after role; return the keys of its roles, in their order."""
+        """Begin to replace a team's replicas, role after role; return its roles' keys in order."""
         try:
             timeout_s = PHASE.read(timeout)
         except ValueError as error:
@@ -118,7 +124,7 @@ class Teams:
             return list(keys)
 
     async def abort(self, team: str, role: str | None, actor: str) -> list[str]:
-        """End the shift of a team, or of one role, where it is; return the keys of the roles that left it."""
+        """End the shift of a team or one role; return the roles that left it."""
         shifted = [one.key for one in self._roles_of(team) if one.shift is not None]
         asked = [one.key for one in self._named(team, role) if one.shift is not None]
         if not asked:
@@ -128,7 +134,7 @@ class Teams:
         return [key for key in shifted if key not in self._machine.roles or self._machine.roles[key].shift is None]
 
     def find(self, name: str) -> Role:
-        """Return the role of a name: its whole key, or TEAM/ROLE if only one workspace has it."""
+        """Return a team's role by its key, or by TEAM/ROLE if one workspace has it."""
         found = [role for key, role in self._machine.roles.items() if name in (key, f"{role.spec.team}/{role.spec.name}")]
         if len(found) == 1:
             return found[0]
@@ -159,7 +165,7 @@ class Teams:
                 raise Refused(f"{role.key} is being shifted; vigil shift {role.spec.team} --abort ends that")
 
     def _check(self, plan: Plan, roles: Mapping[str, RoleSpec], envs: Mapping[str, Mapping[str, str]]) -> None:
-        """Refuse with everything that is missing, before the first change."""
+        """Refuse a team with everything that it lacks, before the first change."""
         problems = self._missing(plan, roles, envs)
         if problems:
             refusal = VigilError(f"{'; '.join(problems)}. Nothing was applied")
@@ -167,7 +173,7 @@ class Teams:
             raise refusal
 
     def _missing(self, plan: Plan, roles: Mapping[str, RoleSpec], envs: Mapping[str, Mapping[str, str]]) -> list[str]:
-        """Return what a plan's launches lack, and roles that will run something else."""
+        """Return what a team lacks for the roles that a plan launches or changes."""
         steps = [
             step
             for step in plan.steps
@@ -176,20 +182,20 @@ class Teams:
         return [why for key in dict.fromkeys(step.role for step in steps) for why in self._why_not(roles[key], envs[key])]
 
     def _differs(self, wanted: RoleSpec) -> bool:
-        """Say whether an existing role is to run something else."""
         known = self._machine.roles.get(wanted.key)
         return known is not None and wanted.replicas > 0 and not is_same(known.spec.spec, wanted.spec)
 
     def _why_not(self, role: RoleSpec, env: Mapping[str, str]) -> Iterator[str]:
-        """Return everything that keeps a role from being launched."""
         for error in why_not_executable(role.spec.command, role.spec.cwd, env):
             yield f"{role.key}: {error}"
         unusable = self._runtimes[role.spec.runtime].why_unusable()
-        if unusable is not None:
-            yield f"{role.key}: {unusable}"
+        confined = None if role.spec.sandbox is None else why_no_sandbox()
+        for problem in (unusable, self._isolation.why_not(role.spec.limits), confined):
+            if problem is not None:
+                yield f"{role.key}: {problem}"
 
     def _record_envs(self, declared: DeclaredRole, caller: Mapping[str, str], new: Iterable[str]) -> None:
-        """Keep the roles' environments; of an unchanged role only the manifest's part."""
+        """Keep the environments of a team's roles; of an unchanged role only the manifest's part."""
         for role in declared.manifest.roles:
             own = declared.env.get(role.key, {})
             if role.key in new:
@@ -198,7 +204,7 @@ class Teams:
                 self._environments.declare_role(role.key, caller, own)
 
     async def _make_so(self, event: Applied) -> Plan:
-        """Hand a manifest to the core, wait until what it ends is gone, and tell what could not be ended."""
+        """Hand a team's manifest to the core, wait until drained replicas are gone, or raise."""
         plan = self.plan(event.manifest, event.at_once, event.only)
         await self._supervisor.done(event)
         drained = [step.slot for step in plan.steps if step.do is PlanVerb.DRAIN and step.slot is not None]
@@ -220,5 +226,5 @@ def _caller(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _envs(declared: DeclaredRole, caller: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
-    """Return each role's environment: the caller's, and what the manifest adds."""
+    """Return the environment of each role of a team: the caller's, plus the manifest's."""
     return {role.key: {**caller, **declared.env.get(role.key, {})} for role in declared.manifest.roles}

@@ -1,4 +1,4 @@
-"""The past: what the store knows when a daemon starts."""
+"""What a new daemon finds stored: sessions, incidents and roles, and whether its home is a copy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ELSEWHERE = "of another home"  # in place of a boot: no process of this one is m
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a machine begins with."""
+    """What was stored, with which a new daemon's machine begins."""
 
     sessions: list[Session]
     incidents: list[Incident]  # open ones, and those that may yet come back or be told
@@ -27,19 +27,20 @@ class Past:
 
 
 def read_past(store: Store, now: float) -> Past:
-    """Read what the daemon before us left."""
     over = store.read_untold(now - REMEMBERED_S)
     return Past(store.read_sessions(), [*store.read_incidents(), *over], store.read_roles())
 
 
 def place_of(home: Path) -> dict[str, Any]:
-    """Return a home's place: its name, and its file's identity."""
+    """Return a home's place, stored to know copies by: its name, and its file's identity."""
     found = os.stat(home)
     return {"path": os.path.realpath(home), "file": [found.st_dev, found.st_ino]}
 
 
 def is_copy(known: dict[str, Any], home: Path) -> bool:
-    """Say whether a home is a copy: a moved one keeps its file, a restored one its name, a lone database neither."""
+    """Say whether a stored place is another home's, so this is a copy.
+
+    A moved home keeps its file, a restored one its name, a lone database neither."""
     place, here = known.get("home"), place_of(home)
     if not isinstance(place, dict):
         return not known
@@ -47,7 +48,7 @@ def is_copy(known: dict[str, Any], home: Path) -> bool:
 
 
 def estranged(past: Past) -> Past:
-    """Return a copy's past: what lives by these pids is another instance's (P9)."""
+    """Return what a copied home stored: what lives by these pids is another instance's (P9)."""
     sessions = [s if s.launch is None else replace(s, launch=_of_another_boot(s.launch)) for s in past.sessions]
     return replace(past, sessions=sessions)
 

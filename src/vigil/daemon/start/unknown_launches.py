@@ -1,4 +1,4 @@
-"""Recovering: live launches that the store does not know, read from their folders (DESIGN 4.5).
+"""Unknown launches: those that live and that the store does not know, read from their folders (DESIGN 4.5).
 
 A database may be removed or replaced under running agents. Each launch's folder says whose it is, so none becomes an orphan."""
 
@@ -6,69 +6,56 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vigil.codec import NotUnderstood, read
 from vigil.core.events import Event, Recovered
-from vigil.core.handlers.spawn import unheard
 from vigil.core.machine import Machine
 from vigil.core.model.identity import why_not_an_identity
 from vigil.core.model.launch import ForeignSession, Launch, ProcessId, RuntimeKind
-from vigil.core.model.session import Session, Spec, State
+from vigil.core.model.session import Session, Spec, State, unheard
+from vigil.daemon.act import born_in
 from vigil.daemon.base.agents import Kinds
-from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.ground import Ground
 from vigil.home import Home, parts_of
-from vigil.keeper import wire
-from vigil.keeper.protocol import Born
 from vigil.kernel import durable, process
 
+MOST_INDEX = 1 << 31
 ROLES = ("agent", "root", "server")
 UNKNOWN = "the store did not know what lives"
 
 
+@dataclass(eq=False, repr=False)
 class UnknownLaunches:
-    def __init__(
-        self,
-        home: Home,
-        clock: Clock,
-        machine: Machine,
-        kinds: Kinds,
-        done: Callable[[Event], Awaitable[None]],
-        feed: Callable[[Event], None],
-        adopt: Callable[[Session], Awaitable[Event | None]],
-        rewatch: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._home = home
-        self._clock = clock
-        self._machine = machine
-        self._kinds = kinds
-        self._done = done
-        self._feed = feed
-        self._adopt = adopt
-        self._rewatch = rewatch
+    _ground: Ground
+    _machine: Machine
+    _kinds: Kinds
+    _done: Callable[[Event], Awaitable[None]]
+    _adopt: Callable[[Session], Awaitable[Event | None]]
+    _rewatch: Callable[[], Awaitable[None]]
 
     def find(self) -> dict[str, Session]:
-        """Return live sessions that the store does not know, by id; a name is one session's."""
+        """Find live sessions that the store does not know, by id; names stay unique."""
         names = self._machine.by_name
-        found = find_unknown(self._home, self._machine.sessions, self._kinds.names_of, self._clock.now())
+        found = find_unknown(self._ground.home, self._machine.sessions, self._kinds.names_of, self._ground.now())
         return {session.id: session for session in found if names.get(session.name, session.id) == session.id}
 
     async def recover(self) -> None:
-        """Take over what lives unknown, in case its record went missing under us."""
+        """Take over launches that live unknown, in case their record went missing under us."""
         unknown = self.find()
         if unknown:
             await self._done(Recovered(tuple(unknown.values()), UNKNOWN))
             for session in unknown.values():
                 if (event := await self._adopt(replace(session, state=State.RUNNING))) is not None:
-                    self._feed(event)
+                    self._ground.feed(event)
             await self._rewatch()
 
 
 def find_unknown(
     home: Home, sessions: Mapping[str, Session], names_of: Callable[[str], tuple[str, ...]], now: float
 ) -> list[Session]:
-    """Return sessions whose newest launch lives and is unknown: of no session we have, or newer than its last."""
+    """Return sessions whose newest launch lives and is unknown: newer than any that we have."""
     boot = process.read_boot()
     newest: dict[str, Session] = {}
     for launch_id, (session_id, number) in _ids(home).items():
@@ -82,7 +69,7 @@ def find_unknown(
 
 
 def roles_in(home: Home, known: Collection[str]) -> set[str]:
-    """Return the roles of launches on disk, except those of known sessions."""
+    """Return the roles of unknown launches on disk, without those of known sessions."""
     unknown = [launch_id for launch_id, (session_id, _) in _ids(home).items() if session_id not in known]
     found = (durable.read_json(str(home.launch(launch_id) / "launch.json")) for launch_id in unknown)
     declared = (order.get("declared") for order in found if order is not None)
@@ -90,7 +77,7 @@ def roles_in(home: Home, known: Collection[str]) -> set[str]:
 
 
 def _ids(home: Home) -> dict[str, tuple[str, int]]:
-    """Return the launches on disk by id, each with its session's id and its number."""
+    """List the launches on disk, known or unknown, each with its session's id and number."""
     try:
         return {name: parts for name in sorted(os.listdir(home.launches)) if (parts := parts_of(name)) is not None}
     except OSError:
@@ -98,16 +85,14 @@ def _ids(home: Home) -> dict[str, tuple[str, int]]:
 
 
 def _read(home: Home, found: Launch, boot: str, names_of: Callable[[str], tuple[str, ...]], now: float) -> Session | None:
-    """Return the session of a launch whose agent lives; None if it is dead or its folder does not say whose it is."""
+    """Read an unknown launch's session; None if it is dead or its folder is silent."""
     folder = home.launch(found.id)
     order, born = durable.read_json(str(folder / "launch.json")), durable.read_json(str(folder / "born.json"))
     if order is None or born is None or process.is_other_boot(str(born.get("boot", boot)), boot):
         return None
-    try:
-        processes = wire.read(Born, born)
-    except wire.Malformed:
-        return None
-    if not process.is_alive(*processes.agent):
+    host = _host(order.get("host"))
+    processes = born_in(born, found.id, adopted=host is not None)
+    if processes is None or not process.is_alive(*processes.agent):
         return None
     name, declared = order.get("session"), order.get("declared")
     spec = _spec(order, declared)
@@ -115,9 +100,8 @@ def _read(home: Home, found: Launch, boot: str, names_of: Callable[[str], tuple[
         return None
     more = declared if isinstance(declared, dict) else {}
     created_at = order.get("created_at")
-    began_at = float(created_at) if isinstance(created_at, int | float) else now
+    began_at = float(created_at) if isinstance(created_at, int | float) and 0 < created_at < now else now
     root, server = (None if one is None else ProcessId(*one, boot) for one in (processes.root, processes.server))
-    host = _host(order.get("host"))
     launch = replace(
         found,
         created_at=began_at,
@@ -129,7 +113,7 @@ def _read(home: Home, found: Launch, boot: str, names_of: Callable[[str], tuple[
         names=() if host is not None else names_of(spec.agent),
         host=host,
     )
-    role = more.get("role")
+    role, index = more.get("role"), more.get("index")
     session = Session(
         launch.session_id, name, spec, began_at, State.STARTING, now, "found alive", launch=launch, vitals=unheard(now)
     )
@@ -137,13 +121,13 @@ def _read(home: Home, found: Launch, boot: str, names_of: Callable[[str], tuple[
         session,
         launches=launch.number,
         role=role if isinstance(role, str) else None,
-        index=int(more.get("index") or 0),
+        index=index if isinstance(index, int) and 0 <= index < MOST_INDEX else 0,
         conversation=str(more.get("conversation") or ""),
     )
 
 
 def _spec(order: Mapping[str, Any], declared: object) -> Spec | None:
-    """Return what was declared; an older order still says what it runs."""
+    """Return what an unknown launch was declared with; an older order tells its command."""
     if isinstance(declared, dict) and "spec" in declared:
         try:
             found = read(Spec, declared["spec"], "spec", [])

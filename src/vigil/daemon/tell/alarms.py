@@ -27,7 +27,7 @@ CLOSE_S = 2.0
 
 
 class Alarms:
-    """Owns the parts that tell people, and the configured routes."""
+    """Raises alarms: owns the parts that tell people, and the configured routes."""
 
     def __init__(self, clock: Clock, inbox: Inbox, details: Callable[[Incident], Mapping[str, Any]]) -> None:
         self._clock = clock
@@ -41,12 +41,8 @@ class Alarms:
         self._escalator = Escalator(known, self.heartbeat, clock.now, self._workers.hand)
         self.host = HostIncidents(clock, inbox, self.heartbeat, self._escalator.tell)
 
-    def start(self) -> None:
-        """Start the clock apart."""
-        self.heartbeat.start()
-
     def use(self, config: Config) -> None:
-        """Tell people by these routes and ladders from now on."""
+        """Raise alarms by these routes and ladders from now on."""
         self._routes = config.routes
         self._workers.use({name: route_of(route) for name, route in config.routes.items()})
         self._escalator.use(Telling(config.ladders, config.quiet, tuple(config.routes)))
@@ -56,12 +52,11 @@ class Alarms:
             self._inbox.feed(configured)
 
     def tell(self, effect: Tell) -> None:
-        """Take an incident in its newest version."""
         self.host.take(effect.incident)
         self._escalator.tell(effect.incident)
 
     async def try_route(self, name: str) -> Delivery:
-        """Send a test by a route now, and return its outcome; one that arrives ends the route's open incident."""
+        """Send a test alarm by a route; one that arrives ends the route's open incident."""
         found = self._routes.get(name)
         if found is None:
             there = f"there are: {', '.join(self._routes)}" if self._routes else "none is configured"
@@ -73,12 +68,12 @@ class Alarms:
         return delivery
 
     def routes(self) -> list[dict[str, Any]]:
-        """Return each route's name, kind and number of waiting notices, without its address."""
+        """Return the alarm routes: name, kind and number of waiting notices, without the address."""
         waiting = self._workers.waiting()
         return [{"name": name, "by": route.by, "waiting": waiting.get(name, 0)} for name, route in self._routes.items()]
 
     def close(self) -> None:
-        """Stop; the next daemon tells what is still due."""
+        """Raise no more alarms; the next daemon tells what is still due."""
         self.heartbeat.close()
         self._workers.close(CLOSE_S)
         end_running()  # a notifier that hangs does not outlive us

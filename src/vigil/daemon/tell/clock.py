@@ -24,7 +24,9 @@ FAILURES = 100
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One call, its moment, and since when it can be late: one for a moment long past is not late by that."""
+    """A call planned on the clock apart, its moment, and when it starts being late.
+
+    One for a moment long past is not late by that."""
 
     key: str
     due: float
@@ -33,7 +35,7 @@ class Planned:
 
 
 class Heartbeat:
-    """Calls at their moments, whatever the loop does, and tells when the loop stands still."""
+    """The clock apart: calls when due, whatever the loop does, and sees it stand still."""
 
     def __init__(
         self,
@@ -58,12 +60,12 @@ class Heartbeat:
         ]
 
     def start(self) -> None:
-        """Begin; calls planned before count too."""
+        """Start the clock apart; calls planned before count too."""
         for thread in self._threads:
             thread.start()
 
     def close(self) -> None:
-        """Call nothing more; wait a bounded time for a call under way."""
+        """Stop the clock apart; wait a bounded time for a call under way."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -73,22 +75,22 @@ class Heartbeat:
                 thread.join(CLOSE_S)
 
     def at(self, key: str, due: float, call: Callable[[], None]) -> None:
-        """Plan a call for a moment of the monotonic clock; it replaces the key's earlier one."""
+        """Plan a call on the clock apart, by monotonic time; it replaces its key's last."""
         with self._changed:
             self._planned[key] = Planned(key, due, max(due, self.monotonic()), call)
             self._changed.notify()
 
     def cancel(self, key: str) -> None:
-        """Drop a planned call; one under way goes on."""
+        """Drop a call planned on the clock apart; one under way goes on."""
         with self._changed:
             self._planned.pop(key, None)
 
     def beat(self) -> None:
-        """Say that the event loop runs; the loop does so once a second, in its own thread."""
+        """Tell the clock apart that the loop runs, once a second, in the loop's thread."""
         self._beat = (self.monotonic(), threading.get_ident())
 
     def lateness(self) -> dict[str, float]:
-        """Return how late calls began: now, p99 and max in milliseconds."""
+        """Return how late the clock apart began its calls: now, p99, max in milliseconds."""
         with self._changed:
             return self._beats.summary()
 
@@ -100,7 +102,7 @@ class Heartbeat:
             self._look_at_the_loop()
 
     def _wait(self) -> Planned | None:
-        """Return the next call once it is due, or None after a tick at most."""
+        """Return the clock's next call once it is due, or None after a tick."""
         with self._changed:
             if self._closed:
                 return None
@@ -140,7 +142,7 @@ class Heartbeat:
 
 
 def where_is(thread_id: int) -> str:
-    """Return a thread's innermost calls, the last one last, a line each."""
+    """Return the innermost calls of a thread that the clock apart sees blocked."""
     frame: FrameType | None = sys._current_frames().get(thread_id)
     lines: list[str] = []
     while frame is not None and len(lines) < STACK_LINES:

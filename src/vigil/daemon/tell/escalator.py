@@ -20,7 +20,7 @@ RETRY_S = 10.0
 
 
 class Escalator:
-    """All incidents that a person may still have to hear of."""
+    """The escalator: hands each incident's notices to their routes when they are due."""
 
     def __init__(
         self, known: KnownIncidents, heartbeat: Heartbeat, now: Callable[[], float], hand: Callable[[Due], None]
@@ -34,7 +34,7 @@ class Escalator:
         self._coming: list[tuple[float, str]] = []  # a heap of moments and incidents; a changed moment is in it twice
 
     def use(self, telling: Telling) -> None:
-        """Escalate by these ladders, and not in these hours, from now on."""
+        """Have the escalator use these ladders and quiet hours from now on."""
         with self._lock:
             self._telling = telling
             for known in self._known.all():
@@ -42,7 +42,7 @@ class Escalator:
             self._arm()
 
     def tell(self, incident: Incident) -> None:
-        """Take the newest version of an incident: opened, changed, acknowledged or resolved. Returns at once."""
+        """Have the escalator take an incident's newest version, in any state; returns at once."""
         with self._lock:
             known = self._known.take(incident)
             if known is None:
@@ -56,7 +56,7 @@ class Escalator:
             self._known.forget(incident_id)
 
     def _fire(self) -> None:
-        """Hand out what is due. A refusal costs the others nothing, and is tried again."""
+        """Hand the escalator's due notices to their routes; a refused one is tried again."""
         with self._lock:
             now = self._now()
             woken = self._pop_due(now)
@@ -83,7 +83,7 @@ class Escalator:
         return woken
 
     def _earliest(self) -> float | None:
-        """Return the earliest moment that still holds, dropping those that changed."""
+        """Return the escalator's earliest moment that still holds, dropping those that changed."""
         while self._coming:
             at, incident_id = self._coming[0]
             known = self._known.get(incident_id)
@@ -117,7 +117,7 @@ class Escalator:
         return None
 
     def _plan(self, known: Known) -> None:
-        """Work out when an incident's next notice is due; a resolved one without any is over."""
+        """Plan the escalator's next notice of an incident; a resolved one without any is over."""
         retries = [notice.at for notice in known.handed.values() if notice.state is NoticeState.FAILED]
         coming = next_at(known.seen(), self._telling, self._now())
         moment = min([*retries, *([] if coming is None else [coming])], default=None)

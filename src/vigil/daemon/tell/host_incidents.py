@@ -8,7 +8,7 @@ from typing import Any
 
 from vigil.core.events import Condition
 from vigil.core.model.incident import Incident, IncidentKind
-from vigil.core.rules.incident import host_incident, opened
+from vigil.core.rules.incident import incident_of, opened
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.inbox import Inbox
 from vigil.daemon.base.log import log
@@ -21,7 +21,7 @@ STEADY_S = 2.0  # a host's trouble must be gone so long before it is over; a sho
 
 
 class HostIncidents:
-    """The incidents of no session; any thread opens and resolves them."""
+    """Host incidents, of no session; any thread opens and resolves them."""
 
     def __init__(self, clock: Clock, inbox: Inbox, heartbeat: Heartbeat, tell: Callable[[Incident], None]) -> None:
         self._clock = clock
@@ -32,16 +32,16 @@ class HostIncidents:
         self._last: dict[str, Incident] = {}  # by key: the newest incident
 
     def take(self, incident: Incident) -> None:
-        """Remember the newest incident of each kind; those of sessions are not ours."""
+        """Remember the newest host incident of each kind; those of sessions are not ours."""
         last = self._last.get(incident.key)
         if incident.session_id is None and (last is None or last.id == incident.id or incident.opened_at >= last.opened_at):
             self._last[incident.key] = incident
 
     def report(self, kind: IncidentKind, why: str, cause: str = "") -> None:
-        """Open an incident at once, recorded after: the caller may be unable to wait for the store."""
+        """Open a host incident at once, recorded after: callers may not wait for the store."""
         self._causes.setdefault(kind, set()).add(cause)
         self._heartbeat.cancel(_over_key(kind, cause))
-        fresh = host_incident(kind, why, self._clock.now())
+        fresh = incident_of(kind, None, why, self._clock.now())
         last = self._last.get(fresh.key)
         if last is None or last.resolved_at is not None:  # else the open one takes it in
             incident = opened(fresh, last)
@@ -50,24 +50,24 @@ class HostIncidents:
         self._inbox.feed_from_thread(Condition(kind, True, why, fresh.opened_at))
 
     def over(self, kind: IncidentKind, why: str, cause: str = "") -> None:
-        """Resolve an incident, unless it has another cause that lasts."""
+        """Resolve a host incident, unless it has another cause that lasts."""
         self._causes.setdefault(kind, set()).discard(cause)
         if not self._causes[kind]:
             self._inbox.feed_from_thread(Condition(kind, False, why, self._clock.now()))
 
     def over_soon(self, kind: IncidentKind, why: str, cause: str = "") -> None:
-        """Resolve an incident once its cause has been gone for a while."""
+        """Resolve a host incident once its cause has been gone for a while."""
         over_at = self._heartbeat.monotonic() + STEADY_S
         self._heartbeat.at(_over_key(kind, cause), over_at, lambda: self.over(kind, why, cause))
 
     def stood_still(self, late_s: float) -> None:
-        """We did not run for a while, not even the clock apart: we were stopped, or the machine is too busy."""
+        """Open a host incident: the daemon was stopped, or the machine is too busy."""
         if "loop" not in self._causes.get(IncidentKind.LATE_DAEMON, ()):  # else the clock apart ran, and has said so
             self.report(IncidentKind.LATE_DAEMON, f"the daemon stood still for {late_s:.1f} s", "still")
             self.over_soon(IncidentKind.LATE_DAEMON, f"the daemon runs again; it stood still for {late_s:.1f} s", "still")
 
     def blocked(self, so_far_s: float, where: str) -> None:
-        """The event loop no longer beats; the heartbeat's thread says so."""
+        """Open a host incident: the event loop no longer beats, as the heartbeat's thread sees."""
         self.report(IncidentKind.LATE_DAEMON, f"the event loop has stood still for {so_far_s:.1f} s", "loop")
         words = {"so_far_s": round(so_far_s, 1), "where": where.replace("\n", " < ")}
         # Not here: the log's disk may be what hangs, and this is the clock's own thread.
@@ -82,7 +82,7 @@ def _over_key(kind: IncidentKind, cause: str) -> str:
 
 
 class Troubles:
-    """Opens and resolves what a daemon sees of its own keeper, prober and store."""
+    """Opens and resolves host incidents of a daemon's own keeper, prober and store."""
 
     def __init__(self, home: Home, store: Store, host: HostIncidents, note: Callable[[str, dict[str, Any]], None]) -> None:
         self._home = home
@@ -93,13 +93,13 @@ class Troubles:
         self._store_lost = False
 
     def begin_anew(self, keeper_hangs: bool) -> None:
-        """Resolve what only the daemon before us had."""
+        """Resolve the host incidents that only the daemon before us had."""
         for kind in OF_ONE_LIFE:
             if kind is not IncidentKind.KEEPER_LOST or not keeper_hangs:
                 self._host.over(kind, "a new daemon has started, and all is well")
 
     def keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
-        """The keeper is gone, hangs, answers, or refused something."""
+        """Open the host incident of a keeper that is gone or hangs, or resolve it."""
         self._note(kind, data)
         if kind in ("keeper.wedged", "keeper.lost"):
             words = "does not answer" if kind == "keeper.wedged" else "is gone"
@@ -108,11 +108,11 @@ class Troubles:
             self._host.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
 
     def prober_changed(self, well: bool, why: str) -> None:
-        """Probing itself fails, or works again."""
+        """Open the host incident of probes that fail, or resolve it."""
         (self._host.over if well else self._host.report)(IncidentKind.UNHEALTHY_PROBER, why)
 
     def store_changed(self, slow: bool) -> None:
-        """The store takes long, or writes again."""
+        """Open the host incident of a store that takes long, or resolve it."""
         if slow:
             words = "the store takes long to write; what happens is not recorded yet"
             self._host.report(IncidentKind.LATE_DAEMON, words, "store")
@@ -120,7 +120,7 @@ class Troubles:
             self._host.over(IncidentKind.LATE_DAEMON, "the store writes again", "store")
 
     def check_store(self) -> None:
-        """Have the next write put back a removed or replaced database, and tell a person once."""
+        """Look for a lost database, have it put back, and open a host incident once."""
         lost, before = self._store.is_lost(), self._store_lost
         self._store_lost = lost
         if lost and not before:

@@ -12,21 +12,21 @@ OVER = 10_000
 
 @dataclass(slots=True)
 class Known:
-    """One incident in its newest version, its notices of this life, and when the next is due."""
+    """A known incident's newest version, its notices of this life, and the next one's moment."""
 
     incident: Incident
     handed: dict[str, Notice] = field(default_factory=dict)  # sent; or failed, then `at` is the next try
     next_at: float | None = None
 
     def seen(self) -> Incident:
-        """Return the incident with this life's records; those that have come back prevail."""
+        """Return a known incident with this life's records; those that have come back prevail."""
         recorded = {notice.id: notice.attempts for notice in self.incident.notices}
         missing = {id_: notice for id_, notice in self.handed.items() if notice.attempts > recorded.get(id_, 0)}
         kept = tuple(notice for notice in self.incident.notices if notice.id not in missing)
         return replace(self.incident, notices=(*kept, *missing.values()))
 
     def is_overtaken_by(self, incident: Incident) -> bool:
-        """Say whether an incident is this one or its successor: it resolves, and may come back."""
+        """Say whether an incident is the known version or a later one."""
         return _age(incident) >= _age(self.incident)
 
 
@@ -35,7 +35,7 @@ def _age(incident: Incident) -> tuple[int, bool]:
 
 
 class KnownIncidents:
-    """All incidents that a person may still have to hear of; callers hold the lock, except for `newest`."""
+    """Known incidents that people may yet hear of; callers hold the lock, except for `newest`."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -44,20 +44,20 @@ class KnownIncidents:
         self._over: dict[str, Known] = {}
 
     def newest(self, incident_id: str) -> Incident | None:
-        """Return an incident's newest told version; from any thread."""
+        """Return the newest known version of an incident; from any thread."""
         with self.lock:
             known = self._open.get(incident_id) or self._over.get(incident_id)
             return None if known is None else known.incident
 
     def get(self, incident_id: str) -> Known | None:
-        """Return what is known of an incident of which more may be due."""
+        """Return a known incident of which more may be due."""
         return self._open.get(incident_id)
 
     def all(self) -> list[Known]:
         return list(self._open.values())
 
     def take(self, incident: Incident) -> Known | None:
-        """Keep an incident's newest version and return what is known of it; None if a newer one was told."""
+        """Keep an incident's newest version as known, and return that; None if it is older."""
         known = self._open.get(incident.id) or self._over.get(incident.id)
         if known is not None and not known.is_overtaken_by(incident):
             return None
@@ -68,7 +68,7 @@ class KnownIncidents:
         return known
 
     def is_over(self, known: Known) -> None:
-        """Nothing more is due of an incident."""
+        """Keep a known incident as over: nothing more is due of it."""
         del self._open[known.incident.id]
         self._over[known.incident.id] = known
         if len(self._over) > OVER:

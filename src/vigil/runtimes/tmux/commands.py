@@ -7,11 +7,13 @@ abandoned, on more than one server, the fault is more likely ours: the prober ca
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from weakref import WeakValueDictionary
 
-from vigil.command import CommandAnswer, lingering, run_command
+from vigil.command import NOT_STARTED, CommandAnswer, lingering, run_command
+from vigil.kernel.trust import Untrusted, name_of, open_server
 
 AT_ONCE = 8
 UNWELL_AFTER = 5
@@ -32,8 +34,15 @@ class Calls:
         self.in_flight = 0
         self.abandoned = 0
 
-    async def run(self, server: str, argv: Sequence[str], env: Mapping[str, str], stdin: bytes = b"") -> bytes | None:
-        """Return what a command printed; None if it failed, or gave no answer in time."""
+    async def run(
+        self,
+        server: str,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        process: tuple[int, int] | None = None,
+    ) -> bytes | None:
+        """Return what a command printed; None if it failed, gave no answer in time, or a stranger listens there."""
         lock = self._locks.setdefault(server, asyncio.Lock())
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -41,7 +50,7 @@ class Calls:
         except TimeoutError:
             return None
         try:
-            answer = await self._run(argv, env, stdin)
+            answer = await self._run(lambda: self._ask(server, process, command, env, stdin))
         finally:
             lock.release()
         self._judge(server, answer)
@@ -51,13 +60,26 @@ class Calls:
         """Start no more commands."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, argv: Sequence[str], env: Mapping[str, str], stdin: bytes) -> CommandAnswer:
+    async def _run(self, ask: Callable[[], CommandAnswer]) -> CommandAnswer:
         self.in_flight += 1
         try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, lambda: run_command(argv, self._deadline_s, env, stdin))
+            return await asyncio.get_running_loop().run_in_executor(self._threads, ask)
         finally:
             self.in_flight -= 1
+
+    def _ask(
+        self, server: str, process: tuple[int, int] | None, command: Sequence[str], env: Mapping[str, str], stdin: bytes
+    ) -> CommandAnswer:
+        """Start the client only where our own server listens, and on that listener: it executes what its server says."""
+        try:
+            fd, _ = open_server(server, process)
+        except (OSError, Untrusted) as error:
+            return CommandAnswer(NOT_STARTED, b"", str(error).encode())
+        try:
+            argv = ("tmux", "-u", "-N", "-S", name_of(fd), *command)
+            return run_command(argv, self._deadline_s, env, stdin, pass_fds=(fd,))
+        finally:
+            os.close(fd)
 
     def _judge(self, server: str, answer: CommandAnswer) -> None:
         """Count an abandoned command, and report when these become too many or are over."""

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from vigil.kernel.trust import read_peer
+
 # An unknown message type in protocol version 0: the server answers with its version and hangs up (same on 3.2a to 3.7).
 PING = struct.pack("<IHHIi", 999, 16, 0, 0, -1)
 ANSWER_BYTES = 16
@@ -31,6 +33,7 @@ class Pong(StrEnum):
     NO_SOCKET = "its socket is gone"
     REFUSED = "it refuses connections"
     HUNG_UP = "it hung up"
+    FOREIGN = "another process listens on its socket"
     FAILED = "it cannot be reached"
 
 
@@ -57,8 +60,8 @@ class Pinger:
         """How many questions are open."""
         return len(self._open)
 
-    def ask(self, path: str) -> Pong | None:
-        """Ask a server, unless a question to it is open; return what is clear at once, else None."""
+    def ask(self, path: str, pid: int | None = None) -> Pong | None:
+        """Ask the server that has this pid, unless a question is open; return what is clear at once, else None."""
         if (question := self._open.get(path)) is not None:
             if question.abandoned or os.path.lexists(path):
                 return None
@@ -69,6 +72,8 @@ class Pinger:
             return Pong.FAILED
         try:
             sock.connect(path)
+            if pid is not None and read_peer(sock)[0] != pid:
+                return self._close(sock, Pong.FOREIGN)
             sock.send(PING)
         except BlockingIOError:  # its backlog is full
             return self._close(sock, Pong.SILENT)
@@ -81,13 +86,13 @@ class Pinger:
         self._open[path] = Question(sock, time.monotonic())
         return None
 
-    def answer(self, path: str) -> Pong | None:
+    def answer(self, path: str, pid: int | None = None) -> Pong | None:
         """Return what a server answered; None while its question is open."""
         question = self._open.get(path)
         if question is None:  # another reader took the answer
             answered_at = self._answered.get(path)
             recent = answered_at is not None and time.monotonic() - answered_at < RECENT_S
-            return Pong.ANSWERED if recent else self.ask(path)
+            return Pong.ANSWERED if recent else self.ask(path, pid)
         try:
             data = question.sock.recv(ANSWER_BYTES)
         except BlockingIOError:

@@ -7,9 +7,9 @@ a deadline: a stopped server hangs its clients for ever. No library gives us the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
-import shlex
 import shutil
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -22,20 +22,22 @@ from vigil.home import Home
 from vigil.keeper.protocol import LaunchOrder
 from vigil.keeper.wire import as_json
 from vigil.kernel import process
-from vigil.kernel.durable import record_json
-from vigil.runtimes.contract import Order, RuntimeAnswer, agent_env, declared_of, make_folder
+from vigil.kernel.durable import record_json, write_whole
+from vigil.kernel.theirs import read_end
+from vigil.runtimes.contract import Order, RuntimeAnswer, agent_command, agent_env, declared_of, inherited, make_folder
+from vigil.runtimes.sandbox import SHIM, script_of
 from vigil.runtimes.tmux import guard as tmux_guard
 from vigil.runtimes.tmux.commands import Calls
 from vigil.runtimes.tmux.keyboard import Call
 from vigil.runtimes.tmux.ping import Pinger, Pong
 from vigil.runtimes.tmux.screen import NotSpoken, ScreenRefused, capture, capture_words
 
-SHIM = Path(__file__).parents[2] / "keeper" / "shim.sh"
 PING_S = 1.0
 STOPPED = ("T", "t")
 CALL_S = 3.0
 FOLLOW_S = 1.0
 HISTORY_LINES = 5000
+KEPT_BYTES = 16 << 20  # of a saved screen with its history
 SCREEN_LINES = 200  # above the screen
 CONFIGURATION = """\
 set -g remain-on-exit on
@@ -85,20 +87,15 @@ class Tmux:
         make_folder(order, folder)
         configuration = CONFIGURATION.format(history=HISTORY_LINES, name=order.session.name, launch=order.launch.id)
         (folder / "tmux.conf").write_text(configuration, "utf-8")
-        spec = order.session.spec
-        script = (
-            f"cd -- {shlex.quote(spec.cwd)} || exit 126\n"
-            "unset TMUX TMUX_PANE\n"
-            f"exec {' '.join(map(shlex.quote, order.command))}\n"
-        )
-        (folder / "agent.sh").write_bytes(script.encode("utf-8", "surrogateescape"))
+        spec, env = order.session.spec, agent_env(order, self._home)
+        (folder / "agent.sh").write_bytes(script_of(spec.cwd, agent_command(order, self._home, folder, env)))
         server = self._socket(order.launch)
+        Path(server).unlink(missing_ok=True)  # a server that waits under a new launch's name is not ours
         argv = ["tmux", "-u", "-S", server, "-f", str(folder / "tmux.conf"), "new-session", "-d", "-s", "agent"]
         argv += ["-x", "200", "-y", "50", "-P", "-F", "#{pid} #{pane_pid} #{pane_id}"]
         argv += ["/bin/sh", str(SHIM), "root", str(folder)]
-        env = agent_env(order, str(self._home.spool), str(folder))
         launch = {
-            **as_json(LaunchOrder("tmux", tuple(argv), env, spec.cwd, stdin=None)),
+            **as_json(LaunchOrder("tmux", tuple(argv), env, spec.cwd, None, **inherited(order, str(self._home.spool)))),
             "launch": order.launch.id,
             "session_id": order.session.id,
             "session": order.session.name,
@@ -110,12 +107,12 @@ class Tmux:
     def ask_server(self, launch: Launch) -> None:
         """Ping the server, unless a ping is open."""
         path = self._socket(launch)
-        self._early[path] = self.pinger.ask(path)
+        self._early[path] = self.pinger.ask(path, _pid_of(launch))
 
     def read_server(self, launch: Launch, now: float) -> RuntimeAnswer | None:
         """Return the answer: alive, wedged (it hangs), or unknown (unreachable: only its process can tell)."""
         path = self._socket(launch)
-        pong = self._early.pop(path, None) or self.pinger.answer(path)
+        pong = self._early.pop(path, None) or self.pinger.answer(path, _pid_of(launch))
         if pong is None:
             if self.pinger.waited_s(path) < PING_S:
                 return None
@@ -125,7 +122,8 @@ class Tmux:
             return RuntimeAnswer(Fact(Axis.SERVER, AxisValue.ALIVE, "ping", now, conclusive=True))
         if pong is Pong.SILENT:
             return RuntimeAnswer(Fact(Axis.SERVER, AxisValue.WEDGED, "ping", now, why=f"no answer in {PING_S:g} s"))
-        return RuntimeAnswer(Fact(Axis.SERVER, AxisValue.UNKNOWN, "ping", now, why=pong.value), pong is Pong.NO_SOCKET)
+        lost = pong in (Pong.NO_SOCKET, Pong.FOREIGN)  # its server makes it anew, over a stranger's
+        return RuntimeAnswer(Fact(Axis.SERVER, AxisValue.UNKNOWN, "ping", now, why=pong.value), lost)
 
     def probes(self) -> tuple[int, int]:
         """Return the pings and commands under way, and those given up."""
@@ -148,8 +146,11 @@ class Tmux:
             found = await self._capture(launch, lines)
             if found is not None:
                 return _last_lines(found, lines)
-        kept = self._home.launch(launch.id) / "screen"
-        return _last_lines(kept.read_bytes() if kept.exists() else b"", lines)
+        try:
+            kept = read_end(self._home.launch(launch.id) / "screen", KEPT_BYTES).data
+        except OSError:
+            kept = b""
+        return _last_lines(kept, lines)
 
     async def follow_output(self, launch: Launch, lines: int) -> AsyncIterator[bytes]:
         """Read the pane once a second, and yield its new lines."""
@@ -177,7 +178,7 @@ class Tmux:
         if path in self._foreign:
             return await self._call(launch, *capture_words(pane, SCREEN_LINES))
         try:
-            return await capture(path, pane, SCREEN_LINES)
+            return await capture(path, pane, SCREEN_LINES, _pid_of(launch))
         except NotSpoken:
             if launch.id in self._reading:  # else the server hung up because it is gone, and we forgot it
                 self._foreign.add(path)
@@ -200,18 +201,9 @@ class Tmux:
         self._keep_screen(launch, await self._capture(launch, HISTORY_LINES))
 
     def _keep_screen(self, launch: Launch, text: bytes | None) -> None:
-        folder = self._home.launch(launch.id)
-        if text is not None and folder.exists():
-            temporary = folder / "screen.tmp"
-            temporary.touch(0o600)
-            temporary.write_bytes(text)
-            os.replace(temporary, folder / "screen")
-
-    def attach_argv(self, launch: Launch) -> list[str] | None:
-        """Return the tmux client for a user."""
-        if launch.pane is None:
-            return None
-        return ["tmux", "-u", "-S", self._socket(launch), "attach-session", "-t", launch.pane]
+        if text is not None:
+            with contextlib.suppress(FileNotFoundError):  # the launch is gone
+                write_whole(str(self._home.launch(launch.id) / "screen"), text)
 
     async def read_use(self, launch: Launch) -> tmux_guard.Use | None:
         """Return who is attached to a session and when it printed last; None if that is unknown."""
@@ -293,7 +285,7 @@ class Tmux:
         return call
 
     def commands_at(self, server: str) -> Call:
-        """Return a function that runs commands on a server of another's."""
+        """Return a function that runs commands on a server of our user that Vigil did not start."""
 
         async def call(*command: str, stdin: bytes = b"") -> bytes | None:
             return await self._call_at(server, *command, stdin=stdin)
@@ -301,12 +293,20 @@ class Tmux:
         return call
 
     async def _call(self, launch: Launch, *command: str, stdin: bytes = b"") -> bytes | None:
-        """Run one command within its deadline; None if it gave no answer."""
-        return await self._call_at(self._socket(launch), *command, stdin=stdin)
+        """Run one command on the launch's recorded server within its deadline; None if it gave no answer."""
+        server = launch.server
+        known = None if server is None else (server.pid, server.start_ticks)
+        return None if known is None else await self._call_at(self._socket(launch), *command, stdin=stdin, process=known)
 
-    async def _call_at(self, server: str, *command: str, stdin: bytes = b"") -> bytes | None:
+    async def _call_at(
+        self, server: str, *command: str, stdin: bytes = b"", process: tuple[int, int] | None = None
+    ) -> bytes | None:
         env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
-        return await self._calls.run(server, ("tmux", "-u", "-N", "-S", server, *command), env, stdin)
+        return await self._calls.run(server, command, env, stdin, process)
+
+
+def _pid_of(launch: Launch) -> int | None:
+    return None if launch.server is None else launch.server.pid
 
 
 def _is_stopped(launch: Launch) -> bool:

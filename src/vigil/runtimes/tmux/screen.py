@@ -12,6 +12,8 @@ import re
 import socket
 import struct
 
+from vigil.kernel.trust import read_peer
+
 DEADLINE_S = 1.0
 PROTOCOL = 8
 HEADER = struct.Struct("<IIIi")  # type, whole length, protocol, pid; half of the length was flags before 3.6, always 0 here
@@ -46,12 +48,14 @@ def capture_words(pane: str, lines: int) -> tuple[str, ...]:
     return ("capture-pane", "-p", "-J", "-S", f"-{lines}", "-t", pane)
 
 
-async def capture(path: str, pane: str, lines: int) -> bytes:
-    """Return what a pane shows; raise NotSpoken, ScreenRefused, OSError or TimeoutError if it cannot."""
+async def capture(path: str, pane: str, lines: int, pid: int | None = None) -> bytes:
+    """Return what a pane of the server with this pid shows; raise NotSpoken, ScreenRefused, OSError or TimeoutError."""
     talk = Talk(pane, lines)
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:
         sock.connect(path)  # connects at once: a full backlog is an OSError
+        if pid is not None and read_peer(sock)[0] != pid:
+            raise OSError("another process listens on its socket")
         _send(sock, talk.question)
         async with asyncio.timeout(DEADLINE_S):
             while not talk.over:

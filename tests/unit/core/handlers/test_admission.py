@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec
-from vigil.core.effects import Spawn
+from vigil.core.effects import Spawn, TimerKind
 from vigil.core.events import Applied, Asked, Exited, MemoryRead, Resumed, TimerFired
 from vigil.core.handlers.admission import PACE
 from vigil.core.machine import Machine
@@ -16,7 +16,6 @@ from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import State
 from vigil.core.model.team import Manifest, RoleSpec
-from vigil.core.model.timer import TimerKind
 from vigil.daemon.sense.memory import PLENTY, room_for
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=1, base_s=10.0, jitter=0.0)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec, told_kinds
+from vigil.core.effects import TimerKind
 from vigil.core.events import Applied, Asked, Exited, TimerFired
 from vigil.core.machine import Machine
 from vigil.core.model.death import Cause, IntentVerb
@@ -15,7 +16,6 @@ from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import State
 from vigil.core.model.team import Manifest, RoleSpec
-from vigil.core.model.timer import TimerKind
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=2, base_s=10.0, jitter=0.0)
 KEY = "shop/backend/coder"

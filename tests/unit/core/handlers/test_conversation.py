@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.builders import ALWAYS, NEVER, Stage, kinds, make_exit, make_launched, make_observed, make_spec, running
 from tests.unit.stalls import evidence
-from vigil.core.effects import Answer, Effect
+from vigil.core.effects import Answer, Effect, TimerKind
 from vigil.core.events import (
     Asked,
     Closed,
@@ -36,7 +36,6 @@ from vigil.core.model.session import State, with_vitals
 from vigil.core.model.sighting import Glimpse, ReapPolicy
 from vigil.core.model.speech import Said, Usage, What
 from vigil.core.model.stall import Watchdog, Watchdogs
-from vigil.core.model.timer import TimerKind
 
 CONVERSATION = "c-1"
 TURN = (Said(What.PROMPT, conversation=CONVERSATION), Said(What.TURN_ENDED, usage=Usage(10, 5)))

@@ -23,13 +23,12 @@ from tests.unit.builders import (
     starting,
     suspect,
 )
-from vigil.core.effects import EndLaunch
+from vigil.core.effects import EndLaunch, TimerKind
 from vigil.core.events import Exited, LaunchFailed, Orphaned, TimerFired
 from vigil.core.model.death import Cause
 from vigil.core.model.reading import Axis
 from vigil.core.model.restart import Hold, HoldReason, RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, State
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.restart import delay_s, jitter_of
 
 # Deaths

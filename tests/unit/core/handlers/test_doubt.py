@@ -18,10 +18,9 @@ from tests.unit.builders import (
     only_timer,
     running,
 )
-from vigil.core.effects import Effect
+from vigil.core.effects import Effect, TimerKind
 from vigil.core.events import Exited, Gap, Notified, Observed, TimerFired
 from vigil.core.model.incident import Notice, NoticeState
-from vigil.core.model.timer import TimerKind
 
 
 def see_often(stage: Stage, times: int, sessions: Iterable[str] = ("s1",), step_s: float = 10.0, **axes: str) -> list[Effect]:

@@ -6,13 +6,12 @@ import pytest
 
 from tests.unit.builders import ALWAYS, NEVER, Stage, kinds, make_fact, make_launched, make_process, running, starting
 from tests.unit.doubts import AGENT
-from vigil.core.effects import CloseLaunch, Conclude, SetTimer
+from vigil.core.effects import CloseLaunch, Conclude, SetTimer, TimerKind
 from vigil.core.events import Closed, Found, Observed, RuntimeEnded
 from vigil.core.handlers.summary import LATEST_S
 from vigil.core.model.death import Cause
 from vigil.core.model.reading import Axis
 from vigil.core.model.restart import RestartPolicy
-from vigil.core.model.timer import TimerKind
 
 
 def found_agent(policy: RestartPolicy = NEVER) -> Stage:

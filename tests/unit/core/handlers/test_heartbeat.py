@@ -7,15 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.builders import Stage, kinds, make_exit, make_launched, make_observed, make_spec
-from vigil.core.effects import EndLaunch, SetTimer
+from vigil.core.effects import EndLaunch, SetTimer, TimerKind
 from vigil.core.events import Applied, Attended, Ended, Exited, Gap, Heard, Observed, TimerFired
 from vigil.core.model.death import Cause
-from vigil.core.model.heartbeat import PulseState
 from vigil.core.model.restart import RestartPolicy, RestartWhen
-from vigil.core.model.session import State, with_vitals
+from vigil.core.model.session import PulseState, State, with_vitals
 from vigil.core.model.speech import Said, What
 from vigil.core.model.team import Health, Manifest, RoleSpec
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.health import health_of
 from vigil.core.rules.heartbeat import KEEPS
 

@@ -25,14 +25,13 @@ from tests.unit.builders import (
     starting,
     waiting_for_its_turn,
 )
-from vigil.core.effects import SetTimer
+from vigil.core.effects import SetTimer, TimerKind
 from vigil.core.events import Exited, Interrupted, Resumed, TimerFired
 from vigil.core.handlers.admission import PACE
 from vigil.core.machine import Machine
 from vigil.core.model.death import Cause, Wall
 from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import ALIVE, State
-from vigil.core.model.timer import TimerKind
 
 # Time
 

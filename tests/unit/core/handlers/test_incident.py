@@ -26,7 +26,7 @@ from vigil.core.model.incident import (
     Telling,
 )
 from vigil.core.rules.escalation import SEVERITY, due_notices, is_settled, next_at
-from vigil.core.rules.incident import MARGIN_S, REMEMBERED_S, SAME_S, host_incident, key_of
+from vigil.core.rules.incident import MARGIN_S, REMEMBERED_S, SAME_S, incident_of, key_of
 
 OPS = Telling((Ladder((LadderStep("ops"),)),))
 
@@ -52,7 +52,7 @@ def test_a_condition_of_the_host_opens_an_incident_and_its_end_resolves_it() -> 
 
     (resolved,) = told(stage.tell(OVER))
 
-    assert opened == host_incident(IncidentKind.LOW_MEMORY, "180 MB are left", 1100.0)
+    assert opened == incident_of(IncidentKind.LOW_MEMORY, None, "180 MB are left", 1100.0)
     assert (resolved.id, resolved.resolved_at, resolved.resolution) == (opened.id, 1200.0, "2 GB are free")
     assert stage.log == ["incident.opened", "incident.resolved"]
 

@@ -15,7 +15,7 @@ from vigil.core.handlers.notice import NOTICES_KEPT
 from vigil.core.model.incident import Incident, IncidentKind, Ladder, LadderStep, Notice, NoticeState, Rung, Severity, Telling
 from vigil.core.model.upgrade import upgraded_notice
 from vigil.core.rules.escalation import due_notices, steps_of
-from vigil.core.rules.incident import host_incident
+from vigil.core.rules.incident import incident_of
 
 
 def make_notice(notice_id: str = "n1", state: str = "sent", at: float = 1100.0) -> Notice:
@@ -187,7 +187,7 @@ def test_what_nobody_needs_any_more_or_may_have_heard_is_not_told_after_all(what
 
 
 def test_that_a_route_does_not_deliver_is_told_by_the_others() -> None:
-    about = replace(host_incident(IncidentKind.UNDELIVERED, "ops does not deliver", 1000.0), about=("ops",))
+    about = replace(incident_of(IncidentKind.UNDELIVERED, None, "ops does not deliver", 1000.0), about=("ops",))
     ladder = Ladder((LadderStep("ops"), LadderStep("mail", 60.0)), severity=Severity.ACTION)
 
     assert steps_of(about, Telling((ladder,), routes=("ops", "mail"))) == (LadderStep("mail", 0.0),)

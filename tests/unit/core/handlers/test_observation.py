@@ -8,12 +8,11 @@ import pytest
 
 from tests.unit.builders import SITUATIONS, fleet, kinds, make_fact, make_hook, make_launched, make_observed, running
 from tests.unit.doubts import AGENT, concluded, in_doubt, timers, told
-from vigil.core.effects import Effect, EndLaunch, Look, RepairSocket, SetTimer, Tell
+from vigil.core.effects import Effect, EndLaunch, Look, RepairSocket, SetTimer, Tell, TimerKind
 from vigil.core.events import Closed, Event, Exited, Found, Gap, Hooked, Observed, Orphaned, RuntimeEnded, Swept, TimerFired
 from vigil.core.model.death import Exit
 from vigil.core.model.reading import Axis
 from vigil.core.model.session import with_vitals
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.liveness import EPISODE_S, SAMPLE_S
 
 # A server that hangs

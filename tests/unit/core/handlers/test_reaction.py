@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from tests.unit.builders import Stage, fleet, make_reading, make_session, running, saturated
-from vigil.core.effects import Effect, EndLaunch, React, SetTimer
+from vigil.core.effects import Effect, EndLaunch, React, SetTimer, TimerKind
 from vigil.core.events import Acked, Configured, Ended, ReactionEnded, TimerFired
 from vigil.core.handlers.incident import open_incident, resolve
 from vigil.core.model.death import Confidence
@@ -29,7 +29,6 @@ from vigil.core.model.reading import Axis
 from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import State, with_vitals
 from vigil.core.model.stall import Stall
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.escalation import due_notices
 from vigil.core.rules.reaction import FOR, why_not
 

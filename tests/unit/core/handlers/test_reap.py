@@ -27,6 +27,7 @@ from vigil.core.model.restart import After, RestartPolicy
 from vigil.core.model.session import State
 from vigil.core.model.sighting import Glimpse, Guard, ReapAction, ReapClass, ReapOutcome, ReapPolicy, Stray
 from vigil.core.model.speech import Hook, Said, What
+from vigil.core.rules.reap import judge
 
 TTL_S = 100.0
 POLICY = ReapPolicy(idle_ttl_s=TTL_S, grace_s=10.0)
@@ -67,6 +68,16 @@ def test_what_is_idle_is_put_to_sleep_with_its_class_in_the_log_before_anything_
     assert stage.state() == "parked"
     assert [death.cause for death in stage.deaths] == [Cause.POLICY]
     assert [entry.data["class"] for entry in stage.entries if entry.kind == "session.reaped"] == ["idle"]
+
+
+def test_a_person_whom_the_reaper_saw_is_known_to_be_there_until_a_look_says_that_they_left() -> None:
+    stage = idle()
+
+    stage.tell(seen(stage, clients=2))
+    assert stage.session().vitals.attached == 2
+
+    stage.tell(seen(stage, clients=None))
+    assert stage.session().vitals.attached == 2
 
 
 def test_what_its_server_spares_lives_on_uncharged_and_unparked() -> None:
@@ -346,3 +357,15 @@ def test_an_archived_session_that_still_runs_is_ended() -> None:
     assert stage.ask("wake") == []
     stage.ask("start")
     assert stage.session().archived_at is None
+
+
+def test_what_an_agent_left_and_no_launch_is_proven_of_is_listed_and_kept() -> None:
+    stage = idle()
+    left = make_stray(launch_id="unknown-launch", name="", unproven=True)
+
+    verdicts, ((verdict, _),), why_kept = judge(stage.machine.sessions.values(), {}, (), (left,), ReapPolicy(), stage.now)
+
+    assert (verdict.kind, verdict.action) == (ReapClass.UNKNOWN, ReapAction.KEEP)
+    assert verdict.evidence[0] == "an agent left it to the keeper (pid 900), and which one cannot be told"
+    assert why_kept == ""
+    assert verdicts

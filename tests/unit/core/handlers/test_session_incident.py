@@ -14,7 +14,7 @@ from vigil.core.model.launch import ForeignSession
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
 from vigil.core.model.stall import Stall
-from vigil.core.rules.incident import RULES, conditions_of, host_incident, is_hit, is_past, is_wedged
+from vigil.core.rules.incident import RULES, conditions_of, incident_of, is_hit, is_past, is_wedged
 from vigil.core.rules.stall.verdict import StallVerdict
 
 
@@ -197,6 +197,9 @@ class Watched:
         self.read: set[str] = set()
 
     def __getattr__(self, name: str) -> object:
+        derived = getattr(Session, name)
+        if isinstance(derived, property) and derived.fget is not None:
+            return derived.fget(self)
         self.read.add(name)
         return getattr(self._session, name)
 
@@ -204,7 +207,7 @@ class Watched:
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_every_field_that_decides_about_an_incident_is_compared(situation: str) -> None:
     stage = SITUATIONS[situation]()
-    host = host_incident(IncidentKind.MASS_DEATH, "many died", stage.now)
+    host = incident_of(IncidentKind.MASS_DEATH, None, "many died", stage.now)
     for session in stage.machine.sessions.values():
         deciding, compared = Watched(session), Watched(session)
         for rule in RULES:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.builders import Stage, kinds, make_exit, make_launched, make_spec, only_spawn
-from vigil.core.effects import Effect, EndLaunch, Interrupt, SetTimer
+from vigil.core.effects import Effect, EndLaunch, Interrupt, SetTimer, TimerKind
 from vigil.core.events import (
     Applied,
     Asked,
@@ -26,7 +26,6 @@ from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import Session, State
 from vigil.core.model.team import Health, Manifest, Phase, RoleSpec
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.plan import make_plan
 
 POLICY = RestartPolicy(RestartWhen.ALWAYS, max_restarts=5, base_s=10.0, jitter=0.0)

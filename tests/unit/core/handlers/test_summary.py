@@ -17,13 +17,12 @@ from tests.unit.builders import (
     make_session,
     running,
 )
-from vigil.core.effects import Amend, SetTimer
+from vigil.core.effects import Amend, SetTimer, TimerKind
 from vigil.core.events import Closed, Found, Gap, Heard, Observed, TimerFired, Weighed
 from vigil.core.model.death import Cause
 from vigil.core.model.progress import NOTHING_COUNTED
 from vigil.core.model.reading import Axis
 from vigil.core.model.speech import Said, Usage, What
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.summary import ENDED_BY, VERDICTS, count_stall, ended_by, summary_of
 
 

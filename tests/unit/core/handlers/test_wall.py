@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.builders import ALWAYS, NEVER, ON_FAILURE, Stage, kinds, make_exit, make_launched, make_spec, running
-from vigil.core.effects import SetTimer, Tell
+from vigil.core.effects import SetTimer, Tell, TimerKind
 from vigil.core.events import Declared, Ended, Exited, Heard, TimerFired
 from vigil.core.handlers.account import ASIDE_S, TRIAL_S
 from vigil.core.model.death import Cause, Words
@@ -17,7 +17,6 @@ from vigil.core.model.reading import Axis
 from vigil.core.model.restart import Hold, HoldReason, RestartPolicy
 from vigil.core.model.session import State
 from vigil.core.model.speech import Said, What
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.restart import LIMIT_S
 from vigil.core.rules.wall import LIMIT_CAP_S, LONGEST_S, PASSED_S, bounded, read_wall, stands
 

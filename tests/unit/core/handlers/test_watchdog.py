@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec
 from tests.unit.stalls import BLIND, child, evidence
-from vigil.core.effects import Diagnose, Effect, EndChild, EndLaunch, Interrupt, Look, SetTimer
+from vigil.core.effects import Diagnose, Effect, EndChild, EndLaunch, Interrupt, Look, SetTimer, TimerKind
 from vigil.core.events import (
     Applied,
     Attended,
@@ -33,12 +33,11 @@ from vigil.core.model.session import State
 from vigil.core.model.speech import Said, Usage, What
 from vigil.core.model.stall import Thresholds, Watchdog, Watchdogs
 from vigil.core.model.team import Manifest, RoleSpec
-from vigil.core.model.timer import TimerKind
 from vigil.core.rules.escalation import due_notices
 from vigil.core.rules.explain import explain
 from vigil.core.rules.health import health_of
 from vigil.core.rules.stall.remedy import KEEPS, next_step
-from vigil.core.rules.stall.thresholds import thresholds_of
+from vigil.core.rules.stall.schedule import thresholds_of
 from vigil.core.rules.stall.verdict import StallVerdict
 
 START, MIN = 1000.0, 60.0

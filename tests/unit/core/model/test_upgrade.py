@@ -15,16 +15,14 @@ from vigil.core.effects import Persist
 from vigil.core.events import Adopted, Notified
 from vigil.core.model.conversation import Spent
 from vigil.core.model.death import Cause, Confidence, IntentVerb
-from vigil.core.model.heartbeat import Pulse, PulseState
 from vigil.core.model.incident import Incident, IncidentKind, Notice, NoticeEvent, NoticeState, Rung, Severity
 from vigil.core.model.progress import IDLE, Recent, Tally, Trail
 from vigil.core.model.reading import Axis
-from vigil.core.model.session import Session, with_vitals
+from vigil.core.model.session import UNKNOWN_VITALS, Pulse, PulseState, Session, with_vitals
 from vigil.core.model.sighting import ReapClass
 from vigil.core.model.speech import What
 from vigil.core.model.stall import Stall
 from vigil.core.model.upgrade import ONCE_FLAT, nested, upgraded_notice, upgraded_session
-from vigil.core.model.vitals import UNKNOWN_VITALS
 from vigil.recording import Replay, begin_line, entry_line, open_recording
 from vigil.store.store import Store
 

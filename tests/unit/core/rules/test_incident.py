@@ -12,10 +12,10 @@ from tests.unit.core.handlers import test_conversation as waking
 from tests.unit.core.handlers import test_wall as walls
 from tests.unit.core.handlers import test_watchdog as watching
 from tests.unit.incidents import die, hang, relaunched, told, waits
+from vigil.core.effects import TimerKind
 from vigil.core.events import Closed, Condition, Configured, Notified, Reached, TimerFired
 from vigil.core.model.incident import IncidentKind, Notice, NoticeState, Severity
 from vigil.core.model.speech import What
-from vigil.core.model.timer import TimerKind
 
 URGENT, ACTION, WARNING = Severity.URGENT, Severity.ACTION, Severity.WARNING
 

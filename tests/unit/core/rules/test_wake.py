@@ -13,7 +13,6 @@ from vigil.core.model.restart import HoldReason
 from vigil.core.rules.wake import (
     BLAMELESS,
     BROKEN,
-    ENDINGS,
     INTERRUPTED,
     NEVER,
     PARKED,
@@ -25,6 +24,7 @@ from vigil.core.rules.wake import (
 )
 
 HOLDS = (None, *HoldReason)
+ENDINGS = frozenset({NEVER}) | BLAMELESS | BROKEN | UNBORN
 LAST = ((Mode.FRESH, "first"), (Mode.FRESH, "crashed"), (Mode.RESUME, "parked"), (Mode.RESUME, "crashed"))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.lateness import ALLOWED_S, BEAT_S, Gaps
-from vigil.daemon.sense.process_ends import moment_of
+from vigil.daemon.sense.process_ends import end_of
 from vigil.keeper.protocol import ExitWord
 
 
@@ -84,8 +84,8 @@ def test_when_something_ended_is_told_by_the_clock_that_does_not_jump() -> None:
 
     word = ExitWord("s1-1", "agent", 5, 7, 0, "wait", at=times.wall_s + 3600.0, boot_s=times.boot_s - 5.0)
 
-    assert moment_of(word, clock) == clock.now() - 5.0
-    assert moment_of(word._replace(at=17.0, boot_s=None), clock) == 17.0
+    assert end_of(word, clock).at == clock.now() - 5.0
+    assert end_of(word._replace(at=17.0, boot_s=None), clock).at == 17.0
 
 
 def test_a_beat_that_is_a_little_late_is_no_gap() -> None:

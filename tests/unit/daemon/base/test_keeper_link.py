@@ -13,6 +13,7 @@ import pytest
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.home import home_at, make_home
 from vigil.keeper.protocol import (
+    VERSION,
     CloseInputRequest,
     DoneAnswer,
     ForgetAnswer,
@@ -26,7 +27,7 @@ from vigil.keeper.protocol import (
 )
 
 SOON_S = 10.0
-PONG = {"ok": True, "version": 3, "pid": 4711, "watching": 0}
+PONG = {"ok": True, "version": VERSION, "pid": 4711, "watching": 0}
 Json = dict[str, Any]
 
 
@@ -80,7 +81,7 @@ async def scene(short: Path) -> AsyncIterator[Scene]:
 async def test_answers_are_values(scene: Scene) -> None:
     scene.keeper.answers["forget"] = [{"ok": True, "peak_kb": 3760}]
 
-    assert await scene.link.ask(PingRequest(), SOON_S) == PingAnswer(3, 4711, 0)
+    assert await scene.link.ask(PingRequest(), SOON_S) == PingAnswer(VERSION, 4711, 0)
     assert await scene.link.ask(ForgetRequest("s1-1"), SOON_S) == ForgetAnswer(3760)
     assert isinstance(await scene.link.ask(WatchRequest(()), SOON_S), DoneAnswer)
 

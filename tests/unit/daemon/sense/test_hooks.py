@@ -58,7 +58,8 @@ def waiting(spool: Path) -> list[str]:
 
 @asynccontextmanager
 async def running(spool: Path, daemon: Daemon) -> AsyncIterator[Hooks]:
-    hooks = Hooks(spool, Clock(), daemon.fed.append, daemon.current.__contains__, daemon.recorded, lambda _launch, _payload: ())
+    answers = (daemon.current.__contains__, daemon.recorded, lambda *_: (), lambda *_: True)
+    hooks = Hooks(spool, Clock(), daemon.fed.append, *answers)
     task = asyncio.create_task(hooks.run())
     try:
         yield hooks

@@ -67,6 +67,6 @@ async def test_a_proc_that_hangs_is_given_up_and_said_and_soon_not_asked_any_mor
         assert found[0].unknown == ("processes: /proc gave no answer in 0.05 s: a process is stuck in the kernel",)
         assert "earlier looks have not come back" in found[-1].unknown[0]
         async with asyncio.timeout(SOON_S):  # once they come back, it is asked again
-            while diagnoser.hung:
+            while diagnoser._hands.hung:
                 os.close(os.open(folder / "stat", os.O_RDWR | os.O_NONBLOCK))
                 await asyncio.sleep(0.01)

@@ -12,6 +12,7 @@ from tests.unit.builders import make_launch, make_session
 from vigil.core.events import Exited, Interrupted
 from vigil.core.model.session import State
 from vigil.daemon.base.clock import Clock
+from vigil.daemon.base.ground import Ground
 from vigil.daemon.start import takeover as adopt
 from vigil.daemon.start.takeover import Adopter
 from vigil.home import home_at, make_home
@@ -31,7 +32,8 @@ def folder(short: Path) -> Path:
 def make_adopter(folder: Path, copied: bool = False) -> Adopter:
     custody: Any = SimpleNamespace(knows=lambda _launch, _kind: None)  # a launch that is not followed needs no more of it
     unused: Any = None
-    return Adopter(home_at(folder.parent.parent), Clock(), custody, unused, copied, unused)
+    ground = Ground(home_at(folder.parent.parent), Clock(), process.read_boot(), unused)
+    return Adopter(ground, custody, unused, copied, unused)
 
 
 async def test_of_a_copy_nothing_is_taken_for_alive_not_even_a_birth_of_this_boot(folder: Path) -> None:

@@ -25,7 +25,7 @@ WATCHED = frozenset({State.STARTING, State.RUNNING})
 
 @dataclass(frozen=True)
 class Silence:
-    """What the facts look at: an agent's words, and what the sensors read of it."""
+    """The case of a silent agent: its words, and what the sensors read of it."""
 
     now: float
     evidence: Evidence
@@ -42,27 +42,25 @@ class Silence:
 
     @property
     def silent_s(self) -> float:
-        """How long the agent has said nothing."""
         return max(0.0, self.now - self.silent_from)
 
     @cached_property
     def patience_s(self) -> float:
-        """How long the agent may be silent with what it has open."""
+        """How long the agent of this case may be silent with what it has open."""
         return patience_of(self.doing, self.trail, self.limits)
 
     @property
     def fresh_s(self) -> float:
-        """How young a byte must be to count as progress."""
+        """How young a silent agent's last byte must be to count as progress."""
         return min(FRESH_S, self.limits.stall_after_s / 2)
 
     @property
     def tool_age_s(self) -> float | None:
-        """How long the oldest open tool has run."""
         return self.now - min(one.since for one in self.doing.tools) if self.doing.tools else None
 
     @cached_property
     def own(self) -> tuple[Child, ...] | None:
-        """The living processes that began with or after an open tool; None if unknown."""
+        """The processes in this case that began with or after an open tool; None: unknown."""
         age_s = self.tool_age_s
         if age_s is None:
             return ()
@@ -74,26 +72,25 @@ class Silence:
         return tuple(child for child in alive if child.age_s is not None and child.age_s <= age_s + TOOL_SLACK_S)
 
     def window_is_long_enough(self) -> bool:
-        """Say whether the window is long enough for rates."""
         window_s = self.evidence.window_s.value
         return window_s is not None and window_s >= min(WINDOW_S, self.limits.stall_after_s / 5) / 4
 
     def rate(self, number: Number) -> float | None:
-        """Return a rate; None if the window was too short."""
+        """Return a rate from a silent agent's evidence; None if its window was too short."""
         return number.value if self.window_is_long_enough() else None
 
     def is_fresh(self, number: Number) -> bool | None:
-        """Say whether something came within `fresh_s`."""
+        """Say whether a silent agent's evidence shows something within `fresh_s`."""
         return None if number.value is None else number.value <= self.fresh_s
 
 
 def patience_of(doing: Doing, trail: Trail, limits: Thresholds) -> float:
-    """Return how long an agent may be silent with what it has open."""
+    """Return the patience with a silent agent, by what it has open."""
     return what_is_open(doing, trail, limits)[1]
 
 
 def what_is_open(doing: Doing, trail: Trail, limits: Thresholds) -> tuple[str, float]:
-    """Return what an agent has open, in a word, and how long it may be silent with that."""
+    """Return what a silent agent has open, in a word, and the patience with that."""
     if doing.asked:
         return "approval", limits.approval_reminder_s
     if trail.result_at is not None and not doing.turn:
@@ -108,24 +105,23 @@ def what_is_open(doing: Doing, trail: Trail, limits: Thresholds) -> tuple[str, f
 
 
 def is_mcp(tool: Open) -> bool:
-    """Say whether a tool belongs to an MCP server."""
     return tool.name.startswith(MCP)
 
 
 def waits_until(doing: Doing, since: float) -> float:
-    """Return until when Vigil believes a declared wait."""
+    """Return until when Vigil believes a silent agent's declared wait."""
     return since + WAIT_MOST_S if doing.until is None else doing.until + WAIT_GRACE_S
 
 
 def tools_wait_until(doing: Doing) -> float | None:
-    """Return until when all open tools may wait; None if one has no such moment, or none is open."""
+    """Return until when a silent agent's open tools wait; None if one names no moment."""
     moments = [one.until for one in doing.tools]
     named = [until for until in moments if until is not None]
     return min(named) + WAIT_GRACE_S if named and len(named) == len(moments) else None
 
 
 def is_watched(session: Session) -> bool:
-    """Say whether silence means anything: something is open, or the agent has not begun to speak."""
+    """Say whether a session is watched: it has something open, or has not spoken yet."""
     launch, doing, trail = session.launch, session.vitals.doing, session.vitals.trail
     if session.state not in WATCHED or launch is None or launch.process is None or launch.ended_at is not None:
         return False
@@ -137,25 +133,24 @@ def is_watched(session: Session) -> bool:
 
 
 def runs_to_its_end(session: Session) -> bool:
-    """Say whether a session ends with its result; with a terminal or prompts it waits for the next."""
+    """Say whether a silent agent should end with its result; others wait for prompts."""
     launch = session.launch
     return session.spec.runtime is RuntimeKind.HEADLESS and launch is not None and not launch.reads_input
 
 
 def ought_to_speak(session: Session) -> bool:
-    """Say whether complete silence is late: its kind speaks, it spoke before, or it is still starting."""
+    """Say whether complete silence is late: the agent spoke before, starts, or its kind speaks."""
     launch = session.launch
     return session.vitals.trail.spoke_before or session.state is State.STARTING or (launch is not None and launch.speaks)
 
 
 def silent_from(session: Session) -> float:
-    """Return since when a session is silent; time in which Vigil did not listen does not count."""
+    """Return since when a session is silent, not counting time when Vigil did not listen."""
     started_at = session.launch.started_at if session.launch is not None else None
     return max(session.last_activity_at or 0.0, started_at or 0.0, session.vitals.trail.floor)
 
 
 def case_of(session: Session, evidence: Evidence, limits: Thresholds, idle_cpu: float | None, now: float) -> Silence:
-    """Return what a session is judged by."""
     launch = session.launch
     assert launch is not None
     return Silence(
@@ -175,5 +170,5 @@ def case_of(session: Session, evidence: Evidence, limits: Thresholds, idle_cpu: 
 
 
 def kind_of(session: Session) -> str:
-    """Return the key for learned idle CPU: the kind of agent; for a plain command, its program."""
+    """Return the kind under which a silent agent's idle CPU is learned; commands by program."""
     return session.spec.agent if session.spec.agent != "generic" else f"generic {session.spec.command[0]}"

@@ -1,4 +1,4 @@
-"""Course: a new finding of a silent session continues the one before."""
+"""Course: a new finding of a silent session continues the one before, and may be worth a warning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vigil.core.rules.stall.verdict import SAMPLES, SICK, VOID, StallFinding, St
 
 
 def with_finding(before: Stall | None, found: StallFinding, at: float) -> Stall:
-    """Return the new finding with the history of the last, to show only: it counts for nothing."""
+    """Return a stall's course with a new finding to show only: it counts for nothing."""
     stall = Stall(found.verdict, found.confidence, found.reasons, at, at, found.signs, found.ruled_out, samples=0)
     if before is None or before.verdict not in SICK or found.verdict not in SICK:
         return stall
@@ -28,7 +28,7 @@ def with_finding(before: Stall | None, found: StallFinding, at: float) -> Stall:
 
 
 def continued(before: Stall | None, found: StallFinding, case: Silence) -> Stall:
-    """Return the new finding as a continuation of the last."""
+    """Return a stall's course: the new finding of a silent session continues the last."""
     if found.verdict in VOID and before is not None and before.warned_at is not None:
         return replace(before, samples=0)  # a void finding: the last warning stands
     same = before is not None and before.verdict == found.verdict
@@ -64,17 +64,14 @@ def continued(before: Stall | None, found: StallFinding, case: Silence) -> Stall
 
 
 def is_told(case: Silence, stall: Stall | None) -> bool:
-    """Say whether a finding is worth a warning: seen often enough, after enough silence."""
+    """Say whether a stall's course is worth a warning: found often, after enough silence."""
     assert stall is not None
     verdict = StallVerdict(stall.verdict)
-    if stall.samples < SAMPLES.get(verdict, 1):
-        return False
-    if verdict is StallVerdict.UNKNOWN:
-        return case.silent_s >= case.patience_s
-    return True
+    enough = verdict is not StallVerdict.UNKNOWN or case.silent_s >= case.patience_s
+    return enough and stall.samples >= SAMPLES.get(verdict, 1)
 
 
 def words_of(stall: Stall, changed: list[str] | None = None) -> str:
-    """Return a finding in one sentence."""
+    """Return the last finding of a stall's course in one sentence."""
     words = f"{stall.verdict} ({stall.confidence}): {'; '.join(stall.reasons)}"
     return f"{words}; since the last time: {', '.join(changed)}" if changed else words

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from vigil.core.model.evidence import Child
 from vigil.core.model.speech import What
 from vigil.core.rules.activity import COMPACTION
 from vigil.core.rules.stall import speech, tool, work
-from vigil.core.rules.stall.case import Silence
+from vigil.core.rules.stall.case import SUBAGENT_TOOLS, Silence, is_mcp
 from vigil.words import few, minutes, some
 
 
 class Origin(StrEnum):
-    """The sensor a fact rests on; facts of two sensors are independent."""
+    """The sensor that a silent agent's fact rests on; facts of two sensors are independent."""
 
     WORDS = "words"
     OURS = "ours"
@@ -31,10 +31,7 @@ class Origin(StrEnum):
 KERNEL = frozenset(Origin) - {Origin.WORDS, Origin.OURS}  # these count towards two independent facts
 
 
-@dataclass(frozen=True, slots=True)
-class StallFact:
-    """One fact: its sensor, when it holds, and its words."""
-
+class StallFact(NamedTuple):
     origin: Origin
     holds: Callable[[Silence], bool | None]
     words: Callable[[Silence], str]
@@ -62,7 +59,7 @@ def told(children: Iterable[Child]) -> str:
 
 
 def _halted(child: Child) -> str:
-    """Return in words what the kernel says keeps a process from working."""
+    """Put into words, for a fact, what keeps a silent agent's process from working."""
     if child.state == "D":
         return f", waits in the kernel: {child.wchan or 'unknown where'}"
     return ", stopped" if child.state in ("T", "t") else ""
@@ -98,7 +95,9 @@ def _quietly(case: Silence) -> str:
 O = Origin  # noqa: E741
 FACTS: dict[str, StallFact] = {
     "late": StallFact(O.OURS, work.late, lambda c: f"Vigil read this {age(c.evidence.late_s.value or 0)} late"),
-    "stopped": StallFact(O.STATE, work.stopped, lambda c: f"the kernel says it is stopped ({c.evidence.state.value})"),
+    "stopped": StallFact(
+        O.STATE, lambda c: work.in_state(c, "Tt"), lambda c: f"the kernel says it is stopped ({c.evidence.state.value})"
+    ),
     "traced": StallFact(O.STATE, lambda c: c.evidence.traced.value, lambda _: "a debugger holds it"),
     "uninterruptible": StallFact(
         O.STATE,
@@ -110,8 +109,8 @@ FACTS: dict[str, StallFact] = {
     "waits": StallFact(O.WORDS, speech.waits, lambda _: "it declared a wait that is not over"),
     "turn open": StallFact(O.WORDS, lambda c: c.doing.turn or bool(c.doing.tools), lambda _: "a turn is open"),
     "tool open": StallFact(O.WORDS, lambda c: bool(c.doing.tools), tools),
-    "mcp open": StallFact(O.WORDS, speech.is_mcp_open, tools),
-    "sub-agent open": StallFact(O.WORDS, speech.is_subagent_open, tools),
+    "mcp open": StallFact(O.WORDS, lambda c: any(map(is_mcp, c.doing.tools)), tools),
+    "sub-agent open": StallFact(O.WORDS, lambda c: any(one.name in SUBAGENT_TOOLS for one in c.doing.tools), tools),
     "sub-agents told": StallFact(
         O.WORDS, lambda c: bool(c.trail.subagents), lambda c: some(len(c.trail.subagents), "sub-agent runs", "sub-agents run")
     ),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from vigil.core.model.death import Confidence
 from vigil.core.model.evidence import Child
@@ -19,7 +19,7 @@ SENSORS = 2  # independent sensors before a remedy (P2)
 
 
 class Remedy(StrEnum):
-    """One rung; Vigil verifies each before the next."""
+    """A remedy for a stalled agent; Vigil verifies each before the next."""
 
     CHILD = "end-child"  # the process that hangs, and not the agent
     INTERRUPT = "interrupt"  # the turn
@@ -46,7 +46,7 @@ REMEDIES: dict[StallVerdict, tuple[Remedy, ...]] = {
 
 
 def hung(case: Silence, verdict: StallVerdict) -> Child | None:
-    """Return the one process to end instead of the agent, if it is known for certain."""
+    """Return the one process to end as a remedy instead of the agent, if certain."""
     if verdict is V.BLOCKED_CHILD:
         found = blocked(case)
     elif verdict is V.LEAKED_PIPE:
@@ -59,16 +59,13 @@ def hung(case: Silence, verdict: StallVerdict) -> Child | None:
 
 
 def _topmost(case: Silence) -> tuple[Child, ...]:
-    """Return the topmost process of an open tool; an MCP tool has none of its own."""
+    """Return a tool's topmost process, to end as a remedy; MCP tools have none."""
     own = case.own or ()
     top = [child for child in own if child.parent == case.evidence.pid]
     return tuple(top) if len(top) == 1 and not any(one.name.startswith("mcp") for one in case.doing.tools) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class RemedySight:
-    """What the rows that keep look at."""
-
+class RemedySight(NamedTuple):
     session: Session
     verdict: StallVerdict
     confidence: Confidence
@@ -78,10 +75,7 @@ class RemedySight:
     limits: Thresholds
 
 
-@dataclass(frozen=True, slots=True)
-class RemedyKeep:
-    """One row: why no remedy is tried, and when that holds."""
-
+class RemedyKeep(NamedTuple):
     why: Callable[[RemedySight], str]
     holds: Callable[[RemedySight], bool]
 
@@ -111,7 +105,7 @@ def kept_by(sight: RemedySight) -> str:
 
 
 def next_step(verdict: StallVerdict, before: str, headless_input: bool, child: Child | None) -> Remedy | None:
-    """Return the rung after the last one tried, without those that do not apply."""
+    """Return the remedy after the last one tried, without those that do not apply."""
     steps = [step for step in REMEDIES.get(verdict, ()) if step is not Remedy.CHILD or child is not None]
     steps = [step for step in steps if step is not Remedy.STDIN or headless_input]
     order = list(Remedy)

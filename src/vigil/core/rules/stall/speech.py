@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vigil.core.rules.activity import COMPACTION
-from vigil.core.rules.stall.case import LIMBO_S, SUBAGENT_TOOLS, Silence, is_mcp, tools_wait_until, waits_until
+from vigil.core.rules.stall.case import LIMBO_S, Silence, tools_wait_until, waits_until
 
 CIRCLES = 200  # uses of the same tool in a row
 COMPACTIONS = 10
@@ -17,7 +17,7 @@ def said_lately(case: Silence) -> bool:
 
 
 def quiet(case: Silence) -> bool:
-    """Silent for as long as a plain turn may be, whatever is open."""
+    """Say whether no word came for as long as a plain turn may take."""
     return case.silent_s >= case.limits.stall_after_s
 
 
@@ -53,17 +53,5 @@ def circles(case: Silence) -> bool:
     if trail.again and trail.times >= CIRCLES:
         return True
     still_s = case.now - max(trail.further_at, trail.floor)
-    return case.doing.turn and trail.spoke and _speaks_on(case) and still_s >= NOT_FURTHER * case.limits.subagent_timeout_s
-
-
-def _speaks_on(case: Silence) -> bool:
-    """It keeps saying things that Vigil understands; unknown lines may lead anywhere."""
-    return case.now - case.trail.understood_at < case.limits.stall_after_s
-
-
-def is_mcp_open(case: Silence) -> bool:
-    return any(is_mcp(one) for one in case.doing.tools)
-
-
-def is_subagent_open(case: Silence) -> bool:
-    return any(one.name in SUBAGENT_TOOLS for one in case.doing.tools)
+    speaks_on = case.now - trail.understood_at < case.limits.stall_after_s  # unknown lines may lead anywhere
+    return case.doing.turn and trail.spoke and speaks_on and still_s >= NOT_FURTHER * case.limits.subagent_timeout_s

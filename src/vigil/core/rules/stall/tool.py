@@ -15,7 +15,7 @@ def runs(case: Silence) -> bool | None:
 
 
 def ended_unseen(case: Silence) -> bool | None:
-    """A process of the tool has ended unreaped, and no other one of it lives."""
+    """Say whether an open tool's process ended unreaped and no other of it lives."""
     age_s, is_there = case.tool_age_s, runs(case)
     if age_s is None or is_there is None:
         return None
@@ -34,12 +34,12 @@ def _is_child_busy(case: Silence, child: Child) -> bool | None:
 
 
 def works(case: Silence) -> bool | None:
-    """Any process of the tool uses CPU, moves bytes or receives some."""
+    """Say whether any process of an open tool uses CPU, moves or receives bytes."""
     return None if case.own is None else any_of(_is_child_busy(case, child) for child in case.own)
 
 
 def other_works(case: Silence) -> bool | None:
-    """A tool beside the MCP one is open, and a process that is not the MCP server works."""
+    """Say whether an open tool beside the MCP one works, by its processes."""
     if all(is_mcp(one) for one in case.doing.tools):
         return False
     servers = {child.process for child in adapters(case)}
@@ -49,7 +49,7 @@ def other_works(case: Silence) -> bool | None:
 
 
 def stuck(case: Silence) -> tuple[Child, ...]:
-    """Return the processes of a tool that no signal reaches."""
+    """Return the processes of an open tool that no signal reaches."""
     return tuple(child for child in case.own or () if child.state == "D")
 
 
@@ -63,7 +63,7 @@ def is_calm(case: Silence) -> bool | None:
 
 
 def blocked(case: Silence) -> tuple[Child, ...]:
-    """Return the processes of a tool that wait for input, if its others only wait for them."""
+    """Return an open tool's processes that wait for input, if the rest wait for them."""
     own = case.own or ()
     asking = tuple(child for child in own if child.waits_for_input)
     others = [child for child in own if not child.waits_for_input]
@@ -89,7 +89,7 @@ def pipe_held(case: Silence) -> bool | None:
 
 
 def adapters(case: Silence) -> tuple[Child, ...]:
-    """Return the process that serves an open MCP tool, if exactly one has its server's name."""
+    """Return the process that serves an open MCP tool, if just one has its name."""
     servers = {part[1] for one in case.doing.tools if is_mcp(one) and len(part := one.name.split("__")) > 2}
     named = [
         child
@@ -101,7 +101,7 @@ def adapters(case: Silence) -> tuple[Child, ...]:
 
 
 def adapter_deaf(case: Silence) -> bool | None:
-    """The server of an open MCP tool receives nothing."""
+    """Say whether the server process of an open MCP tool receives nothing."""
     found = adapters(case)
     if not found or found[0].sockets is None:
         return None
@@ -111,7 +111,7 @@ def adapter_deaf(case: Silence) -> bool | None:
 
 
 def left_running(case: Silence) -> tuple[Child, ...]:
-    """Return what an agent started after its start-up: its own servers, not its adapters."""
+    """Return what an agent's tools left running: processes begun after its start-up."""
     born_s = case.now - case.started_at - STARTUP_S
     return tuple(
         one for one in case.evidence.children if one.state not in GONE and one.age_s is not None and one.age_s < born_s

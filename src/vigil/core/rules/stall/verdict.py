@@ -1,8 +1,7 @@
-"""Stall: why a living agent says nothing: one verdict from the evidence, with confidence and reasons (DESIGN 5).
+"""Verdict: why a living agent says nothing, from the evidence, with confidence and reasons (DESIGN 5).
 
 A row names the facts it needs, those that exclude it and those that leave it in doubt. The first that holds decides: rows of
-progress stand first, so no later one outranks it (P2).
-"""
+progress stand first, so no later one outranks it (P2)."""
 
 from __future__ import annotations
 
@@ -18,8 +17,6 @@ from vigil.core.rules.stall.facts import FACTS, KERNEL, age, rate, told, tools
 
 
 class StallVerdict(StrEnum):
-    """What a silent agent does or suffers."""
-
     WORKING = "working"
     THINKING = "thinking"
     TOOL_RUNNING = "tool-running"
@@ -48,15 +45,12 @@ V = StallVerdict
 WELL = frozenset({V.WORKING, V.THINKING, V.TOOL_RUNNING, V.WAITING_HUMAN, V.WAITING_TIMER, V.THROTTLED})
 VOID = frozenset({V.SUPERVISOR_LATE})  # Vigil concludes nothing
 SICK = frozenset(StallVerdict) - WELL - VOID
-SAMPLES: dict[StallVerdict, int] = {
-    V.UNINTERRUPTIBLE: 3,
-    V.LOST_RESULT: 2,
-}  # equal findings before a warning: a short burst is nothing
+SAMPLES: dict[StallVerdict, int] = {V.UNINTERRUPTIBLE: 3, V.LOST_RESULT: 2}  # equal findings before a warning
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """One verdict: facts it needs, facts that exclude it, that leave it in doubt, and that support it."""
+    """One stall verdict: facts it needs, and those that exclude, doubt or support it."""
 
     verdict: StallVerdict
     needs: tuple[str, ...]
@@ -153,8 +147,6 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class StallFinding:
-    """A verdict, with all it rests on."""
-
     verdict: StallVerdict
     confidence: Confidence
     reasons: tuple[str, ...]
@@ -164,7 +156,7 @@ class StallFinding:
 
 
 def classify(case: Silence) -> StallFinding:
-    """Return why an agent is silent; unknown if no row fits."""
+    """Return the verdict on a silent agent; unknown if no row fits."""
     held = {name: fact.holds(case) for name, fact in FACTS.items()}
     row = next((row for row in ROWS if _holds(row, held)), None)
     signs = tuple(signs_of(case))
@@ -190,7 +182,7 @@ def _holds(row: VerdictRow, held: dict[str, bool | None]) -> bool:
 
 
 def _missing(case: Silence, held: dict[str, bool | None]) -> Iterable[str]:
-    """Yield what is known of a case that no row fits, and what could not be read."""
+    """Yield the reasons of an unknown verdict: what is known, and what stayed unread."""
     for name in ("turn open", "tool open", "silent", "never spoke"):
         if held[name]:
             yield FACTS[name].words(case)
@@ -205,7 +197,7 @@ UNREAD = {"state": "its state", "tree_cpu": "its CPU", "sockets": "its connectio
 
 
 def _ruled_out(case: Silence, held: dict[str, bool | None], chosen: VerdictRow | None) -> Iterable[str]:
-    """Yield what spoke against verdicts that nearly fit."""
+    """Yield what spoke against stall verdicts that nearly fit."""
     told = {chosen.verdict} if chosen else set()
     for row in ROWS:
         if row.verdict in told or row.verdict in WELL | VOID:
@@ -260,7 +252,7 @@ SHOWN: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 
 def signs_of(case: Silence) -> Iterable[Sign]:
-    """Yield the evidence to show: known entries with source and moment, unknown ones with why."""
+    """Yield a verdict's evidence to show: known entries with source and moment, others with why."""
     evidence = case.evidence
     what, patience_s = what_is_open(case.doing, case.trail, case.limits)
     yield Sign("silence", f"{age(case.silent_s)} of {age(patience_s)} ({what})", "its words", case.silent_from)

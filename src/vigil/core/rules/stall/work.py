@@ -15,7 +15,7 @@ LATE_S = 2.0  # a later reading is void
 
 
 def any_of(values: Iterable[bool | None]) -> bool | None:
-    """True if one is; unknown if none is and one is unknown."""
+    """Return whether any fact of work holds; unknown if none does and one is unknown."""
     found = list(values)
     return True if any(found) else None if None in found else False
 
@@ -25,17 +25,13 @@ def late(case: Silence) -> bool | None:
     return None if late_s is None else late_s > LATE_S
 
 
-def stopped(case: Silence) -> bool | None:
-    return in_state(case, "Tt")
-
-
 def in_state(case: Silence, states: str) -> bool | None:
     state = case.evidence.state.value
     return None if state is None else state in states
 
 
 def starved(waited: float | None, burst_s: float | None) -> float:
-    """Return the cores a process missed on a busy host; one that works only for moments missed none."""
+    """Return the cores that work missed on a busy host; short bursts miss none."""
     return waited if waited is not None and burst_s is not None and burst_s >= BURST_S else 0.0
 
 
@@ -44,7 +40,7 @@ def main_starved(case: Silence) -> float:
 
 
 def busy(case: Silence) -> bool | None:
-    """It uses more CPU than while it waits for input, or would if the host let it."""
+    """Say whether a silent agent works: it uses more CPU than idle, or would."""
     rate = case.rate(case.evidence.tree_cpu)
     if rate is None:
         return None
@@ -53,7 +49,7 @@ def busy(case: Silence) -> bool | None:
 
 
 def spins(case: Silence) -> bool | None:
-    """It uses a whole core, or would if the host let it; unknown while it runs and its wait is unread."""
+    """Say whether a silent agent works with a whole core, or would if it could."""
     rate, least = case.rate(case.evidence.main_cpu), max(SPINS, (case.idle_cpu or 0.0) + ABOVE_IDLE)
     if rate is None or rate >= least:
         return None if rate is None else True
@@ -63,7 +59,7 @@ def spins(case: Silence) -> bool | None:
 
 
 def _if_all_was_seen(case: Silence, value: bool | None) -> bool | None:
-    """Return a fact about all processes: false is unknown while one of them is hidden."""
+    """Return a fact of all processes' work: false is unknown while one is hidden."""
     return None if value is False and case.evidence.hidden.value else value
 
 
@@ -83,7 +79,7 @@ def bytes_come(case: Silence) -> bool | None:
 
 
 def network_dead(case: Silence) -> bool | None:
-    """It has no connection, or no peer acknowledges what it sent."""
+    """Say whether the kernel shows no connection of a silent agent, or no acknowledging peer."""
     connected, unacked = is_connected(case), case.evidence.unacked.value
     if connected is False:
         return True
@@ -99,11 +95,11 @@ def writes(case: Silence) -> bool | None:
 
 
 def files_unread(case: Silence) -> bool:
-    """A file that it writes could not be read; one that it never had does not count."""
+    """Say whether a file of the agent's work was unreadable; missing ones do not count."""
     numbers = (case.evidence.printed_s, case.evidence.transcript_s, case.evidence.subagents_s)
     return any(number.value is None and number.why for number in numbers)
 
 
 def background_lives(case: Silence) -> bool | None:
-    """Something of a finished agent goes on: files grow, processes work, or bytes move."""
+    """Say whether a finished agent's work goes on: files grow, processes work, or bytes move."""
     return any_of((bool(writes(case)), busy(case), moves_bytes(case)))

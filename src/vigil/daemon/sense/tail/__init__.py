@@ -1,1 +1,1 @@
-"""Follows the files that agents write, in turns that no hanging disk can hold up."""
+"""Tails the files that agents write, in turns that no hanging disk can hold up."""

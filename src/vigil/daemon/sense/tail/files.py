@@ -1,4 +1,4 @@
-"""What is followed: the files of one key with their positions, and the folders in which more may appear.
+"""Tailed files: those of one key with their positions, and the folders in which more may appear.
 
 A thread looks, the loop takes in what it found. `turns` says when to look."""
 
@@ -13,7 +13,7 @@ from functools import partial
 
 from vigil.daemon.base.log import log
 from vigil.kernel.descriptors import path_of
-from vigil.observe.inotify import IN_MODIFY, Watches
+from vigil.observe.inotify import IN_FOLDER, IN_MODIFY, Watches
 from vigil.observe.lines import BEGUN_ANEW, Position, ReadOutcome, TakenLines, read_end, read_lines, resolve
 from vigil.observe.walk import Version, Walk
 
@@ -24,12 +24,6 @@ BYTES_PER_S = 8 << 20  # of each looker, as below
 LINES_PER_S = 5_000
 LISTING_S = 0.002
 MOST_FILES = 500  # of one key: an agent's further files are left
-IN_MOVED = 0x40 | 0x80
-IN_CREATE = 0x100
-IN_DELETE = 0x200
-IN_SELF_GONE = 0x400 | 0x800
-IN_ONLYDIR = 0x01000000
-IN_FOLDER = IN_MOVED | IN_CREATE | IN_DELETE | IN_SELF_GONE | IN_ONLYDIR
 OnLines = Callable[[str, str, TakenLines], None]
 
 
@@ -54,11 +48,10 @@ class Followed:
         return [self.listing, *self.files.values()]
 
     def positions(self) -> dict[str, Position]:
-        """Return the position of each file, by path."""
         return {path: file.position for path, file in self.files.items() if file.position is not None}
 
     def begin(self, found: Mapping[str, Version]) -> bool:
-        """Follow the files that appeared; say whether that was decided for all."""
+        """Begin to tail a key's files that appeared; say whether that was decided for all."""
         appeared = [path for path in found if path not in self.files]
         left = self._files_that_left(found) if appeared else {}
         undecided = [path for path in appeared if any(file.is_working for file in left.get(found[path][:2], ()))]
@@ -72,7 +65,7 @@ class Followed:
         return not undecided
 
     def _files_that_left(self, found: Mapping[str, Version]) -> dict[tuple[int, int], list[FollowedFile]]:
-        """Return the files whose names are gone, by device and inode."""
+        """Return the tailed files whose names are gone, by device and inode."""
         left: dict[tuple[int, int], list[FollowedFile]] = {}
         for path, file in self.files.items():
             if file.position is not None:
@@ -82,7 +75,7 @@ class Followed:
         return left
 
     def _begin_one(self, path: str, before: list[FollowedFile]) -> None:
-        """Follow a file; a renamed one begins at its position.
+        """Begin to tail a file; a renamed one begins at its position.
 
         The next reading shows whether it is the same. Until then both names have the position, told before any words of a new
         file by the old name: so nothing is told twice if we end in between."""
@@ -92,7 +85,7 @@ class Followed:
             file.tell(TakenLines(position, ReadOutcome.MOVED))
 
     def update(self, found: Mapping[str, Version]) -> list[Turn]:
-        """Take in the state of each file; return those to look at."""
+        """Take in the listed state of each tailed file; return those to look at."""
         changed = [file for path, file in self.files.items() if file.version != found.get(path) or file.outcome is None]
         for file in changed:
             file.version = found.get(file.path)
@@ -100,7 +93,7 @@ class Followed:
 
 
 class Turn:
-    """One thing of a key, looked at by one thread at a time."""
+    """A tailed file, or a key's folders; one thread at a time looks at it."""
 
     name = ""
 
@@ -125,21 +118,20 @@ class Turn:
 
     @property
     def is_idle(self) -> bool:
-        """No look is under way or due."""
+        """No look at the tailed file is under way or due."""
         return not (self.is_working or self.is_ready or self.timer)
 
     def stop_waiting(self) -> None:
-        """Cancel its timer."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
 
     def look(self, watches: Watches[Turn]) -> None:
-        """Read, in a thread."""
+        """Read the tailed file or its folders, in a thread."""
         raise NotImplementedError
 
     def take_in(self) -> Iterable[Turn]:
-        """Take in what was read, on the loop; return what to look at because of it."""
+        """On the loop, take in what a tailed file gave; return files to look at."""
         raise NotImplementedError
 
 
@@ -154,7 +146,7 @@ class FollowedFile(Turn):
         self._taken = TakenLines(position, ReadOutcome.READ)
 
     def look(self, watches: Watches[Turn]) -> None:
-        """Watch for the next write, then read: so nothing falls between the two."""
+        """Watch a tailed file for its next write, then read: nothing falls between the two."""
         on_open = partial(self._watch, watches)
         roots = self.followed.real_roots
         if self.position is None and self._from_end:
@@ -169,7 +161,7 @@ class FollowedFile(Turn):
             self.is_polled = True
 
     def take_in(self) -> Iterable[Turn]:
-        """Tell what was read; the position moves with it."""
+        """Tell the lines at a tailed file's end; its position moves with them."""
         taken = self._taken
         self.cost_s = max(taken.read_bytes / BYTES_PER_S, len(taken.lines) / LINES_PER_S)
         if taken.outcome in BEGUN_ANEW and not self._is_certain():
@@ -190,7 +182,7 @@ class FollowedFile(Turn):
         return ()
 
     def _is_certain(self) -> bool:
-        """Say whether a file that seems begun anew was asked before: its writer may not be done, or it was renamed."""
+        """Say whether a tailed file surely begins anew: it was listed since we doubted it."""
         if self.doubted_at is None:
             self.doubted_at = self.began_at
         return self.followed.listing.read_at > self.doubted_at
@@ -203,7 +195,7 @@ class FollowedFile(Turn):
 
 
 class Listing(Turn):
-    """A key's files, found again whenever a folder changes in which one may appear."""
+    """The list of files to tail, made again when a folder of theirs changes."""
 
     name = "its folders"
 
@@ -212,7 +204,7 @@ class Listing(Turn):
         self._found: dict[str, Version] = {}
 
     def look(self, watches: Watches[Turn]) -> None:
-        """Find the existing files, in a thread."""
+        """Find the files to tail that exist, in a thread."""
         if not self.followed.real_roots:
             self.followed.real_roots = resolve(self.followed.roots)
         walk = Walk(partial(watches.ask, mask=IN_FOLDER, who=self))
@@ -222,7 +214,7 @@ class Listing(Turn):
         self._found = walk.files
 
     def take_in(self) -> Iterable[Turn]:
-        """Follow what appeared; return it with what changed or went."""
+        """Begin to tail files that appeared; return them with those that changed or went."""
         self.cost_s = LISTING_S
         if self.followed.begin(self._found):
             self.read_at = self.began_at

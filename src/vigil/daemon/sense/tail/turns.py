@@ -1,4 +1,4 @@
-"""Following: tells each line that agents add to their files once, in fair turns and at a bounded pace.
+"""Turns at the tail of files: each line that agents add is told once, in fair turns and at a bounded pace.
 
 A written file is read once a second at most, a quiet one never, and by threads: a disk that hangs holds up only its agents."""
 
@@ -24,7 +24,7 @@ LOOKERS = 2
 
 
 class Following:
-    """Many files, each known by its key and its path."""
+    """Gives tailed files their turns, each known by its key and its path."""
 
     def __init__(self, look_s: float = LOOK_S) -> None:
         self._look_s = look_s
@@ -42,7 +42,7 @@ class Following:
         positions: Mapping[str, Position] | None = None,
         from_end: bool = False,
     ) -> None:
-        """Tell every line of the files that match, now or later, behind the known positions.
+        """Give files that match, now or later, their turns; tell lines behind the known positions.
 
         Patterns are absolute globs. `from_end` skips what is in files now without a position. `on_lines` runs on the loop; the
         position it gets belongs with what it makes of the lines. A key that is followed already keeps its positions."""
@@ -63,11 +63,10 @@ class Following:
             self._watches.forget(turns)
 
     def positions(self) -> dict[str, dict[str, Position]]:
-        """Return the position of each file, by key and path."""
         return {key: followed.positions() for key, followed in self._followed.items()}
 
     async def catch_up(self, key: str, within_s: float) -> bool:
-        """Tell all that is there by now, without waiting for its second; say whether that was done in time."""
+        """Give a key's files their turns at once; say whether all was told in time."""
         since = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(within_s):
@@ -79,7 +78,7 @@ class Following:
         return True
 
     def close(self) -> None:
-        """Stop telling; `run` may be cancelled before or after."""
+        """Give no more turns; `run` may be cancelled before or after."""
         for key in list(self._followed):
             self.forget(key)
         self._watches.close()
@@ -98,7 +97,7 @@ class Following:
                 self._wake(followed.listing)
 
     def _hurry(self, followed: Followed, since: float) -> bool:
-        """Look at once at what was not read to its end since then; say whether there is any."""
+        """Give files not read since then their turn now; say whether there are any."""
         late = [turn for turn in followed.turns() if turn.read_at < since]
         for turn in late if followed.listing not in late else [followed.listing]:  # it may find more
             if turn.doubted_at is None:
@@ -106,7 +105,7 @@ class Following:
         return bool(late)
 
     def _wake(self, turn: Turn, after_s: float | None = None) -> None:
-        """Look once so much time has passed since the last look, however often it is woken until then."""
+        """Plan a file's next turn so long after its last, however often it wakes."""
         if turn.is_working or turn.is_ready:
             turn.again |= turn.is_working
             return
@@ -127,7 +126,7 @@ class Following:
         self._offer(turn.followed)
 
     def _offer(self, followed: Followed) -> None:
-        """Line up a key that has something to look at: one turn for each key, however much it has."""
+        """Line up a key for one turn, however many of its files wait for theirs."""
         if followed.ready and not followed.is_offered and not followed.hung:
             followed.is_offered = True
             self._ready.put_nowait(followed)
@@ -157,7 +156,7 @@ class Following:
         return self._followed.get(followed.key) is followed
 
     def _leave_alone(self, turn: Turn, done: asyncio.Future[None]) -> None:
-        """Let a look that hangs end when it can; until then its key waits."""
+        """Let a turn that hangs end when it can; until then its key waits."""
         log.warning("file hangs", key=turn.followed.key, file=turn.name, waited_s=DEADLINE_S)
         turn.followed.hung += 1
         done.add_done_callback(partial(self._come_back, turn))
@@ -167,7 +166,7 @@ class Following:
         self._finish(turn, done)
 
     def _finish(self, turn: Turn, done: asyncio.Future[None]) -> float:
-        """Take in and tell what a look found, and plan the next; return the pause that it costs."""
+        """Tell what a turn read, and plan the next; return the pause that it costs."""
         turn.is_working = False
         turn.looked_at = asyncio.get_running_loop().time()
         followed = turn.followed

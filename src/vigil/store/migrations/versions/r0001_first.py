@@ -8,7 +8,6 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Create the tables as they were at this revision."""
     op.create_table(
         "sessions",
         sa.Column("id", sa.String, primary_key=True),

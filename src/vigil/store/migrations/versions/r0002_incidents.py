@@ -8,7 +8,6 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Create the table as it was at this revision."""
     op.create_table(
         "incidents",
         sa.Column("id", sa.String, primary_key=True),

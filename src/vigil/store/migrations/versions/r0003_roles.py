@@ -8,5 +8,4 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Create the table as it was at this revision."""
     op.create_table("roles", sa.Column("key", sa.String, primary_key=True), sa.Column("body", sa.Text, nullable=False))
