@@ -44,7 +44,7 @@ def known_by(request: pytest.FixtureRequest, vigil: Instance, tmp_path: Path) ->
     vigil.run_cli("daemon", "stop", "--kill-sessions")
     left = list(base.glob("vigil-*"))
     cgroups.remove(str(base))
-    subprocess.run(["umount", str(point)], check=True)
+    wait_for(lambda: subprocess.run(["umount", str(point)]).returncode == 0, 20, "daemon and keeper to let go of the cgroup2")
     assert left == []
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -64,16 +65,15 @@ def test_a_flood_of_connections_leaves_the_owner_served(vigil: Instance, tmp_pat
 
 def test_one_process_has_a_few_connections_and_is_told_so(vigil: Instance) -> None:
     vigil.start()
-    held = [_connect(vigil) for _ in range(MOST_OF_ONE)]
+    with ExitStack() as held:
+        first, *_ = [held.enter_context(_connect(vigil)) for _ in range(MOST_OF_ONE)]
 
-    with pytest.raises(Unreachable, match=f"{MOST_OF_ONE} connections open"):
-        vigil.client.sessions()
-    held.pop().close()
+        with pytest.raises(Unreachable, match=f"{MOST_OF_ONE} connections open"):
+            vigil.client.sessions()
+        first.close()
 
-    assert wait_for(lambda: vigil.client.sessions() == [], 5, "its place to be free again")
-    assert vigil.ok("ls")  # another process
-    for sock in held:
-        sock.close()
+        assert wait_for(lambda: vigil.client.sessions() == [], 20, "its place to be free again")
+        assert vigil.ok("ls")  # another process
 
 
 @pytest.mark.parametrize("chunked", [False, True])

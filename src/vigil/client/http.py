@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 
 from vigil.kernel.trust import connect_own
 
@@ -82,7 +83,8 @@ def ask(
         head = f"{method} {target} HTTP/1.1\r\nHost: vigil\r\nConnection: close\r\n"
         if body is not None:
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        sock.sendall(head.encode("ascii") + b"\r\n" + (body or b""))
+        with suppress(BrokenPipeError, ConnectionResetError):  # refused unread: what the daemon said is there to be read
+            sock.sendall(head.encode("ascii") + b"\r\n" + (body or b""))
         return HttpAnswer(sock)
     except BaseException:
         sock.close()
