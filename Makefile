@@ -10,7 +10,8 @@ demo: ## set everything up and show a small fleet live
 test: ## set everything up, then lint, types, import rules and all tests
 	@scripts/setup dev
 	@$(MAKE) --no-print-directory lint
-	@$(BIN)/pytest -q -n 6 --dist worksteal
+	@$(BIN)/pytest -q -n 6 --dist worksteal -m 'not unhurried'
+	@$(BIN)/pytest -q -n 4 -m unhurried
 
 test-real: ## install what is missing of the real agents, then run them offline under Vigil (docs/real-clients.md)
 	@scripts/setup dev

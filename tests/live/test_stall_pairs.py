@@ -38,6 +38,8 @@ from tests.live.silent_agents import (
 )
 from vigil.core.rules.stall.verdict import WELL
 
+pytestmark = pytest.mark.unhurried
+
 CONFIG = f"""
 [watchdog]
 {WATCHDOG}

@@ -44,6 +44,7 @@ from tests.live.silent_agents import (
     told,
 )
 
+pytestmark = pytest.mark.unhurried
 CONFIG = f"""
 [watchdog]
 {WATCHDOG}

@@ -223,7 +223,7 @@ def test_who_may_not_look_sees_states_and_cpu_and_is_told_what_is_hidden() -> No
         if child == 0:  # no other program: nobody may read where ours lies
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-            found = look(agent)
+            found = until(lambda: look(agent), lambda found: found.processes[0].state == "S")
             (only,) = found.processes
             told = [only.state, only.cpu is not None, only.descriptors, only.wchan, only.io_read, only.waits_for_input]
             os.write(theirs, json.dumps([told, found.unknown]).encode())
