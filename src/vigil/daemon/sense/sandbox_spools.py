@@ -78,9 +78,7 @@ class SandboxSpools:
         """Move a sandbox's oldest hooks by descriptors, never through links; say whether others wait."""
         spools = self._home.launch(launch_id) / "spool", self._home.spool
         with opened_folder(spools[0], "new") as theirs, opened_folder(spools[1], "new") as ours:
-            with os.scandir(theirs) as entries:
-                found = sorted((entry.stat(follow_symlinks=False).st_ctime_ns, entry.name) for entry in entries)
-            names = [name for _, name in found if not name.startswith(".")]
+            names = _waiting(theirs)
             for name in names[:-WAITING]:
                 _remove(name, theirs)
             names = names[-WAITING:]
@@ -90,6 +88,18 @@ class SandboxSpools:
                 except OSError:
                     _remove(name, theirs)
         return len(names) > most
+
+
+def _waiting(folder: int) -> list[str]:
+    """Return a sandbox's hooks that are whole, the oldest first."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue  # still being written
+            with contextlib.suppress(FileNotFoundError):  # it took that one back
+                found.append((entry.stat(follow_symlinks=False).st_ctime_ns, entry.name))
+    return [name for _, name in sorted(found)]
 
 
 def _remove(name: str, folder: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -67,6 +68,29 @@ async def test_an_unfinished_file_stays_and_a_link_is_moved_as_a_link(home: Home
     assert arrived(home) == [f"{LAUNCH}-link.json"]
     assert os.path.islink(home.spool / "new" / f"{LAUNCH}-link.json")
     assert os.listdir(new) == [".half.json"]
+
+
+async def test_files_that_go_while_their_folder_is_read_do_not_end_it(home: Home, spools: SandboxSpools) -> None:
+    new, over = home.launch(LAUNCH) / "spool" / "new", threading.Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            for number in range(20):
+                (new / f"{number}.taken-back").write_text("{}")
+            for number in range(20):
+                (new / f"{number}.taken-back").unlink(missing_ok=True)
+
+    restless = threading.Thread(target=come_and_go)
+    restless.start()
+    try:
+        spools.follow(LAUNCH)
+        for number in range(20):
+            say(home, f"{number:05}.json")
+            wanted = f"{LAUNCH}-{number:05}.json"
+            await until(lambda: (home.spool / "new" / wanted).exists())  # noqa: B023
+    finally:
+        over.set()
+        restless.join()
 
 
 async def test_a_flood_loses_its_own_oldest(home: Home, spools: SandboxSpools) -> None:
