@@ -160,6 +160,7 @@ def _killed(scene: Scene) -> str:
     return str(session["conversation"]["id"])
 
 
+@pytest.mark.unhurried
 @pytest.mark.parametrize(
     ("prompt", "verdicts", "mode"),
     [
