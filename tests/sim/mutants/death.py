@@ -5,46 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.sim.mutants.change import Mutant, _both, _set, _swap
+from tests.sim.mutants.change import Mutant, _both, _handled, _rules, _set, _swap
 from vigil.core.handlers import account
 from vigil.core.model.death import Cause
 from vigil.core.model.restart import RestartWhen
 from vigil.core.rules import death, restart, wall
 
-NO_HARM = {"TRIAL_S"}  # how many are tried at once is no promise
+CAUSES = _rules("death")
+CHARGES = (*_rules("restart"), *_handled("charge", "hold", "launch"))
+WALLS = _handled("wall")
 
 
 def _deaths() -> Iterator[Mutant]:
     """DESIGN 4.4: each rule of what a death is called."""
     for number, rule in enumerate(death.RULES):
         rest = death.RULES[:number] + death.RULES[number + 1 :]
-        yield Mutant("causes", f"{rule.cause} ({number}) is dropped", _swap(death, "RULES", rest), _scenario(rule.cause))
-    for number, row in enumerate(death.RESERVES):
+        yield Mutant(
+            "causes", f"{rule.cause} ({number}) is dropped", _swap(death, "RULES", rest), _scenario(rule.cause), CAUSES
+        )
+    for number, reserve in enumerate(death.RESERVES):
         left = death.RESERVES[:number] + death.RESERVES[number + 1 :]
         scenario = "walls" if number in (2, 3) else "killed"
-        yield Mutant("how sure", f"{row.confidence} ({number}) is dropped", _swap(death, "RESERVES", left), scenario)
+        yield Mutant(
+            "how sure", f"{reserve.confidence} ({number}) is dropped", _swap(death, "RESERVES", left), scenario, CAUSES
+        )
 
 
 def _charges() -> Iterator[Mutant]:
     """DESIGN 4.4: what each death costs, and after which a session comes back."""
     for cause in Cause:
-        if cause is Cause.OPERATOR:  # what follows an operator's word is theirs
-            continue
         for instead in ("FREE", "COUNTED"):
             if cause in getattr(restart, instead):
                 continue
             words = f"{cause} is {'charged' if instead == 'COUNTED' else 'free'}"
-            yield Mutant("charges", words, _moved(cause, instead), _scenario(cause))
-        for when in RestartWhen if cause is not Cause.POLICY else ():  # what a shift ends is removed
+            yield Mutant("charges", words, _moved(cause, instead), _scenario(cause), CHARGES)
+        for when in RestartWhen:
             back = restart.COMES_BACK[when]
-            if cause is Cause.EARLY_EXIT and when is not RestartWhen.ALWAYS:
-                continue  # under the others it is called finished
             row = f"{when} after {cause} is {'no' if cause in back else 'yes'}"
-            yield Mutant("comes back", row, _set(restart.COMES_BACK, when, back ^ {cause}), _scenario(cause))
-    for name, value in (("LIMIT_CAP_S", 3600.0), ("PASSED_S", 5.0), ("LONGEST_S", 60.0), ("TRIAL_S", 0.0)):
-        if name not in NO_HARM:
-            yield Mutant("walls", f"{name} is {value:g}", _swap(wall, name, value), "walls")
-    yield Mutant("walls", "nobody waits for others'", _swap(account, "_of_account", lambda _book, session: [session]), "walls")
+            yield Mutant("comes back", row, _set(restart.COMES_BACK, when, back ^ {cause}), _scenario(cause), CHARGES)
+    for name, value in (("LIMIT_CAP_S", 3600.0), ("PASSED_S", 5.0), ("LONGEST_S", 60.0)):
+        yield Mutant("walls", f"{name} is {value:g}", _swap(wall, name, value), "walls", WALLS)
+    yield Mutant(
+        "walls", "nobody waits for others'", _swap(account, "_of_account", lambda _book, session: [session]), "walls", WALLS
+    )
 
 
 def _charge_of(cause: Cause) -> str:
