@@ -7,6 +7,7 @@ import pytest
 from tests.unit.builders import ALWAYS, fleet
 from tests.unit.incidents import PASS_S, come_back, die, hang, open_keys, told
 from vigil.core.effects import Effect
+from vigil.core.model.incident import IncidentKind
 
 # Servers that hang
 
@@ -130,3 +131,5 @@ def test_a_mass_death_is_over_when_all_it_hit_are_up_again() -> None:
 
     assert open_keys(stage) == []
     assert stage.log.count("incident.resolved") == 1
+    (over,) = (one for one in stage.incidents.values() if one.kind is IncidentKind.MASS_DEATH)
+    assert over.over_at == over.resolved_at, "the next one is another one, however soon it comes"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.builders import make_case, make_exit, make_intent
-from vigil.core.model.death import Cause, Confidence, Intent, IntentVerb, Oom, Words
+from vigil.core.model.death import Cause, Confidence, EvidenceLine, Intent, IntentVerb, Oom, Words
 from vigil.core.model.restart import RestartWhen
 from vigil.core.rules.death import (
     CRASH_SIGNALS,
@@ -343,3 +343,13 @@ def test_a_result_changes_nothing_about_other_ends() -> None:
     for result in (True, False, None):
         assert classify(make_case(exit_code=1, result=result)) is Cause.CRASH
         assert classify(make_case(signal=9, result=result)) is Cause.KILLED_BY_UNKNOWN
+
+
+@pytest.mark.parametrize("cause", [Cause.UNHEALTHY, Cause.STALLED])
+def test_why_policy_ended_it_stands_before_the_signal_that_did(cause: Cause) -> None:
+    intent = make_intent(cause, actor="policy", reason="no sign of life for 30 s")
+
+    first, second, *_ = evidence_of(make_case(intent, signal=15))
+
+    assert first == EvidenceLine("policy", "it was ended: no sign of life for 30 s")
+    assert second.source == "pidfd"
