@@ -49,14 +49,14 @@ TOLD_IN_TESTS = {
     Configured: _handled("reaction"),
     ReactionEnded: _handled("reaction"),
     Recovered: _handled("reap"),
-    Adopted: _handled("found_agent"),
+    Adopted: _handled("adoption"),
     WatchdogsSet: FLEET,
     Measured: _handled("watchdog"),
     Diagnosed: FLEET,
     Stepped: _handled("watchdog"),
 }
 RESETS = _handled("operator", "hold")
-ASKED_IN_TESTS = {IntentVerb.ARCHIVE: _handled("reap"), IntentVerb.RELEASE: _handled("operator")}
+ASKED_IN_TESTS = {IntentVerb.ARCHIVE: _handled("operator"), IntentVerb.RELEASE: _handled("adoption")}
 HEARD_IN = {
     Condition: "killed",
     Interrupted: "killed",

@@ -13,10 +13,10 @@ from vigil.core.rules.stall import schedule
 
 # No world has these: conversations that did nothing, messages for who is gone, a route that fails, a store that is lost.
 QUIET = {
-    IncidentKind.TAINTED: _handled("conversation"),
-    IncidentKind.UNHEALTHY_PROBER: _rules("escalation"),
-    IncidentKind.UNDELIVERED: _handled("message", "session_incident"),
-    IncidentKind.STORE_LOST: _handled("reap"),
+    IncidentKind.TAINTED: _rules("incident"),
+    IncidentKind.UNHEALTHY_PROBER: _rules("incident"),
+    IncidentKind.UNDELIVERED: (*_rules("incident"), *_handled("session_incident")),
+    IncidentKind.STORE_LOST: _rules("incident"),
 }
 TESTS = (*_rules("incident", "escalation"), *_handled("incident", "session_incident"))
 NOTICES = (*_rules("notice", "escalation", "quiet_hours"), *_handled("notice"))

@@ -12,7 +12,7 @@ from vigil.core.rules.stall.case import Silence
 from vigil.core.rules.stall.facts import StallFact
 from vigil.core.rules.stall.verdict import VerdictRow
 
-TESTS = ("unit/core/rules/stall/test_verdict.py", *_handled("watchdog"))
+TESTS = ("unit/core/rules/stall/test_rows.py", "unit/core/rules/stall/test_verdict.py", *_handled("watchdog"))
 PARTS = {"needs": "asks not for", "excludes": "is not excluded by", "doubts": "is not doubted for"}
 
 

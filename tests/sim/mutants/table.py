@@ -19,7 +19,7 @@ class Tested(NamedTuple):
     tests: tuple[str, ...]
 
 
-STALLS = ("unit/core/rules/stall/test_verdict.py", *_handled("watchdog"))
+STALLS = ("unit/core/rules/stall/test_rows.py", "unit/core/rules/stall/test_verdict.py", *_handled("watchdog"))
 TESTED = (
     Tested("rules.activity.ALIVE_ONLY", (*_rules("activity"), *_handled("watchdog", "speech"))),
     Tested("rules.activity.NEW_WORK", (*_rules("activity"), *_handled("watchdog", "speech"))),

@@ -332,6 +332,8 @@ def test_the_process_that_hangs_is_ended_first_and_whoever_goes_on_then_is_well(
     assert done[0].process.pid == 501
     assert stage.state() == "running"
     stage.tell(Stepped("s1-1", "end-child", True, "pid 501 is gone"))
+    assert stage.entries[-1].kind == "session.remedied"
+    assert stage.entries[-1].data == {"step": "end-child", "ok": True, "why": "pid 501 is gone"}
     stage.now += 5
     say(stage, What.TOOL_ENDED, id="t1")
 

@@ -81,6 +81,9 @@ def test_every_kind_of_word_has_one_row() -> None:
         ((START, Said(What.SPEAKS)), "idle"),
         ((PROMPT, tool("1"), Said(What.TICKS)), "tool"),
         ((PROMPT, Said(What.COMPACTED)), "working"),
+        ((PROMPT, Said(What.ERROR, text="overloaded")), "working"),
+        ((PROMPT, Said(What.SUBAGENT_STARTED, id="a")), "working"),
+        ((PROMPT, Said(What.SUBAGENT_STARTED, id="a"), Said(What.SUBAGENT_ENDED, id="a")), "working"),
         ((PROMPT, tool("1", subagent="a")), "working"),
         ((PROMPT, Said(What.ASKED, id="1", name="Bash", subagent="a")), "waiting-human"),
         (
@@ -88,6 +91,10 @@ def test_every_kind_of_word_has_one_row() -> None:
             "working",
         ),
         ((PROMPT, Said(What.ASKED, id="1", subagent="a"), Said(What.TOOL_ENDED, id="1", subagent="a")), "working"),
+        (
+            (PROMPT, tool("1", "Task"), Said(What.TOOL_ENDED, id="1", subagent="a")),
+            "working",
+        ),
         ((PROMPT, STOP, Said(What.TURN_ENDED, subagent="a")), "idle"),
         ((PROMPT, Said(What.TURN_ENDED, subagent="a")), "working"),
     ],
@@ -149,3 +156,21 @@ def test_new_work_ends_a_run_in_circles(what: What) -> None:
     trail = extend_trail(trail, Said(what), 20.0)
 
     assert (trail.again, trail.times) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("activity", "turn"),
+    [
+        ("working", True),
+        ("thinking", True),
+        ("tool", True),
+        ("waiting-human", True),
+        ("throttled", True),
+        ("waiting-timer", False),
+        ("idle", False),
+    ],
+)
+def test_what_an_agent_says_plainly_is_shown_and_opens_a_turn_or_ends_it(activity: str, turn: bool) -> None:
+    doing = take_in(Doing(turn=not turn), Said(What.DOES, name=activity), 10.0)
+
+    assert (activity_of(doing)[0], doing.turn) == (activity, turn)
