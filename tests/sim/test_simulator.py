@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.sim.faults import FAULTS
-from tests.sim.mutants import EXPLAINED, Mutant, breaks_anyway, hunt, mutant_named, mutants
+from tests.sim.mutants import Mutant, breaks_anyway, hunt, mutant_named, mutants
 from tests.sim.run import live_through, shrink, tell_story
 from tests.sim.scenarios import SCENARIOS, draw_plan
 from tests.sim.totals import Totals
@@ -141,13 +141,3 @@ def test_every_mutant_changes_a_row_that_is_there() -> None:
     for mutant in mutants():
         with mutant.change():
             pass
-
-
-def test_every_mutant_has_a_name_of_its_own() -> None:
-    names = [mutant.name for mutant in mutants()]
-
-    assert len(names) == len(set(names))
-
-
-def test_what_is_explained_is_a_mutant() -> None:
-    assert EXPLAINED.keys() <= {mutant.name for mutant in mutants()}

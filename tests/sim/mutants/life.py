@@ -11,6 +11,7 @@ from vigil.core.model.reading import DoubtKind
 from vigil.core.rules import liveness
 from vigil.core.rules.liveness import Cell, DoubtPatience, LifeVerdict
 
+CELLS = ("unit/core/rules/test_liveness.py::test_the_table_is_the_one_of_the_design",)
 TESTS = (*_rules("liveness"), *_handled("doubt", "observation"))
 
 
@@ -19,7 +20,7 @@ def _cells() -> Iterator[Mutant]:
     for (runtime, process), cell in liveness.TABLE.items():
         for instead in sorted({Cell.LIVE, Cell.DEAD} - {cell}):
             row = f"{runtime}/{process} is {instead.name.lower()}"
-            yield Mutant("liveness", row, _set(liveness.TABLE, (runtime, process), instead), "confused", TESTS)
+            yield Mutant("liveness", row, _set(liveness.TABLE, (runtime, process), instead), "confused", CELLS)
     for verdict in LifeVerdict:
         if verdict is not LifeVerdict.LIVE:
             yield Mutant("verdicts", f"{verdict} is live", _set(doubt.VERDICTS, verdict, doubt.live), "confused", TESTS)

@@ -72,11 +72,17 @@ ROWS: list[tuple[str, Silence, str]] = [
     ("the kernel holds an agent once its time is over", open_now(read(LOOK_ALIKE["14"], state="D"), IDLE), "working"),
     ("after an hour no byte excuses a tool", silent(LOOK_ALIKE["16"], 61 * MIN), "unknown"),
     ("a tool without processes or bytes is no running one", uncounted(FAILURE["11"]), "unknown"),
+    ("a tool that cannot be read is not calm", below(FAILURE["13"], child("sudo", 805, cpu=None, io=None)), "unknown"),
     ("a turn with sub-agents that speak is well", said(LOOK_ALIKE["1"], subagents=TOLD), "working"),
     ("who thinks has a turn open", read(FAILURE["33"], received_s=1.0), "unknown"),
     ("a start is not blocked while bytes are moved", read(FAILURE["33"], **BYTES), "working"),
     ("a start is blocked once its time is over", silent(FAILURE["33"], MIN), "working"),
     ("a conversation is poisoned where it was resumed", replace(FAILURE["1"], stalled_before=True), "wedged-after-tool"),
+    (
+        "a conversation is not blamed for a tool",
+        replace(uncounted(FAILURE["11"]), resumed=True, stalled_before=True),
+        "unknown",
+    ),
     ("a conversation is not poisoned while it computes", read(FAILURE["51"], **CPU), "working"),
     ("a conversation is not poisoned without a turn", open_now(FAILURE["51"], IDLE), "unknown"),
     ("that no byte came must be read", read(FAILURE["51"], received_s=None), "unknown"),
@@ -119,3 +125,9 @@ def test_what_would_exclude_a_failure_and_cannot_be_told_leaves_it_in_doubt(case
     found = classify(case)
 
     assert (found.verdict, found.confidence) == (verdict, Confidence.UNKNOWN), found
+
+
+def test_a_finished_agent_whose_work_goes_on_is_well_for_that_reason() -> None:
+    found = classify(read(LOOK_ALIKE["26"], **CPU))
+
+    assert (found.verdict, found.reasons) == ("working", ("it has said that it is done", "something of its work goes on"))
