@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tests.sim.mutants.change import Mutant, _handled, _nothing, _set, _swap
 from vigil.core import machine
@@ -55,6 +55,7 @@ TOLD_IN_TESTS = {
     Diagnosed: FLEET,
     Stepped: _handled("watchdog"),
 }
+TESTED_WITH = {"machine": "hold", "orphan": "observation", "takeover": "launch", "team": "shift", "remedy": "watchdog"}
 RESETS = _handled("operator", "hold")
 ASKED_IN_TESTS = {IntentVerb.ARCHIVE: _handled("operator"), IntentVerb.RELEASE: _handled("adoption")}
 HEARD_IN = {
@@ -72,25 +73,37 @@ HEARD_IN = {
 
 def _handlers() -> Iterator[Mutant]:
     """Every event, every verb and every timer has an answer."""
-    for event in machine.HANDLERS:
-        row, tests = f"{event.__name__} is not heard", TOLD_IN_TESTS.get(event, ())
-        yield Mutant("events", row, _set(machine.HANDLERS, event, _nothing), HEARD_IN.get(event), tests)
+    for event, handler in machine.HANDLERS.items():
+        row, change = f"{event.__name__} is not heard", _set(machine.HANDLERS, event, _nothing)
+        if event in TOLD_IN_TESTS:
+            yield Mutant("events", row, change, tests=TOLD_IN_TESTS[event])
+        else:
+            yield Mutant("events", row, change, HEARD_IN.get(event, "everything"), _tests_of(handler))
     for verb in operator.VERBS:
-        tests = ASKED_IN_TESTS.get(verb, ())
-        yield Mutant("verbs", f"{verb} does nothing", _set(operator.VERBS, verb, _nothing), None if tests else "people", tests)
+        row, change = f"{verb} does nothing", _set(operator.VERBS, verb, _nothing)
+        if verb in ASKED_IN_TESTS:
+            yield Mutant("verbs", row, change, tests=ASKED_IN_TESTS[verb])
+        else:
+            yield Mutant("verbs", row, change, "people", _handled("operator", "conversation"))
     for reason in sorted(operator.ENDED_BY_RESET):
         left = operator.ENDED_BY_RESET - {reason}
         scenario = {"backoff": "people", "saturated": "people", "cold-start": "teams"}.get(reason, "walls")
         yield Mutant(
             "reset", f"{reason} goes on", _swap(operator, "ENDED_BY_RESET", left), scenario, _handled("operator", "hold")
         )
-    for kind in machine.TIMERS:
+    for kind, timed in machine.TIMERS.items():
         change = _set(machine.TIMERS, kind, _nothing)
         if kind is TimerKind.SILENCE:
             yield Mutant("timers", f"{kind} does nothing", change, tests=FLEET)
             continue
         scenario = {"incidents": "tmux", "pulse": "signs", "memory": "teams", "drain": "shifts"}.get(kind, "everything")
-        yield Mutant("timers", f"{kind} does nothing", change, scenario)
-    for kind in machine.ROLE_TIMERS:
-        scenario = "shifts" if kind == "shift" else "teams"
-        yield Mutant("timers", f"{kind} of a role does nothing", _set(machine.ROLE_TIMERS, kind, _nothing), scenario)
+        yield Mutant("timers", f"{kind} does nothing", change, scenario, _tests_of(timed))
+    for kind, of_role in machine.ROLE_TIMERS.items():
+        scenario, change = "shifts" if kind == "shift" else "teams", _set(machine.ROLE_TIMERS, kind, _nothing)
+        yield Mutant("timers", f"{kind} of a role does nothing", change, scenario, _tests_of(of_role))
+
+
+def _tests_of(handler: Callable[..., object]) -> tuple[str, ...]:
+    """Return the unit tests of a handler: those of its module, or of where it is tested."""
+    module = handler.__module__.rpartition(".")[2]
+    return _handled(TESTED_WITH.get(module, module))

@@ -61,7 +61,9 @@ def _telling() -> Iterator[Mutant]:
     yield Mutant(
         "ladder", "nobody hears that it is over", _swap(escalation, "_all_clears", lambda _incident, _now: []), "tmux", NOTICES
     )
-    yield Mutant("reminders", "a question is told again too often", _swap(schedule, "REMINDERS", 1.0), "people")
+    yield Mutant(
+        "reminders", "a question is told again too often", _swap(schedule, "REMINDERS", 1.0), "people", _handled("watchdog")
+    )
     yield Mutant("quiet", "nothing is urgent", _swap(quiet_hours, "ALWAYS", frozenset()), "tmux", NOTICES)
     yield Mutant("quiet", "everything passes", _swap(quiet_hours, "ALWAYS", frozenset(Severity)), "tmux", NOTICES)
     yield Mutant("quiet", "it never ends", _swap(quiet_hours, "_end", lambda _rule, at: at + 3600.0), "people", NOTICES)

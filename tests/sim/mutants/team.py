@@ -16,9 +16,9 @@ TEAMS, SHIFTS, BEATS = _handled("hold", "charge"), _handled("shift"), _handled("
 def _teams() -> Iterator[Mutant]:
     """DESIGN 4.3, 4.4: what a manifest asks for, one charge for an event, and when silence is no reason to end anybody."""
     for do in team.STEPS:
-        yield Mutant("steps", f"{do} does nothing", _set(team.STEPS, do, _nothing), "teams")
+        yield Mutant("steps", f"{do} does nothing", _set(team.STEPS, do, _nothing), "teams", SHIFTS)
     for seconds in (0.0, 3.0):
-        yield Mutant("charging", f"an event lasts {seconds:g} s", _swap(charge, "EVENT_S", seconds), "teams")
+        yield Mutant("charging", f"an event lasts {seconds:g} s", _swap(charge, "EVENT_S", seconds), "teams", TEAMS)
     for number, row in enumerate(heartbeat.KEEPS):
         left = heartbeat.KEEPS[:number] + heartbeat.KEEPS[number + 1 :]
         yield Mutant("keeps", f"{row.why} is dropped", _swap(heartbeat, "KEEPS", left), "signs", BEATS)
@@ -29,7 +29,7 @@ def _teams() -> Iterator[Mutant]:
 def _shifts() -> Iterator[Mutant]:
     """A shift: each of its phases, who keeps a slot, who is not disturbed, and whose intents spare people."""
     for phase in shift.PHASES:
-        yield Mutant("phases", f"{phase} is for ever", _set(shift.PHASES, phase, _nothing), "shifts")
+        yield Mutant("phases", f"{phase} is for ever", _set(shift.PHASES, phase, _nothing), "shifts", SHIFTS)
     for state in sorted(shift.KEPT):
         yield Mutant("kept", f"{state} is replaced", _swap(shift, "KEPT", shift.KEPT - {state}), "shifts", SHIFTS)
     for activity_ in sorted(shift.QUIET):
@@ -39,4 +39,4 @@ def _shifts() -> Iterator[Mutant]:
         if cause is Cause.STALLED:  # where agents hang nobody comes at the last moment
             yield Mutant("intents", f"{cause} spares nobody", change, tests=_handled("watchdog"))
         else:
-            yield Mutant("intents", f"{cause} spares nobody", change, _scenario(cause))
+            yield Mutant("intents", f"{cause} spares nobody", change, _scenario(cause), (*BEATS, *SHIFTS))
