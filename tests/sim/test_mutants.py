@@ -27,6 +27,7 @@ WORDS = {
     "rules.liveness.COLUMNS": "TABLE is made of it",
     "rules.liveness.ROWS": "TABLE is made of it",
     "rules.sighting.WORKS": "words for people",
+    "rules.stall.remedy.LADDER": "REMEDIES are made of it",
     "rules.stall.verdict.DEAF": "ROWS are made of it",
     "rules.stall.verdict.OPPOSITE": "words for people",
     "rules.stall.verdict.SHOWN": "words for people",

@@ -10,7 +10,10 @@ LATE = "while words came lately, the rows of `said lately` stand before it"
 WITHIN_TURN = "what is done has no turn open, and a tool is open only within a turn"
 OF_TOOL = "only a tool that is open has processes of its own: the other facts imply it"
 CALM = "a tool is called calm only if it has processes and none of them works: that implies it"
+UNBORN = "the last rows of a wake are for whoever no other set names: this set only names them"
 EXPLAINED: dict[str, str] = {
+    "rules.wake.UNBORN: interrupted is dropped": UNBORN,
+    "rules.wake.UNBORN: launch-failed is dropped": UNBORN,
     "silence: limbo (6) is not excluded by: turn open": WITHIN_TURN,
     "silence: lost-result (12) asks not for: tool open": OF_TOOL,
     "silence: blocked-child (14) asks not for: tool open": OF_TOOL,

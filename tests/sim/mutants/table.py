@@ -19,7 +19,13 @@ class Tested(NamedTuple):
     tests: tuple[str, ...]
 
 
-STALLS = ("unit/core/rules/stall/test_rows.py", "unit/core/rules/stall/test_verdict.py", *_handled("watchdog"))
+STALLS = (
+    "unit/core/rules/stall/test_case.py",
+    "unit/core/rules/stall/test_remedy.py",
+    "unit/core/rules/stall/test_rows.py",
+    "unit/core/rules/stall/test_verdict.py",
+    *_handled("watchdog"),
+)
 TESTED = (
     Tested("rules.activity.ALIVE_ONLY", (*_rules("activity"), *_handled("watchdog", "speech"))),
     Tested("rules.activity.NEW_WORK", (*_rules("activity"), *_handled("watchdog", "speech"))),
@@ -59,7 +65,6 @@ TESTED = (
     Tested("rules.stall.case.SUBAGENT_TOOLS", STALLS),
     Tested("rules.stall.case.WATCHED", STALLS),
     Tested("rules.stall.facts.KERNEL", STALLS),
-    Tested("rules.stall.remedy.LADDER", STALLS),
     Tested("rules.stall.remedy.REMEDIES", STALLS),
     Tested("rules.stall.remedy.KEEPS", STALLS),
     Tested("rules.stall.tool.WAITS_FOR_CHILD", STALLS),

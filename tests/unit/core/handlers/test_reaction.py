@@ -87,6 +87,8 @@ STALLED = with_vitals(AT_WORK, stall=FOUND)
         (with_vitals(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("waiting-human")}), "it waits for a person"),
         (replace(IDLE, state=State.FAILED), "it does not run"),
         (replace(IDLE, state=State.STOPPED), "it is not meant to run"),
+        (replace(IDLE, state=State.SUCCEEDED), "it is not meant to run"),
+        (replace(IDLE, state=State.PARKED), "it is not meant to run"),
         (None, "its session is gone"),
     ],
 )

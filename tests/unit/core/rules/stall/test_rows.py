@@ -131,3 +131,12 @@ def test_a_finished_agent_whose_work_goes_on_is_well_for_that_reason() -> None:
     found = classify(read(LOOK_ALIKE["26"], **CPU))
 
     assert (found.verdict, found.reasons) == ("working", ("it has said that it is done", "something of its work goes on"))
+
+
+@pytest.mark.parametrize(
+    ("number", "sensors"),
+    [("9", 4), ("11", 5), ("13", 4), ("23", 1), ("17", 0)],
+    ids=["bytes", "pipes", "processes", "state", "words"],
+)
+def test_each_sensor_of_the_kernel_counts_once_and_words_do_not(number: str, sensors: int) -> None:
+    assert classify(FAILURE[number]).independent == sensors
