@@ -10,6 +10,7 @@ from vigil.core.model.progress import SAID_NOTHING
 from vigil.core.model.session import State
 from vigil.core.model.stall import DEFAULTS
 from vigil.core.rules.stall.case import is_watched, what_is_open
+from vigil.core.rules.stall.tool import blocked
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,11 @@ def test_whoever_has_a_turn_open_and_lives_undoubted_is_watched(state: State) ->
     session = make_session(state, launch=make_launch(process=make_process(), started_at=1000.0), doing=doing())
 
     assert is_watched(session) == (state in (State.STARTING, State.RUNNING))
+
+
+@pytest.mark.parametrize("wchan", ["do_wait", "wait4", "do_sigtimedwait", "sigsuspend", "__do_sys_rt_sigsuspend"])
+def test_a_shell_that_waits_for_its_child_does_not_hide_what_that_waits_for(wchan: str) -> None:
+    shell, asks = child("bash", wchan=wchan), child("passwd", 501, waits_for_input=True)
+
+    assert blocked(case(doing=doing("Bash"), evidence=evidence((shell, asks)))) == (asks,)
+    assert blocked(case(doing=doing("Bash"), evidence=evidence((child("make", wchan="ep_poll"), asks)))) == ()
