@@ -555,3 +555,26 @@ def test_every_ladder_ends(verdict: StallVerdict) -> None:
 
 def test_people_come_first_among_what_keeps() -> None:
     assert KEEPS[0].why(None) == "a person is attached"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "seen", "verdict"),
+    [
+        ({"words": (What.THINKS,)}, evidence(received_s=1.0), "thinking"),
+        ({"words": (What.RETRIES,), "until": START + 7200}, evidence(), "throttled"),
+        ({"words": (What.WAITS,), "until": START + 7200}, evidence(), "waiting-timer"),
+        ({"words": (What.TOOL_STARTED,), "name": "Bash", "id": "t1"}, evidence((child("cc", cpu=0.9),)), "tool-running"),
+        ({"words": (What.THINKS,)}, evidence(io=1e6), "working"),
+    ],
+)
+def test_nobody_is_warned_of_one_that_is_found_to_be_well(said: dict[str, Any], seen: Evidence, verdict: str) -> None:
+    stage = silent()
+    words = said.pop("words")
+    say(stage, *words, **said)
+    stage.now = START + 660
+
+    stage.tell(Diagnosed(stage.launch().id, replace(seen, at=stage.now)))
+
+    stall = stage.session().vitals.stall
+    assert stall is not None and stall.verdict == verdict
+    assert (warnings(stage), open_kinds(stage)) == ([], [])
