@@ -64,7 +64,13 @@ RARE = {  # tests of rows that worlds meet rarely, where the handler's own do no
     RuntimeEnded: _handled("found_agent", "observation"),
     Condition: _rules("incident"),
 }
-TESTED_WITH = {"machine": "hold", "orphan": "observation", "takeover": "launch", "team": "shift", "remedy": "watchdog"}
+TESTED_WITH = {
+    "machine": "hold",
+    "orphan": "observation",
+    "takeover": "launch",
+    "remedy": "watchdog",
+    "session_incident": "host_incident",
+}
 RESETS = _handled("operator", "hold")
 ASKED_IN_TESTS = {IntentVerb.ARCHIVE: _handled("operator"), IntentVerb.RELEASE: _handled("adoption")}
 HEARD_IN = {
