@@ -15,6 +15,7 @@ from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import PulseState, State, with_vitals
 from vigil.core.model.speech import Said, What
 from vigil.core.model.team import Health, Manifest, RoleSpec
+from vigil.core.rules import heartbeat as rules
 from vigil.core.rules.health import health_of
 from vigil.core.rules.heartbeat import KEEPS
 
@@ -303,4 +304,4 @@ def test_a_timer_that_is_late_counts_what_was_missed_and_no_more(late_s: float) 
 def test_what_cannot_be_read_is_kept_before_its_doubt_is_shown(axis: Axis, value: str, why: str | None) -> None:
     axes = {Axis.SERVER: make_reading(), Axis.PROCESS: make_reading(), axis: make_reading(value)}
 
-    assert next((row.why for row in KEEPS if row.holds(make_session(axes=axes), HEALTH, 1e6)), None) == why
+    assert next((row.why for row in rules.KEEPS if row.holds(make_session(axes=axes), HEALTH, 1e6)), None) == why
