@@ -20,7 +20,7 @@ PAUSE_S = 0.2  # a file that is removed again and again must not keep us busy
 BACKLOG = 16
 
 
-class Listener:
+class KeeperSocket:
     def __init__(
         self, epoll: select.epoll, own: OwnSocket, on_connection: Callable[[socket.socket], None], log: Callable[[str], None]
     ) -> None:

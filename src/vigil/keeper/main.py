@@ -21,7 +21,7 @@ from typing import assert_never
 from vigil.keeper import protocol, wire
 from vigil.keeper.births import Births
 from vigil.keeper.kills import Kills
-from vigil.keeper.listener import BACKLOG, Listener
+from vigil.keeper.listener import BACKLOG, KeeperSocket
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.watch import Watcher
@@ -57,7 +57,7 @@ class Keeper:
         self._nofile = nofile
         self._epoll = select.epoll()
         self._peers: dict[int, Peer] = {}
-        self._listener = Listener(self._epoll, own, self._admit, self._log)
+        self._listener = KeeperSocket(self._epoll, own, self._admit, self._log)
         host, groups, log_ = HostFacts(), Cgroups(), KernelLog()
         kills = Kills(log_, groups)
         self._samples = Samples(host, groups, log_, kills)
