@@ -66,7 +66,7 @@ def answers(home: Home) -> bool:
         raise unsafe(error) from None
 
 
-def wait_for_answer(home: Home) -> bool:
+def wait_for_answer(home: Home, start_s: float = START_S, socket_s: float = SOCKET_S) -> bool:
     """Say whether a daemon answers; wait for one that lives and starts, or makes its lost socket anew.
 
     DeafDaemon if that does not come in time; Unreachable as `answers`.
@@ -78,7 +78,7 @@ def wait_for_answer(home: Home) -> bool:
             return False
         if not daemon.stopped:
             runs_at = now
-        allowed_s = min(max(SOCKET_S, START_S - daemon.age_s), START_S)
+        allowed_s = max(socket_s, start_s - daemon.age_s)
         if now - runs_at > STOPPED_S or now - begun_at > allowed_s:
             raise DeafDaemon(daemon, _deaf_words(home, daemon, now - begun_at))
         time.sleep(LOOK_S)

@@ -232,7 +232,7 @@ class KeeperLink:
             try:
                 return await self._connect_own()
             except (OSError, Untrusted) as error:
-                why = str(error)
+                why = getattr(error, "strerror", None) or str(error)
             holder = read_locker(str(self._home.lock("keeper")))
             if holder is None and self._is_gone() and now() >= started_at + AGAIN_S:
                 self._process = start_keeper(self._home, self._nofile)
