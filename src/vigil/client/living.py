@@ -78,9 +78,10 @@ def wait_for_answer(home: Home, start_s: float = START_S, socket_s: float = SOCK
             return False
         if not daemon.stopped:
             runs_at = now
-        allowed_s = max(socket_s, start_s - daemon.age_s)
-        if now - runs_at > STOPPED_S or now - begun_at > allowed_s:
-            raise DeafDaemon(daemon, _deaf_words(home, daemon, now - begun_at))
+        waited_s = now - begun_at
+        given_up = waited_s > start_s or (waited_s > socket_s and daemon.age_s > start_s)  # a young one may be starting
+        if given_up or now - runs_at > STOPPED_S:
+            raise DeafDaemon(daemon, _deaf_words(home, daemon, waited_s))
         time.sleep(LOOK_S)
     return True
 
