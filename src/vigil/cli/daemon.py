@@ -10,7 +10,7 @@ import click
 
 from vigil.cli.options import output_option
 from vigil.client import connect
-from vigil.client.starting import answers
+from vigil.client.living import DeafDaemon, end_daemon, wait_for_answer
 from vigil.errors import Unreachable
 from vigil.home import find_home
 from vigil.words import some
@@ -50,7 +50,16 @@ def stop(kill_sessions: bool) -> None:
     """Stop the daemon; all sessions run on, and the next command finds them.
 
     Example: vigil daemon stop --kill-sessions"""
-    if not kill_sessions and not answers(find_home()):
+    home = find_home()
+    try:
+        runs = wait_for_answer(home)
+    except DeafDaemon as deaf:
+        end_daemon(home, deaf.daemon)  # it cannot be asked: a signal says the same
+        if not kill_sessions:
+            print(f"the daemon (pid {deaf.daemon.pid}) could not be reached, and is stopped by a signal; its sessions run on")
+            return
+        runs = False
+    if not kill_sessions and not runs:
         print("the daemon does not run")
         return
     client = connect(start=kill_sessions)  # only a daemon can end sessions

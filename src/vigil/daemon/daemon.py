@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from vigil import __version__
@@ -40,6 +40,11 @@ class Daemon(DaemonParts):
         self._config_problem: str | None = None
         self._watchdogs = self.machine.watchdogs
         self._beats = 0
+        self._mend_socket: Callable[[], bool] = lambda: False
+
+    def look_after(self, mend_socket: Callable[[], bool]) -> None:
+        """Have the daemon's process mend its socket at each beat: it says whether it made one anew."""
+        self._mend_socket = mend_socket
 
     async def start(self) -> None:
         """Start the daemon: take over what lives, then run the loops."""
@@ -193,6 +198,14 @@ class Daemon(DaemonParts):
         if self.recorder is not None:
             self.recorder.check()
         self._beats += 1
+        self._look_at_socket()
         self.troubles.check_store()
         if self._beats % CONFIG_BEATS == 0:
             self.use_config()
+
+    def _look_at_socket(self) -> None:
+        """Tell that the daemon's socket was lost and made anew; its folder may be another now (P15)."""
+        if self._mend_socket():
+            self.inbox.note("daemon.socket-lost", {"socket": str(self.home.api_socket)})
+            with contextlib.suppress(OSError):
+                self.sockets.renew()

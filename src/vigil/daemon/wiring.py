@@ -76,7 +76,8 @@ from vigil.home import Home
 from vigil.keeper.protocol import SnapshotWord, Watch, Word
 from vigil.kernel import process
 from vigil.kernel.durable import read_json
-from vigil.observe.inotify import WENT, FolderWatch
+from vigil.kernel.inotify import WENT
+from vigil.observe.inotify import FolderWatch
 from vigil.runtimes import Tmux, make_runtimes
 from vigil.store.store import Store
 

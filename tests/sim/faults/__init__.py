@@ -43,6 +43,7 @@ from tests.sim.faults.servers import (
 )
 from tests.sim.faults.shifts import shift_meets, shifts_a_team
 from tests.sim.faults.sizes import Strike
+from tests.sim.faults.sockets import daemon_loses_its_socket, keeper_loses_its_socket
 from tests.sim.faults.teams import (
     applies_it_again,
     changes_a_manifest,
@@ -110,6 +111,8 @@ FAULTS: dict[str, Strike] = {
     "daemon is stopped": daemon_is_stopped,
     "keeper is killed": keeper_is_killed,
     "keeper is stopped": keeper_is_stopped,
+    "keeper loses its socket": keeper_loses_its_socket,
+    "daemon loses its socket": daemon_loses_its_socket,
     "store is full": store_is_full,
     "store is slow": store_is_slow,
     "notifier is down": notifier_is_down,

@@ -21,6 +21,7 @@ from tests.sim.promises.stalling import Progress
 from tests.sim.promises.telling import Activity, OneIncident, OnTime
 from tests.sim.promises.waking import Conversations
 from tests.sim.promises.walls import OncePerAccount
+from tests.sim.promises.watching import SocketsBack
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -58,6 +59,7 @@ PROMISES: tuple[type[Promise], ...] = (
     Activity,
     Obeys,
     Conversations,
+    SocketsBack,
     Converges,
 )
 

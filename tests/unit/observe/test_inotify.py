@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.following import SOON_S, append
-from vigil.observe.inotify import CAME, IN_MODIFY, WENT, FolderWatch, Watches
+from vigil.kernel.inotify import CAME, IN_MODIFY, WENT
+from vigil.observe.inotify import FolderWatch, Watches
 
 
 async def test_a_watch_that_fires_before_the_loop_knows_of_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

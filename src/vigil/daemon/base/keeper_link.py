@@ -1,6 +1,7 @@
 """The daemon's link to the keeper: starts one if there is none, asks with deadlines, listens.
 
-A keeper that lives but does not answer is wedged: that is an event, not a reason for a second one (its lock forbids it)."""
+A keeper that lives but does not answer, or whose socket is lost, is wedged: that is an event, not a reason for a second one
+(its lock forbids it)."""
 
 from __future__ import annotations
 
@@ -15,16 +16,30 @@ from vigil.daemon.base.keeper_start import start_keeper
 from vigil.daemon.base.log import log
 from vigil.home import Home
 from vigil.keeper import protocol, wire
+from vigil.kernel.process import is_dying, read_stat
 from vigil.kernel.theirs import read_start
+from vigil.kernel.trust import Untrusted, connect_own, read_locker
 
 START_S = 10.0
+SOCKET_S = 3.0  # for a living keeper to make its lost socket anew: it does so at once, or every two seconds
+LOOK_S = 0.02
+AGAIN_S = 0.2  # between two keepers of which the first ended at once
 PING_EVERY_S = 5.0
 PING_S = 3.0
 WATCH_S = 10.0
+STOPPED = "Tt"
 
 
 class KeeperSilent(Exception):
     """The keeper gave no answer in time; it may still do what we asked."""
+
+
+class KeeperDeaf(Exception):
+    """A keeper holds the lock and cannot be reached; the text says why and what to do."""
+
+    def __init__(self, pid: int, words: str) -> None:
+        super().__init__(words)
+        self.pid = pid
 
 
 class KeeperRefused(Exception):
@@ -50,7 +65,7 @@ class KeeperLink:
     _asked_anew: int | None = field(default=None, init=False)
 
     async def connect(self) -> None:
-        """Link up with the keeper, or start one; one that hangs up was dying."""
+        """Link up with the keeper, or start one; one that hangs up was dying, and one that cannot be reached is wedged."""
         deadline = asyncio.get_running_loop().time() + START_S
         while True:
             try:
@@ -61,7 +76,14 @@ class KeeperLink:
                     raise
 
     async def _connect_once(self) -> None:
-        reader, writer = await self._reach()
+        try:
+            reader, writer = await self._reach()
+        except KeeperDeaf as error:  # we watch without it, and go on trying
+            self.pid = error.pid
+            if not self.wedged:
+                self.wedged = True
+                self._on_change("keeper.unreachable", {"pid": self.pid, "why": str(error)})
+            return
         self._writer = writer
         self._lost.clear()
         self._listening = asyncio.create_task(self._listen(reader))
@@ -75,6 +97,7 @@ class KeeperLink:
             self._note_wedged(str(error))
             return
         self.pid = answer.pid
+        self._note_answer()
         if answer.version < protocol.VERSION and self._asked_anew != self.pid:
             self._asked_anew = self.pid  # once: installed elsewhere, it becomes what it was
             await self._upgrade()
@@ -85,7 +108,8 @@ class KeeperLink:
         """Keep the link to the keeper: ping, notice silence, reconnect."""
         while True:
             if self._writer is None:
-                self._on_change("keeper.lost", {"pid": self.pid})
+                if not self.wedged:
+                    self._on_change("keeper.lost", {"pid": self.pid})
                 while self._writer is None:
                     await self._connect_again()
             with contextlib.suppress(TimeoutError):
@@ -161,9 +185,10 @@ class KeeperLink:
             self._writer = None
 
     async def _connect_again(self) -> None:
+        was_wedged = self.wedged
         try:
             await self.connect()
-            if not self.wedged:
+            if not self.wedged and not was_wedged:
                 self._on_change("keeper.started", {"pid": self.pid})
         except (OSError, KeeperSilent, KeeperRefused) as error:
             log.error("no keeper", why=str(error), next_try_s=1)
@@ -177,13 +202,17 @@ class KeeperLink:
                 self._note_wedged(str(error))
             return
         if self.wedged:
-            self.wedged = False
             self.pid = answer.pid
-            self._on_change("keeper.answers", {"pid": self.pid})
+            self._note_answer()
             if answer.version < protocol.VERSION:
                 await self._upgrade()
             else:
                 await self.rewatch()
+
+    def _note_answer(self) -> None:
+        if self.wedged:
+            self.wedged = False
+            self._on_change("keeper.answers", {"pid": self.pid})
 
     def _note_wedged(self, why: str) -> None:
         self.wedged = True
@@ -196,20 +225,32 @@ class KeeperLink:
             return None
 
     async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        path = str(self._home.keeper_socket)
-        deadline = asyncio.get_running_loop().time() + START_S
-        started = self._process is not None
+        """Connect to the keeper; KeeperDeaf if one lives and cannot be reached, KeeperSilent if none comes up."""
+        now = asyncio.get_running_loop().time
+        begun_at, started_at = now(), -AGAIN_S
         while True:
             try:
-                return await asyncio.open_unix_connection(path, limit=wire.LINE_BYTES)
-            except (FileNotFoundError, ConnectionRefusedError):
-                pass
-            if not started or (self._process is not None and self._process.poll() is not None):
+                return await self._connect_own()
+            except (OSError, Untrusted) as error:
+                why = getattr(error, "strerror", None) or str(error)
+            holder = read_locker(str(self._home.lock("keeper")))
+            if holder is None and self._is_gone() and now() >= started_at + AGAIN_S:
                 self._process = start_keeper(self._home, self._nofile)
-                started = True
-            if asyncio.get_running_loop().time() > deadline:
+                started_at = now()
+            if holder is not None and now() > begun_at + SOCKET_S and not is_dying(holder):
+                raise KeeperDeaf(holder, _deaf_words(holder, why))
+            if now() > begun_at + START_S:
                 raise KeeperSilent(f"no keeper came up in {START_S:g} s; see {self._home.log / 'keeper.log'}")
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(AGAIN_S if self.wedged else LOOK_S)
+
+    async def _connect_own(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the process that holds the keeper's lock, and to no other (P13)."""
+        sock = connect_own(str(self._home.keeper_socket), 0, str(self._home.lock("keeper")))
+        return await asyncio.open_unix_connection(sock=sock, limit=wire.LINE_BYTES)
+
+    def _is_gone(self) -> bool:
+        """Say whether no keeper of ours is on its way."""
+        return self._process is None or self._process.poll() is not None
 
     async def _upgrade(self) -> None:
         """Have an older keeper exec the installed one, keeping pid and children; link up again."""
@@ -252,3 +293,11 @@ class KeeperLink:
             answered.set_result(message)
         elif (refusal := wire.read_refusal(message)) is not None:
             self.note_refusal(refusal.why)
+
+
+def _deaf_words(pid: int, why: str) -> str:
+    """Return what a person is told of a keeper that lives and cannot be reached."""
+    state = read_stat(pid)
+    if state is not None and state.state in STOPPED:
+        return f"it is stopped (kill -CONT {pid} lets it go on), and its socket is not to be had: {why}"
+    return f"its socket is not to be had: {why}. vigil doctor says more; sessions run on"

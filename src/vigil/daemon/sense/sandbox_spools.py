@@ -10,8 +10,9 @@ import os
 
 from vigil.daemon.base.log import log
 from vigil.home import Home
+from vigil.kernel.inotify import CAME, IN_DONT_FOLLOW, IN_ONLYDIR
 from vigil.kernel.theirs import opened_folder
-from vigil.observe.inotify import CAME, IN_DONT_FOLLOW, IN_ONLYDIR, Watches
+from vigil.observe.inotify import Watches
 
 SLICE = 100
 PAUSE_S = 0.05

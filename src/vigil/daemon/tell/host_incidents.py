@@ -101,8 +101,7 @@ class Troubles:
     def keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
         """Open the host incident of a keeper that is gone or hangs, or resolve it."""
         self._note(kind, data)
-        if kind in ("keeper.wedged", "keeper.lost"):
-            words = "does not answer" if kind == "keeper.wedged" else "is gone"
+        if words := _keeper_words(kind, data):
             self._host.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
         elif kind in ("keeper.answers", "keeper.started"):
             self._host.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
@@ -131,3 +130,14 @@ class Troubles:
             kept = "" if aside is None else f", and what lay in its place is {aside} now"
             words = f"{self._home.database} was removed or replaced while the daemon ran: it was put back{kept}"
             self._host.report(IncidentKind.STORE_LOST, words)
+
+
+def _keeper_words(kind: str, data: dict[str, Any]) -> str | None:
+    match kind:
+        case "keeper.lost":
+            return "is gone"
+        case "keeper.wedged":
+            return "does not answer"
+        case "keeper.unreachable":
+            return f"cannot be reached: {data['why']}"
+    return None
