@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -14,12 +15,14 @@ from random import Random, SystemRandom
 
 from tests.chaos import room
 from tests.chaos.checks import judge
+from tests.chaos.faults import FAULTS
 from tests.chaos.faults.cgroups import remove_cages
 from tests.chaos.history import History
 from tests.chaos.place import VIGIL, Place, make_place
 from tests.chaos.report import lines
 from tests.chaos.stage import end_all
 from tests.chaos.storm import weather
+from tests.chaos.story import tell
 
 NO_ROOM = "not root: no room of our own, so no pid is recycled and no disk is filled"
 
@@ -32,11 +35,13 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, help="how many (default: 20 to 40, by the seed)")
     parser.add_argument("--keep", action="store_true", help="keep the home also if no promise broke")
     parser.add_argument("--judge", type=Path, metavar="FOLDER", help="judge a kept run again")
+    parser.add_argument("--story", metavar="NAME", help="with --judge: all that is known of a session or launch, in order")
+    parser.add_argument("--only", metavar="RE", default="", help="only faults whose name matches")
     parser.add_argument("--base", type=Path, help=argparse.SUPPRESS)
     parser.add_argument(room.INSIDE, action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.judge is not None:
-        return _judge(pickle.loads((asked.judge / "history.pickle").read_bytes()))
+        return _judge_again(asked.judge, asked.story)
     if asked.inside:
         return room.be_first(lambda: _run(asked))
     asked.seed = SystemRandom().randrange(10**6) if asked.seed is None else asked.seed
@@ -46,7 +51,7 @@ def main() -> int:
         if not room.can_enter():
             print(NO_ROOM, flush=True)
             return _run(asked)
-        words = ["--minutes", str(asked.minutes), "--seed", str(asked.seed), "--base", str(asked.base)]
+        words = ["--minutes", str(asked.minutes), "--seed", str(asked.seed), "--base", str(asked.base), "--only", asked.only]
         words += ["--sessions", str(asked.sessions)] if asked.sessions else []
         return room.enter([*words, *(["--keep"] if asked.keep else [])])
     finally:
@@ -63,7 +68,8 @@ def _run(asked: argparse.Namespace) -> int:
     place = make_place(asked.base, small)
     code = 1
     try:
-        history = weather(place, asked.seed, asked.minutes, sessions)
+        faults = tuple(fault for fault in FAULTS if re.search(asked.only, fault.name))
+        history = weather(place, asked.seed, asked.minutes, sessions, faults)
         (asked.base / "history.pickle").write_bytes(pickle.dumps(history))
         code = _judge(history)
     except KeyboardInterrupt:
@@ -74,6 +80,14 @@ def _run(asked: argparse.Namespace) -> int:
     finally:
         _leave(place, keep=asked.keep or code != 0)
     return code
+
+
+def _judge_again(folder: Path, name: str | None) -> int:
+    history = pickle.loads((folder / "history.pickle").read_bytes())
+    if name is None:
+        return _judge(history)
+    print("\n".join(tell(history, name)))
+    return 0
 
 
 def _judge(history: History) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from tests.chaos.checks import Verdict
 from tests.chaos.history import History, Part, Shot
 from tests.chaos.storm import faults_by_kind
+from tests.chaos.story import clock
 
 SHOWN = 12  # of each promise
 
@@ -47,7 +47,6 @@ def _violations(history: History, verdict: Verdict) -> Iterator[str]:
     if verdict.violations:
         yield f"\n{verdict.promise}: {len(verdict.violations)}"
     for violation in sorted(verdict.violations, key=lambda one: one.at)[:SHOWN]:
-        clock = time.strftime("%H:%M:%S", time.localtime(violation.at)) + f"{violation.at % 1:.3f}"[1:]
-        yield f"  {clock} (+{violation.at - history.began_at:.1f} s) {violation.text}"
+        yield f"  {clock(violation.at)} (+{violation.at - history.began_at:.1f} s) {violation.text}"
     if len(verdict.violations) > SHOWN:
         yield f"  … and {len(verdict.violations) - SHOWN} more"
