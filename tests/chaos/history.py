@@ -38,6 +38,7 @@ class Life:
     seen_to: float = 0.0  # alive then, surely
     ended_at: float | None = None  # seen to be over then, at the latest
     status: int | None = None  # as `waitpid` has it; None: the kernel no longer knew
+    ready_at: float | None = None  # a daemon's first answer
     said: str = ""  # by itself, just before its end: `exit 3`, `kill 9`
 
     @property

@@ -19,6 +19,7 @@ from tests.chaos.bystanders import Bystanders
 from tests.chaos.fleet import Fleet
 from tests.chaos.history import Command, History, Life, Part, Shot, Shown, Span
 from tests.chaos.place import VIGIL, Place
+from tests.chaos.probe import Probe
 from tests.chaos.watch import Watch
 
 COMMAND_S = 90.0
@@ -35,6 +36,7 @@ class Stage:
         self.history = history
         self.rng = rng
         self.watch = Watch(place)
+        self.probe = Probe(place, self.watch)
         self.bystanders = Bystanders(place)
         self.stopped: set[tuple[int, int]] = set()
         self._heals: list[tuple[float, int, Callable[[], None]]] = []
@@ -147,6 +149,7 @@ class Stage:
         for process in list(self._running):
             process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self.probe.stop()
         self.watch.stop()
 
 

@@ -16,7 +16,7 @@ from tests.chaos.records import read_all
 from tests.chaos.stage import Stage
 from tests.chaos.traces import join
 
-PAUSE_S = 2.0  # between faults, in the middle
+PAUSE_S = 2.5  # between faults, in the middle
 LOOK_S = 3.0  # so often somebody lists the fleet
 PROGRESS_S = 15.0
 CALM_S = 75.0
@@ -33,6 +33,7 @@ def weather(place: Place, seed: int, minutes: float, sessions: int, faults: tupl
     stage = Stage(place, fleet, history, rng)
     try:
         stage.watch.start()
+        stage.probe.start()
         stage.bystanders.start()
         _declare(stage)
         _storm(stage, minutes * 60, faults)
@@ -55,8 +56,9 @@ def _storm(stage: Stage, for_s: float, faults: tuple[Fault, ...]) -> None:
     until = time.time() + for_s
     looked = told = time.time()
     while time.time() < until:
-        if stage.watch.broken is not None:
-            raise RuntimeError("the watch broke") from stage.watch.broken
+        for one in (stage.watch, stage.probe):
+            if one.broken is not None:
+                raise RuntimeError(f"{one} broke") from one.broken
         fault = draw(stage.rng, faults)
         began = time.time()
         words = fault.strike(stage)
@@ -101,8 +103,8 @@ def _calm(stage: Stage) -> None:
     stage.close()
     watch = stage.watch
     history.lives = join(watch.all(), stage.place.work / "traces", watch.sampled)
-    history.spans += watch.late
-    history.doubles, history.leftovers, history.absences = watch.doubles, watch.leftovers, watch.absences
+    history.spans += [*watch.late, *stage.probe.strained]
+    history.doubles, history.leftovers, history.absences = watch.doubles, watch.leftovers, stage.probe.absences
     history.samples, history.lateness_s = len(watch.sampled), watch.lateness_s
     stage.bystanders.end()
 

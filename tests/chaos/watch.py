@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 from tests.chaos import proc
-from tests.chaos.history import Absence, Double, Life, Part, Span, session_of
+from tests.chaos.history import Double, Life, Part, Span, session_of
 from tests.chaos.place import Place
 
 EVERY_S = 0.2
 LATE_S = 0.25
 STATUS_S = 5.0  # so long a parent may take to reap
-CONNECT_S = 0.5
 Key = tuple[int, int]
 
 
@@ -31,10 +28,8 @@ class Watch:
         self.doubles: list[Double] = []
         self.leftovers: list[Double] = []
         self.late: list[Span] = []
-        self.absences: list[Absence] = []
         self.sampled: list[float] = []
         self.lateness_s = 0.0
-        self._gone_since: dict[str, float] = {}
         self._suspects: set[tuple[Key, Key]] = set()
         self._told: set[tuple[Key, Key]] = set()
         self._fds: dict[int, Life] = {}
@@ -52,14 +47,18 @@ class Watch:
         self._over.set()
         for thread in self._threads:
             thread.join(10)
-        now = time.time()
-        self.absences += [Absence(name, since, now) for name, since in self._gone_since.items()]
 
     def alive(self, *parts: Part) -> list[Life]:
         """Return who lives now, the oldest first."""
         with self._lock:
             found = [life for life in self.lives.values() if life.part in parts and life.ended_at is None]
         return sorted(found, key=lambda life: (life.began_at, life.pid))
+
+    def note_ready(self, part: Part, pid: int) -> None:
+        """Keep when a process first answered."""
+        for life in self.alive(part):
+            if life.pid == pid and life.ready_at is None:
+                life.ready_at = time.time()
 
     def dead(self, *parts: Part) -> list[Life]:
         with self._lock:
@@ -85,7 +84,6 @@ class Watch:
             late_s = time.monotonic() - due
             self._note_lateness(late_s)
             self._look()
-            self._probe()
             due = max(due + EVERY_S, time.monotonic())
             self._over.wait(max(0.0, due - time.monotonic()))
 
@@ -194,16 +192,6 @@ class Watch:
                         del self._fds[fd]
                     os.close(fd)
 
-    # Sockets
-
-    def _probe(self) -> None:
-        for name, part in (("api.sock", Part.DAEMON), ("keeper.sock", Part.KEEPER)):
-            if not self.alive(part) or _listens(self._place.run / name):
-                if (since := self._gone_since.pop(name, None)) is not None:
-                    self.absences.append(Absence(name, since, time.time()))
-            else:
-                self._gone_since.setdefault(name, time.time())
-
 
 def part_of(words: list[str], place: Place) -> tuple[Part | None, str]:
     """Say what a command line is to this home, and of which launch."""
@@ -228,18 +216,3 @@ def _twins(agents: list[Life]) -> Iterator[tuple[Life, Life]]:
         by_session.setdefault(life.session, []).append(life)
     for lives in by_session.values():
         yield from pairwise(lives)
-
-
-def _listens(path: Path) -> bool:
-    """Say whether a socket is there and takes connections."""
-    if not path.exists():
-        return False
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(CONNECT_S)
-        try:
-            sock.connect(str(path))
-        except TimeoutError:
-            return True  # it is there; who does not answer is another question
-        except OSError:
-            return False
-    return True

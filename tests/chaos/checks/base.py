@@ -9,6 +9,7 @@ from tests.chaos.history import History, Life, Part, Span
 
 DAEMON_START_S = 2.5  # from its process's beginning until it has taken over what lives
 KEEPER_START_S = 1.5
+LONGEST_START_S = 10.0  # whoever has not answered by then is not starting any more
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,9 @@ def gaps(history: History, part: Part, start_s: float) -> list[Span]:
     """Return when no process of a part was there and ready."""
     found, at = [], history.began_at
     for life in sorted(history.parts(part), key=lambda one: one.began_at):
-        if life.began_at + start_s > at:
-            found.append(Span(at, life.began_at + start_s, f"no {part}"))
+        ready_at = min(max(life.ready_at or 0.0, life.began_at + start_s), life.began_at + LONGEST_START_S)
+        if ready_at > at:
+            found.append(Span(at, ready_at, f"no {part}"))
         at = max(at, life.ended_at or history.judged_at)
     if at < history.judged_at:
         found.append(Span(at, history.judged_at, f"no {part}"))

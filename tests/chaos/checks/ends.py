@@ -14,6 +14,7 @@ ENDING = ("stop", "restart", "rm", "hibernate", "scale", "start", "wake", "reset
 GRACE_S = 60.0  # an intent outlives the command and the daemon that took it
 HANGUP_S = 90.0  # an agent that ignores hangups is ended before its replacement
 BIRTH_S = 12.0
+YOUNG_S = 30.0  # a new daemon ends what it cannot place, soon
 
 
 class Why(StrEnum):
@@ -45,7 +46,7 @@ def _reasons(history: History, life: Life) -> Iterator[Why]:
     for command in history.about(life.session, *ENDING):
         if command.began_at <= ended and command.ended_at + GRACE_S >= ended:
             yield Why.COMMAND
-    for part in (Part.DAEMON, Part.KEEPER):
+    for part in (Part.DAEMON, Part.KEEPER) if ended - life.began_at < YOUNG_S else ():
         if touches(down(history, part), life.began_at - BIRTH_S, life.began_at + 2.0):
             yield Why.BIRTH
 

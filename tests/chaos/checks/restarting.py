@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.chaos.checks.base import Verdict, by_launch, excuses
-from tests.chaos.history import DeathRow, History, Life, Policy, number_of, session_of, unexcused_s
+from tests.chaos.history import Command, DeathRow, History, Life, Policy, number_of, session_of, unexcused_s
 
 ORDERS = ("start", "restart", "reset", "wake", "stop", "hibernate", "rm", "run", "scale", "up")
 FORGIVES = ("start", "reset", "run", "rm", "up", "scale")
@@ -26,39 +26,43 @@ def check(history: History) -> Verdict:
     for death in history.deaths:
         text = f"{death.session}: {death.launch} is {death.cause} and charged: {death.charged}"
         verdict.expect(death.charged != (death.cause in UNCHARGED), death.at, text)
-    for before, after, death, policy in _pairs(history, records):
-        _check_wait(history, verdict, before, after, death, policy)
+    for death, after, policy in _restarts(history, records):
+        _check_wait(history, verdict, death, after, policy)
     for policy in history.policies.values():
         _check_limit(history, verdict, policy)
     return verdict
 
 
-def _pairs(history: History, records: dict[str, DeathRow]) -> Iterator[tuple[Life, Life, DeathRow, Policy]]:
-    """Yield every relaunch that nobody asked for."""
-    agents = by_launch(history)
-    for launch, after in agents.items():
-        last = f"{session_of(launch)}-{number_of(launch) - 1}"
-        before, death, policy = agents.get(last), records.get(last), history.policies.get(after.session)
-        if before is None or death is None or policy is None or before.ended_at is None:
+def _restarts(history: History, records: dict[str, DeathRow]) -> Iterator[tuple[DeathRow, Life, Policy]]:
+    """Yield every relaunch that nobody asked for, with the death before it; that launch may never have been seen alive."""
+    for launch, after in by_launch(history).items():
+        death, policy = records.get(f"{session_of(launch)}-{number_of(launch) - 1}"), history.policies.get(after.session)
+        if death is None or policy is None:
             continue
-        asked = history.about(after.session, *ORDERS)
-        if any(one.began_at <= after.began_at and one.ended_at + STILL_S >= before.ended_at for one in asked):
-            continue
-        yield before, after, death, policy
+        if not any(one.began_at <= after.began_at and one.ended_at + STILL_S >= death.at for one in _orders(history, policy)):
+            yield death, after, policy
 
 
-def _check_wait(history: History, verdict: Verdict, before: Life, after: Life, death: DeathRow, policy: Policy) -> None:
-    assert before.ended_at is not None
-    died_at = min(before.ended_at, death.at)
+def _orders(history: History, policy: Policy) -> Iterator[Command]:
+    """Yield the commands that launch a session or end it; a reset is for all replicas."""
+    yield from history.about(policy.name, *ORDERS)
+    for name, other in history.policies.items():
+        if policy.role and other.role == policy.role:
+            yield from history.about(name, "reset")
+
+
+def _check_wait(history: History, verdict: Verdict, death: DeathRow, after: Life, policy: Policy) -> None:
+    before = by_launch(history).get(death.launch)
+    died_at = death.at if before is None or before.ended_at is None else min(before.ended_at, death.at)
     fewest, most = _counts(history, death, policy)
     waited_s = after.began_at - died_at
     least_s = delay_s(policy, fewest) if death.charged and not policy.role else policy.base_s
     least_s = least_s * (1 - JITTER) - EXACT_S - (EVENT_S if policy.role else 0.0)
-    where = f"{after.session}: {after.launch} came {waited_s:.2f} s after {before.launch} ({death.cause})"
+    where = f"{after.session}: {after.launch} came {waited_s:.2f} s after {death.launch} ({death.cause})"
     verdict.expect(waited_s >= least_s, after.began_at, f"{where}; {least_s + EXACT_S:.2f} s were due")
     most_s = (delay_s(policy, most) if death.charged else policy.base_s) * (1 + JITTER)
     slack_s = LATE_S + SLACK_S + _busy_s(history, died_at + most_s, after) + _grace_s(history, after)
-    late_s = unexcused_s(died_at + most_s, after.began_at, excuses(history, before.launch))
+    late_s = unexcused_s(died_at + most_s, after.began_at, excuses(history, death.launch))
     verdict.expect(
         late_s <= slack_s, after.began_at, f"{where}; {most_s:.2f} s were due, and {late_s:.1f} s of it nothing excuses"
     )

@@ -20,7 +20,7 @@ class Fault:
 
 
 FAULTS = (
-    Fault("daemon killed", 8, processes.kill_daemon),
+    Fault("daemon killed", 6, processes.kill_daemon),
     Fault("daemon stopped", 2, processes.stop_daemon),
     Fault("keeper killed", 5, processes.kill_keeper),
     Fault("keeper stopped", 2, processes.stop_keeper),
