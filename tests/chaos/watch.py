@@ -15,6 +15,7 @@ from tests.chaos.place import Place
 
 EVERY_S = 0.2
 LATE_S = 0.25
+YOUNG_S = 3.0
 STATUS_S = 5.0  # so long a parent may take to reap
 Key = tuple[int, int]
 
@@ -102,7 +103,8 @@ class Watch:
             if seen is None:
                 continue
             there.add((pid, seen.start))
-            if (pid, seen.start) not in self.lives:
+            life = self.lives.get((pid, seen.start))
+            if life is None or (life.seen_to < life.began_at + YOUNG_S and not self._is_still(life)):
                 fresh.append(seen)
         for seen in fresh:
             self._meet(seen)
@@ -118,6 +120,15 @@ class Watch:
             self.late.append(Span(began, time.time() + EVERY_S, "the harness itself was late"))
         self._compare(there)
 
+    def _is_still(self, life: Life) -> bool:
+        """Say whether a young process is what it was taken for: it may have become another program since."""
+        words = proc.command_of(life.pid)
+        if not words or life.part is Part.SERVER or part_of(words, self._place)[0] is life.part:
+            return True
+        with self._lock:
+            del self.lives[life.key]
+        return False
+
     def _meet(self, seen: proc.Seen) -> None:
         words = proc.command_of(seen.pid)
         part, launch = part_of(words, self._place)
@@ -130,7 +141,7 @@ class Watch:
             if not launch:
                 return
         parent = next((life for life in self.lives.values() if life.pid == seen.ppid and life.ended_at is None), None)
-        if parent is not None and parent.part is part and parent.launch == launch and part is not Part.DAEMON:
+        if parent is not None and parent.part is part and parent.launch == launch:
             return  # a fork that has not become another program yet
         if not proc.is_there(seen.pid, seen.start):
             return

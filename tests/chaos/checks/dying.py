@@ -85,10 +85,12 @@ def _check_status(history: History, verdict: Verdict, death: DeathRow, life: Lif
         excused = nobody_saw(history, max(life.began_at, life.ended_at - ENDS_S), life.ended_at + ENDS_S)
         verdict.expect(excused, death.at, f"{where} without a status, though it could be seen; it was {_shown(truth)}")
     else:
-        ambiguous = (
-            truth[1] is not None and told == (128 + truth[1], None) and any("only its shell" in e for e in death.evidence)
-        )
+        ambiguous = truth[1] is not None and told == (128 + truth[1], None) and _is_ambiguous(death)
         verdict.expect(told == truth or ambiguous, death.at, f"{where} with {_shown(told)}; it was {_shown(truth)}")
+
+
+def _is_ambiguous(death: DeathRow) -> bool:
+    return any("only its shell" in text for text in death.evidence)
 
 
 def _check_cause(history: History, verdict: Verdict, death: DeathRow, life: Life, where: str) -> None:
@@ -101,6 +103,8 @@ def _check_cause(history: History, verdict: Verdict, death: DeathRow, life: Life
     assert life.ended_at is not None
     if nobody_saw(history, max(life.began_at, life.ended_at - ENDS_S), life.ended_at + ENDS_S):
         allowed.add("unobserved")
+        if _is_ambiguous(death):  # 128+n is all that the shim could see
+            allowed.add("crash")
     known = ", ".join(sorted(found)) or "nothing of ours"
     verdict.expect(
         not found or death.cause in allowed, death.at, f"{where}; what happened: {known}; it ended with {life.ending}"
