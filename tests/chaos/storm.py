@@ -37,8 +37,11 @@ def weather(place: Place, seed: int, minutes: float, sessions: int, faults: tupl
         stage.bystanders.start()
         _declare(stage)
         _storm(stage, minutes * 60, faults)
-    finally:
         _calm(stage)
+    except BaseException:
+        stage.heal(everything=True)
+        stage.close()
+        raise
     return history
 
 

@@ -15,23 +15,23 @@ from tests.chaos.history import Part
 from tests.chaos.place import Place
 from tests.chaos.watch import part_of
 
-FEW = "^(agent killed|server killed|daemon killed)$"
+FEW = "^(agent killed|daemon killed)$"
 
 
 @pytest.mark.unhurried
+@pytest.mark.timeout(200)
 @pytest.mark.skipif(not room.can_enter(), reason="only root has a room of its own")
 def test_a_short_storm_of_few_faults_breaks_nothing_and_leaves_nothing() -> None:
     words = ["--minutes", "0.3", "--seed", "7", "--sessions", "9", "--only", FEW]
 
     done = subprocess.run(
-        [sys.executable, "-m", "tests.chaos", *words], capture_output=True, text=True, timeout=110, cwd=os.getcwd()
+        [sys.executable, "-m", "tests.chaos", *words], capture_output=True, text=True, timeout=180, cwd=os.getcwd()
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
     births = re.search(r"(\d+) births, (\d+) deaths", done.stdout)
     assert births is not None and int(births[1]) > 9
-    base = re.search(r"/tmp/vgc-\w+", done.stdout)
-    assert base is None
+    assert "kept" not in done.stdout
 
 
 @pytest.mark.parametrize(

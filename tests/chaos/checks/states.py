@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from tests.chaos.checks.base import Verdict, by_launch, excuses, touches
-from tests.chaos.history import Command, History, Json, Life
+from tests.chaos.history import Command, History, Json, Life, Part
 
 RESTS = frozenset({"running", "stopped", "parked", "failed", "succeeded"})
 AWAKE = frozenset({"starting", "running", "suspect", "stuck", "ending"})
@@ -41,7 +41,15 @@ def _check_rest(history: History, verdict: Verdict, session: Json, life: Life | 
         verdict.expect(state not in AWAKE, at, f"{where}, but no agent of it lives")
     hold = session.get("hold")
     waits = hold is not None and hold["until"] is not None and _moment(hold["until"]) > at - WAIT_S
-    verdict.expect(state in RESTS or waits, at, f"{where}, with hold {hold}, long after the last fault")
+    rests = state in RESTS or (state == "suspect" and _is_orphan(history, life))
+    verdict.expect(rests or waits, at, f"{where}, with hold {hold}, long after the last fault")
+
+
+def _is_orphan(history: History, life: Life | None) -> bool:
+    """Say whether an agent outlived its pane and nothing replaces it: then it waits for a person (P2)."""
+    if life is None or history.policies[life.session].when != "never":
+        return False
+    return any(shot.launch == life.launch and shot.part is not Part.AGENT for shot in history.shots)
 
 
 def _check_lost(history: History, verdict: Verdict, shown: set[str]) -> None:
