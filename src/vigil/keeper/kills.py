@@ -76,7 +76,8 @@ class Kills:
     def account(self, pid: int, start_ticks: int, cgroup: str | None, armed: dict[str, Any] | None) -> KillFacts:
         """Return what is known of a process that ended by SIGKILL; `cgroup` is the last it was seen in."""
         if self._groups.version == 2:
-            cgroup = self._groups.path_of(pid) or cgroup  # a zombie still says where it was
+            found = self._groups.path_of(pid)  # a zombie still says where it was
+            cgroup = found if found and process.read_start_ticks(pid) == start_ticks else cgroup
         now = self._clock()
         host_kills = self._host.grown(read_oom_kills(self._proc), now)
         cgroup_kills = self._grown_in(cgroup, armed, now)

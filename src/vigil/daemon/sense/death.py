@@ -121,7 +121,8 @@ class DeathWatch:
 
     def heard(self, word: ExitWord) -> None:
         watched = self._watched.get(word.launch)
-        if watched is None or word.pid != getattr(roles_of(watched.launch).get(word.role), "pid", None):
+        process = None if watched is None else roles_of(watched.launch).get(word.role)
+        if watched is None or process is None or (word.pid, word.start_ticks) != (process.pid, process.start_ticks):
             return
         known, told = watched.ends.get(word.role), end_of(word, self._ground.clock)
         if known is None or known.status is None:
