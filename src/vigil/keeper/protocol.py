@@ -5,7 +5,7 @@ Either end may be older: a field it does not send needs a default, one that it d
 
 from typing import NamedTuple
 
-VERSION = 4  # the daemon asks a keeper of a lower version to exec itself anew
+VERSION = 5  # the daemon asks a keeper of a lower version to exec itself anew
 
 Process = tuple[int, int]  # pid, start ticks
 
@@ -123,6 +123,7 @@ class KillFacts(NamedTuple):
     cgroup: str | None
     cgroup_kills: int | None
     host_kills: int | None
+    elsewhere: int | None = None  # of the host's, those in other launches' cgroups; None: not counted
 
 
 class ExitWord(NamedTuple):
