@@ -60,7 +60,8 @@ async def stop(daemon: TheDaemon, actor: Actor, kill_sessions: bool = False) -> 
     left = await daemon.operations.kill_all(actor) if kill_sessions else []
     unknown: list[Unknown] = []
     if kill_sessions:
-        unknown, living = await end_unknown(daemon.home, daemon.supervisor, daemon.census, daemon.keeper.pid, actor)
+        keeper = daemon.keeper.living_pid
+        unknown, living = await end_unknown(daemon.home, daemon.supervisor, daemon.census, keeper, actor)
         left += [f"{one.words()}, which no session knows" for one in living]
     daemon.stop(with_keeper=kill_sessions and not left)
     if left:

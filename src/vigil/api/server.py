@@ -7,6 +7,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator
+from functools import partial
 from http import HTTPStatus
 
 import uvicorn
@@ -42,7 +43,8 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._ending = asyncio.Event()
         daemon = app.state.daemon
-        self._places = Places(lambda pid: find_agent(pid, daemon.keeper.pid, daemon.machine)[0] is not False)
+        who = partial(find_agent, machine=daemon.machine, boot=daemon.boot)
+        self._places = Places(lambda pid: who(pid, daemon.keeper.identity)[0] is not False)
         self._tasks: set[asyncio.Task[object]] = set()
         self._trouble = ""
 

@@ -238,7 +238,9 @@ async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:
     found = await daemon.actors.ending.survivors(launch)
     redact = daemon.secrets.redactor(session.id).text
     return [
-        {"pid": process.pid, "name": redact(stat.name)} for process in found if (stat := read_stat(process.pid)) is not None
+        {"pid": process.pid, "name": redact(stat.name)}
+        for process in found
+        if (stat := read_stat(process.pid)) is not None and stat.start_ticks == process.start_ticks
     ]
 
 

@@ -250,10 +250,10 @@ class Change:
             return self.todo
         persist = Persist(
             tuple(self.sessions.values()),
-            tuple(self.launches),
+            tuple(launch for launch in self.launches if launch.session_id not in self.removed),  # P11: none comes back
             tuple(self.removed),
             tuple(self.deaths),
-            tuple(self.intents),
+            tuple(intent for intent in self.intents if intent.session_id not in self.removed),
             tuple(self.incidents.values()),
             tuple(self.log),
             tuple(self.roles.values()),

@@ -246,7 +246,7 @@ class DaemonParts:
         self.teams = Teams(*asked, self.isolation)
         self.consents = Consents(home)
         self.delivery = Delivery(self.texts, supervisor, self.sending, self.conversations)
-        who = (self.operations, adopted, self.tmux, names, lambda: self.keeper.pid, self.secrets)
+        who = (self.operations, adopted, self.tmux, names, self._read_keeper, self.secrets)
         self.adopting = Adopting(home, clock, supervisor, *who)
         self.explainer = Explainer(supervisor, self.sweep, self.silences)
         self.adopter = Adopter(self.ground, self.actors.custody, self.kinds, self.is_copied, adopted.mark_again)
@@ -274,7 +274,7 @@ class DaemonParts:
         return "" if session is None else session.spec.agent
 
     def _read_keeper(self) -> int | None:
-        return self.keeper.pid
+        return self.keeper.living_pid()
 
     def _heard(self, word: Word) -> None:
         """Wire the keeper to its hearers: pass on an ended process, or a snapshot."""

@@ -29,6 +29,9 @@ OLD = (
     _old(incidents, incidents.c.opened_at, INCIDENTS_KEPT, incidents.c.resolved_at.is_not(None)),
     _old(deaths, deaths.c.at, DEATHS_KEPT),
     _old(launches, launches.c.created_at, DEATHS_KEPT, launches.c.ended_at.is_not(None)),
+    *(
+        delete(one).where(one.c.session_id.not_in(select(sessions.c.id))) for one in (launches, intents)
+    ),  # an older Vigil left some
 )
 
 

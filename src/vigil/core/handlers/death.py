@@ -62,6 +62,9 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     case = deaths.ExitFacts(found, session.vitals.intent, uptime_s, when, beside, launch.server_told)
     cause = deaths.classify(case)
     of_server = cause is Cause.SERVER_DIED and case.server_to_blame
+    status = (found.exit_code, found.signal)
+    if cause is Cause.SERVER_DIED:  # the server's own, never the agent's, and none that we gave it
+        status = (found.server_exit_code, found.server_signal) if of_server else (None, None)
     evidence = deaths.evidence_of(case)
     if why:
         evidence = (EvidenceLine("launch", why), *evidence[1:])
@@ -73,8 +76,8 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         at=found.at,
         observed_by=found.observed_by,
         cause=cause,
-        exit_code=found.server_exit_code if of_server else found.exit_code,
-        signal=found.server_signal if of_server else found.signal,
+        exit_code=status[0],
+        signal=status[1],
         charged=cause in COUNTED,
         intent=session.vitals.intent,
         uptime_s=uptime_s,

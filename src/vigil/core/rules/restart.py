@@ -18,6 +18,7 @@ COUNTED = frozenset(
         Cause.STALLED,
         Cause.OOM,
         Cause.SERVER_DIED,
+        Cause.PANE_CLOSED,
         Cause.KILLED_BY_UNKNOWN,
         Cause.UNOBSERVED,
     }

@@ -77,7 +77,9 @@ class Isolation:
         found = [
             ProcessId(pid, ticks, self._boot)
             for pid in await asyncio.to_thread(cgroups.read_members, folder)
-            if pid != self._keeper() and (ticks := read_start_ticks(pid)) is not None
+            if pid != self._keeper()
+            and (ticks := read_start_ticks(pid)) is not None
+            and cgroups.read_launch(pid, self._instance) == launch.id  # asked after: its number is still its own
         ]
         if found:
             await asyncio.to_thread(cgroups.kill, folder, self._keeper())

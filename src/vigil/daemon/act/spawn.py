@@ -14,7 +14,7 @@ from vigil.agents.accounts import account_of
 from vigil.agents.contract import Beginning, Place, Start
 from vigil.core.effects import Spawn
 from vigil.core.events import Launched, LaunchFailed
-from vigil.core.model.launch import Launch, Mode, RuntimeKind
+from vigil.core.model.launch import Launch, Mode, ProcessId, RuntimeKind
 from vigil.core.model.session import Session, with_vitals
 from vigil.daemon.act.birth import read_birth, with_processes
 from vigil.daemon.act.isolation import Isolation
@@ -26,6 +26,7 @@ from vigil.daemon.base.hook_key import HookKey
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.base.secrets import Secrets
 from vigil.keeper.protocol import SpawnRequest
+from vigil.kernel.process import read_start_ticks
 from vigil.kernel.processes import read_command
 from vigil.runtimes import Order, Runtime
 from vigil.runtimes.sandbox import GATE_NAME
@@ -92,7 +93,7 @@ class Spawning:
         event = read_birth(launch, born, self._ground, names=agent.process)
         event = replace(self._with_start(event, session, start, env), cgroup=launch.cgroup)
         shimmed = session.spec.runtime is RuntimeKind.TMUX or session.spec.sandbox is not None
-        exec_seen = not shimmed or await _exec_seen(event.process.pid)
+        exec_seen = not shimmed or await _exec_seen(event.process)
         self._ground.feed(event)
         launch = with_processes(launch, event)
         self._custody.follow(launch, exec_seen, newborn=True)
@@ -157,15 +158,16 @@ def _in_words(error: Exception) -> str:
     return str(error)
 
 
-async def _exec_seen(pid: int) -> bool:
+async def _exec_seen(agent: ProcessId) -> bool:
     """Wait for a spawned shim to become the agent; say whether we saw it."""
     deadline = asyncio.get_running_loop().time() + EXEC_S
     while asyncio.get_running_loop().time() < deadline:
         try:
-            words = read_command(pid)
+            words = read_command(agent.pid)
+            gone = read_start_ticks(agent.pid) != agent.start_ticks  # asked after: then these words are another's
         except OSError:
             return False
-        if not words:
+        if not words or gone:
             return False  # a zombie has none
         if words[3:4] != [GATE_NAME.encode()] and (words[2:3] != [b"agent"] or not words[1].endswith(b"/keeper/shim.sh")):
             return True

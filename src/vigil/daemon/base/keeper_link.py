@@ -16,7 +16,7 @@ from vigil.daemon.base.keeper_start import start_keeper
 from vigil.daemon.base.log import log
 from vigil.home import Home
 from vigil.keeper import protocol, wire
-from vigil.kernel.process import is_dying, read_stat
+from vigil.kernel.process import is_alive, is_dying, read_start_ticks, read_stat
 from vigil.kernel.theirs import read_start
 from vigil.kernel.trust import Untrusted, connect_own, read_locker
 
@@ -60,7 +60,8 @@ class KeeperLink:
     _waiting: dict[int, asyncio.Future[wire.Message]] = field(default_factory=dict, init=False)
     _next_id: int = field(default=0, init=False)
     _lost: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    pid: int | None = field(default=None, init=False)
+    pid: int | None = field(default=None, init=False)  # the last one; it may have ended
+    identity: tuple[int, int] | None = field(default=None, init=False)  # that pid and its start: the number may be another's
     wedged: bool = field(default=False, init=False)
     _asked_anew: int | None = field(default=None, init=False)
 
@@ -93,16 +94,26 @@ class KeeperLink:
             if self._writer is None:
                 raise
             # It is there and hangs: we watch without it until it answers.
-            self.pid = self._pid_of_lock()
+            self._meet(self._pid_of_lock())
             self._note_wedged(str(error))
             return
-        self.pid = answer.pid
+        self._meet(answer.pid)
         self._note_answer()
         if answer.version < protocol.VERSION and self._asked_anew != self.pid:
             self._asked_anew = self.pid  # once: installed elsewhere, it becomes what it was
             await self._upgrade()
             return
         await self.rewatch()
+
+    def _meet(self, pid: int | None) -> None:
+        """Take a keeper for ours; it lives now, so its number is its own."""
+        self.pid = pid
+        ticks = None if pid is None else read_start_ticks(pid)
+        self.identity = None if pid is None or ticks is None else (pid, ticks)
+
+    def living_pid(self) -> int | None:
+        """Return the keeper's pid while that very keeper lives."""
+        return self.pid if self.identity is not None and is_alive(*self.identity) else None
 
     async def run(self) -> None:
         """Keep the link to the keeper: ping, notice silence, reconnect."""
@@ -202,7 +213,7 @@ class KeeperLink:
                 self._note_wedged(str(error))
             return
         if self.wedged:
-            self.pid = answer.pid
+            self._meet(answer.pid)
             self._note_answer()
             if answer.version < protocol.VERSION:
                 await self._upgrade()

@@ -13,6 +13,7 @@ from vigil.core.model.session import Session
 from vigil.daemon.base.environments import Environments
 from vigil.home import Home
 from vigil.kernel.durable import read_json
+from vigil.kernel.process import read_start_ticks
 from vigil.kernel.processes import read_environ
 from vigil.redact import Redactor, secrets_of
 
@@ -77,6 +78,8 @@ def read_secrets(agent: ProcessId | None) -> dict[str, str]:
     """Read the secret variables of an agent started elsewhere, to hide them after it ends."""
     try:
         found = read_environ(agent.pid) if agent is not None else b""
+        if agent is None or read_start_ticks(agent.pid) != agent.start_ticks:  # asked after: these are its own
+            return {}
     except OSError:
         return {}
     pairs = (entry.decode("utf-8", "replace").partition("=") for entry in found.split(b"\0"))

@@ -194,7 +194,8 @@ class Adopting:
             stat = read_stat(root.pid)
         except OSError:
             return None
-        return self._process(stat.tpgid) if stat is not None and stat.tpgid > 0 else None
+        known = stat is not None and stat.start_ticks == root.start_ticks and stat.tpgid > 0
+        return self._process(stat.tpgid) if stat is not None and known else None
 
     def _process(self, pid: int) -> ProcessId | None:
         """Return a living process of our user; another's is not up for adoption."""

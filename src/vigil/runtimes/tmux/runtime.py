@@ -311,8 +311,9 @@ def _pid_of(launch: Launch) -> int | None:
 
 def _is_stopped(launch: Launch) -> bool:
     """Say whether the kernel has stopped a launch's server."""
-    stat = None if launch.server is None else process.read_stat(launch.server.pid)
-    return stat is not None and stat.state in STOPPED
+    server = launch.server
+    stat = None if server is None else process.read_stat(server.pid)
+    return stat is not None and server is not None and stat.start_ticks == server.start_ticks and stat.state in STOPPED
 
 
 def socket_of(home: Home, launch: Launch) -> str:
