@@ -137,6 +137,7 @@ class Exit:
     pane_closed: bool = False  # the root's end was just before the agent's, and not the agent's own
     rebooted: bool = False
     started: bool = True
+    ours: bool = False  # it never began because Vigil itself failed
     core: bool = False  # the kernel dumped its memory
     oom: Oom | None = None  # asked for only where a SIGKILL ended it
     words: Words | None = None

@@ -26,12 +26,17 @@ LOOK_S = 0.02
 AGAIN_S = 0.2  # between two keepers of which the first ended at once
 PING_EVERY_S = 5.0
 PING_S = 3.0
+HUNG_EVERY_S = 0.5  # launches wait for a keeper that hangs
 WATCH_S = 10.0
 STOPPED = "Tt"
 
 
 class KeeperSilent(Exception):
-    """The keeper gave no answer in time; it may still do what we asked."""
+    """The keeper gave no answer in time, or is gone; it may have done what we asked."""
+
+    def __init__(self, why: str, timed_out: bool = False) -> None:
+        super().__init__(why)
+        self.timed_out = timed_out  # it had its time, and the line to it stands
 
 
 class KeeperDeaf(Exception):
@@ -64,6 +69,7 @@ class KeeperLink:
     identity: tuple[int, int] | None = field(default=None, init=False)  # that pid and its start: the number may be another's
     wedged: bool = field(default=False, init=False)
     _asked_anew: int | None = field(default=None, init=False)
+    _linked: asyncio.Event = field(default_factory=asyncio.Event, init=False)  # a keeper answered on this line
 
     async def connect(self) -> None:
         """Link up with the keeper, or start one; one that hangs up was dying, and one that cannot be reached is wedged."""
@@ -94,6 +100,7 @@ class KeeperLink:
             if self._writer is None:
                 raise
             # It is there and hangs: we watch without it until it answers.
+            self._linked.set()
             self._meet(self._pid_of_lock())
             self._note_wedged(str(error))
             return
@@ -103,6 +110,7 @@ class KeeperLink:
             self._asked_anew = self.pid  # once: installed elsewhere, it becomes what it was
             await self._upgrade()
             return
+        self._linked.set()
         await self.rewatch()
 
     def _meet(self, pid: int | None) -> None:
@@ -115,6 +123,22 @@ class KeeperLink:
         """Return the keeper's pid while that very keeper lives."""
         return self.pid if self.identity is not None and is_alive(*self.identity) else None
 
+    async def why_silent(self, within_s: float) -> str:
+        """Ask the keeper for a sign of life before it is given work; return why none came, else nothing."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._linked.wait()  # one that is being replaced is there in a moment
+            await self.ask(protocol.PingRequest(), timeout_s=within_s)
+        except TimeoutError:
+            return "there is no keeper at the moment"
+        except KeeperRefused as error:
+            return str(error)
+        except KeeperSilent as error:
+            if self._writer is not None and not self.wedged:
+                self._note_wedged(str(error))
+            return str(error)
+        return ""
+
     async def run(self) -> None:
         """Keep the link to the keeper: ping, notice silence, reconnect."""
         while True:
@@ -124,7 +148,7 @@ class KeeperLink:
                 while self._writer is None:
                     await self._connect_again()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PING_EVERY_S):
+                async with asyncio.timeout(HUNG_EVERY_S if self.wedged else PING_EVERY_S):
                     await self._lost.wait()
             if self._writer is not None:
                 await self._check()
@@ -161,7 +185,7 @@ class KeeperLink:
             async with asyncio.timeout(timeout_s):
                 return await answered
         except TimeoutError:
-            raise KeeperSilent(f"the keeper (pid {self.pid}) gave no answer in {timeout_s:g} s") from None
+            raise KeeperSilent(f"the keeper (pid {self.pid}) gave no answer in {timeout_s:g} s", timed_out=True) from None
         except ConnectionError:
             raise KeeperSilent("the keeper hung up") from None
         finally:
@@ -194,6 +218,7 @@ class KeeperLink:
             with contextlib.suppress(ConnectionError):
                 await self._writer.wait_closed()
             self._writer = None
+            self._linked.clear()
 
     async def _connect_again(self) -> None:
         was_wedged = self.wedged
@@ -283,6 +308,7 @@ class KeeperLink:
         except (ConnectionError, wire.Malformed) as error:
             log.warning("the line to the keeper broke", why=str(error))
         self._writer = None
+        self._linked.clear()
         self._lost.set()
         self.wedged = False
         for answered in self._waiting.values():

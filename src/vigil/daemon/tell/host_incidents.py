@@ -17,6 +17,7 @@ from vigil.home import Home
 from vigil.store.store import Store
 
 OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # each daemon sees its own
+KEEPER_IS_WELL = ("keeper.answers", "keeper.started")
 STEADY_S = 2.0  # a host's trouble must be gone so long before it is over; a short one is told all the same
 
 
@@ -103,7 +104,7 @@ class Troubles:
         self._note(kind, data)
         if words := _keeper_words(kind, data):
             self._host.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
-        elif kind in ("keeper.answers", "keeper.started"):
+        elif kind in KEEPER_IS_WELL:
             self._host.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
 
     def prober_changed(self, well: bool, why: str) -> None:
