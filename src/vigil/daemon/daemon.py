@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from vigil import __version__
@@ -22,8 +22,10 @@ from vigil.daemon.start.unknown_launches import UNKNOWN
 from vigil.daemon.tell.clock import BLOCKED_S
 from vigil.daemon.wiring import BOOT, DaemonParts, Given
 from vigil.errors import VigilError
+from vigil.hands import Hangs
 from vigil.keeper.protocol import QuitRequest
 from vigil.kernel.durable import record_json
+from vigil.threads import UPKEEP, in_thread
 
 READ_S = 1.5
 DRAIN_S = 2.0
@@ -61,7 +63,7 @@ class Daemon(DaemonParts):
         self.gaps.beat()
         self.delivery.start()
         self._catching_up = asyncio.create_task(self.coroner.catch_up())
-        self._reading = asyncio.create_task(asyncio.to_thread(self.secrets.read_all, stored))  # logs hide them too
+        self._reading = asyncio.create_task(_give_time(self.secrets.read_all, stored))  # logs hide them too
         self._run_loops()
         if unknown:  # the first caller must see them
             await self.supervisor.until(lambda: unknown.keys() <= self.supervisor.shown.keys(), READ_S)
@@ -125,7 +127,7 @@ class Daemon(DaemonParts):
         with contextlib.suppress(VigilError, OSError):
             await self.supervisor.done(started)
             mark = {"boot": self.boot, "home": place_of(self.home.path)}
-            await asyncio.to_thread(record_json, os.path.realpath(self.home.path / BOOT), mark)
+            await in_thread(UPKEEP, record_json, os.path.realpath(self.home.path / BOOT), mark)
 
     def stop(self, with_keeper: bool = False) -> None:
         """Ask the daemon to stop; sessions live on, and the keeper while there are any."""
@@ -135,7 +137,7 @@ class Daemon(DaemonParts):
     async def stopped(self) -> None:
         """Wait until the daemon is to stop, and leave everything in order."""
         await self._stopping.wait()
-        await asyncio.to_thread(self.alarms.close)  # first: what is told now is written down
+        await _give_time(self.alarms.close)  # first: what is told now is written down
         await self.supervisor.drained(DRAIN_S)
         for task in self._tasks:
             task.cancel()
@@ -151,14 +153,14 @@ class Daemon(DaemonParts):
         await self.commit.close()
         await self.watch.close()
         self.outputs.close()
-        await asyncio.to_thread(self.isolation.close)
+        await _give_time(self.isolation.close)
         if self._with_keeper:
             self.keeper.tell(QuitRequest())
         await self.keeper.close()
-        await asyncio.to_thread(self.coroner.close)
+        await self.coroner.close()
         self.store.close()
         if self.recorder is not None:
-            await asyncio.to_thread(self.recorder.close)
+            await _give_time(self.recorder.close)
 
     def use_config(self) -> None:
         """Have the daemon take in a changed configuration; a typo at night changes nothing."""
@@ -196,3 +198,11 @@ class Daemon(DaemonParts):
         self.troubles.check_store()
         if self._beats % CONFIG_BEATS == 0:
             self.use_config()
+
+
+async def _give_time(work: Callable[..., None], *args: Any) -> None:
+    """Do a daemon's work in a thread; go on without it where it hangs."""
+    try:
+        await in_thread(UPKEEP, work, *args)
+    except Hangs as error:
+        log.error("given up", work=getattr(work, "__qualname__", repr(work)), why=str(error))

@@ -23,6 +23,7 @@ LINE_BYTES = 1024  # a line of stat has about three hundred
 STATUS_BYTES = 8192
 NUMBER_BYTES = 32  # with the blanks before it
 ENDED = "ZX"
+STOPPED = ("T", "t")
 # Fields of stat, counted from the state; the first are split, the rest only where needed.
 FLAGS_AT, SPLIT, PENDING_AT, STATUS_AT = 6, 22, 28, 49
 PF_EXITING = 0x4
@@ -103,6 +104,15 @@ def parse_stat(line: bytes) -> Stat | None:
 def _number_at(at: int, rest: bytes) -> int | None:
     field = rest.split()
     return int(field[at]) if len(field) > at else None
+
+
+def is_stopped(pid: int) -> bool:
+    """Say whether the kernel has stopped a process: it answers nobody until it goes on."""
+    try:
+        found = read_stat(pid)
+    except OSError:
+        return False
+    return found is not None and found.state in STOPPED
 
 
 def is_dying(pid: int) -> bool:

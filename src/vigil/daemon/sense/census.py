@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 
 from vigil.observe.survivors import SeenProcess, read_processes
+from vigil.threads import CENSUS, in_thread
 
 
 class Census:
@@ -29,7 +30,7 @@ class Census:
         while self._waiting is not None:
             answered, self._waiting = self._waiting, None
             try:
-                answered.set_result(await asyncio.to_thread(read_processes, self._boot, self._spool))
+                answered.set_result(await in_thread(CENSUS, read_processes, self._boot, self._spool))
             except BaseException as error:
                 answered.set_exception(error)
                 raise
