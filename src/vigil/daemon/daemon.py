@@ -11,7 +11,7 @@ from typing import Any
 from vigil import __version__
 from vigil.config.loading import ConfigRefused
 from vigil.core.effects import Tell
-from vigil.core.events import Exited, Gap, Launched, Noted, Recovered, Resumed, WatchdogsSet
+from vigil.core.events import Event, Exited, Gap, Launched, Noted, Recovered, Resumed, WatchdogsSet
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.session import Session
@@ -57,7 +57,8 @@ class Daemon(DaemonParts):
         stored = list(({**self.machine.sessions, **unknown}).values())
         await self._take_over(stored)
         self.troubles.begin_anew(keeper_hangs=self.keeper.wedged)
-        await self.keeper.rewatch()
+        if not self.keeper.wedged:  # one that hangs is told when it answers
+            await self.keeper.rewatch()
         started: dict[str, str | int | float | None] = {"pid": self.pid, "version": __version__, "sessions": len(stored)}
         self._remembering = asyncio.create_task(self._remember_boot(Noted("daemon.started", tuple(started.items()))))
         self.gaps.beat()
@@ -82,14 +83,26 @@ class Daemon(DaemonParts):
 
     async def _take_over(self, stored: list[Session]) -> None:
         """At the daemon's start, find what became of its predecessor's launches, watch what lives (P10)."""
-        for session, event in zip(stored, await asyncio.gather(*map(self.adopter.adopt, stored)), strict=True):
-            launch = session.launch
-            if isinstance(event, Exited) and launch is not None:
-                self.listening.follow(session, launch)  # its last words are read when its launch is closed
-            if event is not None:
-                self.inbox.feed(event)
-            if launch is not None and launch.found is not None and not isinstance(event, Launched):
-                self.watch.watch_rest(launch)  # after the death was told: it may have left its pane open
+        born = [session for session in stored if not self.adopter.awaits_birth(session)]
+        for session, event in zip(born, await asyncio.gather(*map(self.adopter.adopt, born)), strict=True):
+            self._taken_over(session, event)
+        for session in stored:  # beside the loops: what is due of others does not wait for a birth
+            if self.adopter.awaits_birth(session):
+                self._tasks.append(asyncio.create_task(self._guard(self._await_birth(session))))
+
+    async def _await_birth(self, session: Session) -> None:
+        self._taken_over(session, await self.adopter.adopt(session))
+        if not self.keeper.wedged:
+            await self.keeper.rewatch()
+
+    def _taken_over(self, session: Session, event: Event | None) -> None:
+        launch = session.launch
+        if isinstance(event, Exited) and launch is not None:
+            self.listening.follow(session, launch)  # its last words are read when its launch is closed
+        if event is not None:
+            self.inbox.feed(event)
+        if launch is not None and launch.found is not None and not isinstance(event, Launched):
+            self.watch.watch_rest(launch)  # after the death was told: it may have left its pane open
 
     def _run_loops(self) -> None:
         loops = (

@@ -32,7 +32,7 @@ from vigil.daemon.base.feed import Feed
 from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.hook_key import HookKey
 from vigil.daemon.base.inbox import Inbox
-from vigil.daemon.base.keeper_link import KeeperLink
+from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.base.lateness import Gaps
 from vigil.daemon.base.log import REDACTOR
 from vigil.daemon.base.recorder import RecordedMachine, Recorder
@@ -72,8 +72,9 @@ from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.tell.alarms import Alarms
 from vigil.daemon.tell.courier import Details
 from vigil.daemon.tell.host_incidents import Troubles
+from vigil.hands import Hangs
 from vigil.home import Home
-from vigil.keeper.protocol import SnapshotWord, Watch, Word
+from vigil.keeper.protocol import PingRequest, SnapshotWord, Watch, Word
 from vigil.kernel import process
 from vigil.kernel.durable import read_json
 from vigil.observe.inotify import WENT, FolderWatch
@@ -83,6 +84,7 @@ from vigil.store.store import Store
 BOOT = "boot.json"
 CLOCK = "clock.json"
 SOCKET = ".tmux"
+KEEPER_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -248,7 +250,7 @@ class DaemonParts:
         who = (self.operations, adopted, self.tmux, names, lambda: self.keeper.pid, self.secrets)
         self.adopting = Adopting(home, clock, supervisor, *who)
         self.explainer = Explainer(supervisor, self.sweep, self.silences)
-        self.adopter = Adopter(self.ground, self.actors.custody, self.kinds, self.is_copied, adopted.mark_again)
+        self.adopter = Adopter(self.ground, self.actors.custody, self.kinds, self.is_copied, adopted.mark_again, self._is_begun)
         adopt, rewatch = self.adopter.adopt, self.keeper.rewatch
         self.unknown = UnknownLaunches(self.ground, self.machine, self.kinds, supervisor.done, adopt, rewatch)
         self.reaper = Reaper(
@@ -267,6 +269,14 @@ class DaemonParts:
         )
         # Left by a manifest that never became durable; after a lost store, launches still know their roles.
         environments.forget_roles_but({*self.machine.roles, *roles_in(home, self.machine.sessions)})
+
+    async def _is_begun(self, launch_id: str) -> bool:
+        """Wire takeover to keeper and census: say whether anything of an ordered launch lives, or nobody can tell."""
+        try:
+            await self.keeper.ask(PingRequest(), timeout_s=KEEPER_S)  # it has read then what the last daemon asked for
+            return any(one.launch_id == launch_id for one in await self.census.take())
+        except (KeeperSilent, KeeperRefused, Hangs):
+            return True
 
     def _agent_of_launch(self, launch_id: str) -> str:
         session = self.machine.of_launch(launch_id)

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vigil.core.events import Event, Exited, Interrupted
 from vigil.core.model.death import Exit
@@ -22,6 +22,7 @@ from vigil.daemon.sense.process_ends import ProcessEnd, agent_role, ends_from_re
 from vigil.kernel import durable, process
 from vigil.observe.process import ask_kernel
 
+BIRTH_LOOK_S = 0.05
 BIRTH_S = 5.0  # for a birth that the keeper had under way
 
 
@@ -32,6 +33,13 @@ class Adopter:
     _kinds: Kinds
     _copied: bool  # nothing that lives is this home's
     _mark_again: Callable[[Launch], Awaitable[None]]
+    _is_begun: Callable[[str], Awaitable[bool]]  # whether anything of an ordered launch lives, or nobody can tell
+    _marking: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+
+    def awaits_birth(self, session: Session) -> bool:
+        """Say whether taking over a launch may take a while: its birth is under way."""
+        launch = session.launch
+        return launch is not None and session.state in ALIVE and launch.ended_at is None and launch.process is None
 
     async def adopt(self, session: Session) -> Event | None:
         """For a new daemon, take over a stored launch; return what to tell the machine."""
@@ -53,17 +61,23 @@ class Adopter:
             self._custody.follow(launch)
             self._custody.listening.follow(session, launch)
             if launch.host is not None:
-                await self._mark_again(launch)
+                self._mark_later(launch)
             return read_birth(launch, born_of(launch), self._ground, adopted=True)
         ends = ends_from_records(folder, self._ground.clock)
         ends.setdefault(agent_role(launch), ProcessEnd(None, "", self._ground.now()))
         return Exited(self._custody.watch.describe(launch, ends, "start-up"))
 
+    def _mark_later(self, launch: Launch) -> None:
+        """Mark an adopted session again, beside a start that must not wait for its server."""
+        task = asyncio.ensure_future(self._mark_again(launch))
+        self._marking.add(task)
+        task.add_done_callback(self._marking.discard)
+
     async def _adopt_unborn(self, session: Session, launch: Launch, folder: str) -> Event | None:
         """Take over a launch whose birth the last daemon left to the keeper to finish."""
         deadline = asyncio.get_running_loop().time() + BIRTH_S
         begun = durable.read_json(f"{folder}/launch.json") is not None
-        while begun and asyncio.get_running_loop().time() < deadline:
+        while True:
             born = durable.read_json(f"{folder}/born.json")
             if born is not None and process.is_other_boot(str(born.get("boot", self._ground.boot)), self._ground.boot):
                 return Exited(Exit(launch.id, self._ground.now(), "start-up", rebooted=True))
@@ -73,7 +87,10 @@ class Adopter:
                 event = read_birth(launch, processes, self._ground, adopted=True, names=names)
                 self._custody.follow(with_processes(launch, event))
                 return event
-            await asyncio.sleep(0.05)
+            if not begun or asyncio.get_running_loop().time() > deadline:
+                break
+            await asyncio.sleep(BIRTH_LOOK_S)
+            begun = await self._is_begun(launch.id)  # before the last look: what was born meanwhile is seen
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{folder}/launch.json")  # a keeper that hangs finds no order when it goes on: nothing is born late (P1)
         return None if session.state is State.ENDING else Interrupted(launch.id)
