@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -20,6 +19,7 @@ from vigil.daemon.daemon import Daemon
 from vigil.errors import NoSuchSession
 from vigil.forensics import read_bundle
 from vigil.store.store import StoredEvent
+from vigil.threads import READS, SHOWN, in_thread
 
 HEARTBEAT_S = 15.0
 LATER = 200
@@ -34,7 +34,7 @@ async def events(
     daemon: TheDaemon, session: str | None = None, since: float | None = None, after: After = 0, limit: Limit = 1000
 ) -> Response:
     """The event log, oldest first; the newest ones if there are more than `limit`."""
-    found = await asyncio.to_thread(daemon.store.read_events, after, _id_of(daemon, session), since, limit, True)
+    found = await in_thread(READS, daemon.store.read_events, after, _id_of(daemon, session), since, limit, True)
     return Response(json.dumps([event_view(stored) for stored in found]), media_type="application/json")
 
 
@@ -55,7 +55,7 @@ async def stream(
 @router.get("/v1/deaths")
 async def deaths(daemon: TheDaemon, session: str | None = None, limit: Limit = 1000) -> Response:
     """Death records, newest first; of a session that was removed by its name."""
-    found = await asyncio.to_thread(_deaths_of, daemon, session, limit)
+    found = await in_thread(READS, _deaths_of, daemon, session, limit)
     if not found and session is not None:
         daemon.operations.find(session)  # raises if there is no such session
     return Response(json.dumps([death_view(death) for death in found]), media_type="application/json")
@@ -73,18 +73,18 @@ def _deaths_of(daemon: Daemon, name: str | None, limit: int) -> list[Death]:
 @router.get("/v1/deaths/{which:whole}")
 async def death(daemon: TheDaemon, which: str) -> dict[str, Any]:
     """One death record, or a session's last one, with its evidence, what its bundle holds, and what followed."""
-    found = await asyncio.to_thread(daemon.store.read_death, which)
+    found = await in_thread(READS, daemon.store.read_death, which)
     if found is None:
-        found = next(iter(await asyncio.to_thread(_deaths_of, daemon, which, 1)), None)
+        found = next(iter(await in_thread(READS, _deaths_of, daemon, which, 1)), None)
     if found is None:
         what = f"{which} has not died yet" if daemon.machine.find(which) else f"there is no death record {which}"
         raise NoSuchSession(f"{what}; vigil deaths lists those there are")
     folder = daemon.home.deaths / found.id
-    bundle = await asyncio.to_thread(read_bundle, folder)
+    bundle = await in_thread(SHOWN, read_bundle, folder, about=found.id)
     if bundle is not None:
-        bundle = replace(bundle, last_events=await asyncio.to_thread(daemon.coroner.with_words, found, bundle.last_events))
-    beside = await asyncio.to_thread(daemon.store.read_died_with, found, SAME_S)
-    return death_detail(found, bundle, folder, beside, await asyncio.to_thread(_after, daemon, found))
+        bundle = replace(bundle, last_events=await in_thread(SHOWN, daemon.coroner.with_words, found, bundle.last_events))
+    beside = await in_thread(READS, daemon.store.read_died_with, found, SAME_S)
+    return death_detail(found, bundle, folder, beside, await in_thread(READS, _after, daemon, found))
 
 
 def _after(daemon: Daemon, death: Death) -> list[StoredEvent]:

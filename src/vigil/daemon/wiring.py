@@ -73,7 +73,7 @@ from vigil.daemon.start.unknown_launches import UnknownLaunches, roles_in
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.tell.alarms import Alarms
 from vigil.daemon.tell.courier import Details
-from vigil.daemon.tell.host_incidents import KEEPER_IS_WELL, KEEPER_TROUBLES, Troubles
+from vigil.daemon.tell.host_incidents import KEEPER_IS_WELL, Troubles, keeper_trouble
 from vigil.home import Home
 from vigil.keeper.protocol import SnapshotWord, Watch, Word
 from vigil.kernel import process
@@ -86,6 +86,7 @@ from vigil.store.store import Store
 BOOT = "boot.json"
 CLOCK = "clock.json"
 SOCKET = ".tmux"
+KEEPER_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -293,8 +294,8 @@ class DaemonParts:
     def _keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
         """Wire the keeper to people and to launches: both wait for one that answers."""
         self.troubles.keeper_changed(kind, data)
-        if kind in KEEPER_TROUBLES:
-            self.inbox.feed(KeeperHeard(f"the keeper (pid {data.get('pid')}) {KEEPER_TROUBLES[kind]}"))
+        if words := keeper_trouble(kind, data):
+            self.inbox.feed(KeeperHeard(words))
         elif kind in KEEPER_IS_WELL:
             self.inbox.feed(KeeperHeard())
 

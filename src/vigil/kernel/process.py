@@ -23,6 +23,7 @@ LINE_BYTES = 1024  # a line of stat has about three hundred
 STATUS_BYTES = 8192
 NUMBER_BYTES = 32  # with the blanks before it
 ENDED = "ZX"
+STOPPED = ("T", "t")
 # Fields of stat, counted from the state; the first are split, the rest only where needed.
 FLAGS_AT, SPLIT, PENDING_AT, EXIT_SIGNAL_AT, STATUS_AT = 6, 22, 28, 35, 49
 NO_SIGNAL = -1  # of a thread: the kernel itself tells threads from processes by it, without a look at their Tgid
@@ -111,6 +112,15 @@ def parse_stat(line: bytes) -> Stat | None:
 def _number_at(at: int, rest: bytes) -> int | None:
     field = rest.split()
     return int(field[at]) if len(field) > at else None
+
+
+def is_stopped(pid: int, start_ticks: int | None = None) -> bool:
+    """Say whether the kernel has stopped a process: it answers nobody until it goes on; None is whoever has that pid now."""
+    try:
+        found = read_stat(pid)
+    except OSError:
+        return False
+    return found is not None and found.state in STOPPED and start_ticks in (None, found.start_ticks)
 
 
 def is_dying(pid: int) -> bool:

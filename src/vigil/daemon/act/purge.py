@@ -14,6 +14,7 @@ from vigil.daemon.act.launches import Custody
 from vigil.daemon.base.environments import Environments
 from vigil.home import Home
 from vigil.observe.spool import forget_hooks
+from vigil.threads import FOLDERS, in_thread
 
 PARKING = frozenset({IntentVerb.HIBERNATE, IntentVerb.REAP})
 REMEMBERED = 1000  # removed sessions; the caller reads its answer within a minute
@@ -53,11 +54,11 @@ class Purging:
         for launch_id in [one for one in launch_ids if os.path.lexists(self._home.launch(one))]:
             went = await self._custody.remove(launch_id)
             (gone if went else left).append(f"launch {launch_id}" if went else str(self._home.launch(launch_id)))
-        hooks = await asyncio.to_thread(forget_hooks, self._home.spool, frozenset(launch_ids))
-        gone += [f"{hooks} hook events that nobody had read"] if hooks else []
         try:
+            hooks = await in_thread(FOLDERS, forget_hooks, self._home.spool, frozenset(launch_ids))
+            gone += [f"{hooks} hook events that nobody had read"] if hooks else []
             gone += [f"bundle {death_id}" for death_id in await self._purge_bundles(session)]
-            gone += await asyncio.to_thread(self._purge_messages, session)
+            gone += await in_thread(FOLDERS, self._purge_messages, session)
             gone += ["environment"] if self._environments.forget(session.id) else []
         except OSError as error:
             left.append(f"{error.filename or 'files'} ({error.strerror})")

@@ -30,6 +30,7 @@ from vigil.keeper.protocol import Born, SpawnRequest
 from vigil.kernel.process import read_start_ticks
 from vigil.kernel.processes import read_command
 from vigil.runtimes import Order, Runtime
+from vigil.threads import LAUNCHES, in_thread
 
 
 @dataclass(eq=False, repr=False)
@@ -77,17 +78,21 @@ class Spawning:
     _orders: Orders
 
     async def spawn(self, effect: Spawn) -> None:
-        """Spawn a launch, and watch it from then on; without a keeper that answers, order nothing."""
+        """Spawn a launch, and watch it from then on; then remove the oldest one's files."""
+        await self._spawn(effect)
+        await self._custody.remove(f"{effect.session.id}-{effect.launch.number - LAUNCHES_KEPT}")
+
+    async def _spawn(self, effect: Spawn) -> None:
+        """Order a launch and watch it; without a keeper that answers, order nothing."""
         session, launch = effect.session, effect.launch
         if why := await self._keeper.why_silent(KEEPER_S):
             self._ground.feed(Unordered(launch.id, why))
             return
         self._custody.knows(launch, session.spec.runtime)
         try:
-            await self._custody.remove(f"{session.id}-{launch.number - LAUNCHES_KEPT}")
-            env = await asyncio.to_thread(self._read_env, session)
+            env = await in_thread(LAUNCHES, self._read_env, session, about=session.id)
             folder = str(self._ground.home.launch(launch.id))
-            cgroup, limited = await asyncio.to_thread(self._isolation.begin, launch.id, session.spec.limits)
+            cgroup, limited = await in_thread(LAUNCHES, self._isolation.begin, launch.id, session.spec.limits, about=session.id)
             launch = replace(launch, cgroup=cgroup)
             start = await self._prepare(session, launch, env, os.path.realpath(folder), limited)
         except (OSError, ValueError) as error:
@@ -134,12 +139,12 @@ class Spawning:
 
     async def _prepare(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str, limited: bool) -> Start:
         """Write the order by which a launch is spawned; return how it starts."""
-        start = await asyncio.to_thread(self._begin, session, launch, env, folder)
+        start = await in_thread(LAUNCHES, self._begin, session, launch, env, folder, about=session.id)
         self._claims.claim(session, launch, start.conversation)
         talks = replace(session, conversation=start.conversation or session.conversation)
         own = {**env, **start.env, TOKEN: self._hook_key.token_of(launch.id)}
         order = Order(talks, launch, own, start.command, start.files, start.converses, launch.cgroup, limited)
-        await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
+        await in_thread(LAUNCHES, self._runtimes[session.spec.runtime].prepare, order, about=session.id)
         return start
 
     def _begin(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str) -> Start:

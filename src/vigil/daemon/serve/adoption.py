@@ -4,7 +4,6 @@ Found by its exact name, held by its id, server process and pane. The rest of it
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shlex
@@ -34,6 +33,7 @@ from vigil.observe.process import find_named, read_process
 from vigil.runtimes import Tmux
 from vigil.runtimes.contract import declared_of
 from vigil.runtimes.tmux.guard import END, TAG
+from vigil.threads import DECLARED, in_thread
 
 PANE = " ".join(
     f"#{{{field}}}"
@@ -122,7 +122,7 @@ class Adopting:
             if self._is_own(real):
                 continue
             try:
-                listener = await asyncio.to_thread(self._check, path)
+                listener = await in_thread(DECLARED, self._check, path, about=path)
                 read = await self._read(real, listener)
             except Untrusted as error:
                 refused.append(str(error))

@@ -4,7 +4,6 @@ A sweep keeps what is older than the store, which may only have been lost; a per
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from vigil.daemon.supervisor import Supervisor
 from vigil.home import Home
 from vigil.kernel.process import read_boot
 from vigil.observe.strays import left_to, read_marked, read_servers
+from vigil.threads import SWEEPS, in_thread
 
 LEFT = "unknown-launch"  # in place of a launch
 GRACES_S = (GRACE_S, SURVIVOR_GRACE_S, SURVIVOR_GRACE_S)  # ended processes may start others meanwhile
@@ -57,8 +57,8 @@ async def find_unknown(home: Home, supervisor: Supervisor, census: Census, keepe
     launches = [session.launch for session in supervisor.machine.sessions.values() if session.launch is not None]
     known = {launch.id for launch in launches}
     seen = await census.take()
-    marked = await asyncio.to_thread(read_marked, seen, known, str(home.spool))
-    servers = await asyncio.to_thread(read_servers, home.run, known, boot)
+    marked = await in_thread(SWEEPS, read_marked, seen, known, str(home.spool))
+    servers = await in_thread(SWEEPS, read_servers, home.run, known, boot)
     found: dict[str, dict[ProcessId, None]] = {launch_id: {server: None} for launch_id, server in servers.items()}
     for launch_id, those in marked.items():
         found.setdefault(launch_id, {}).update(dict.fromkeys(one.process for one in those))

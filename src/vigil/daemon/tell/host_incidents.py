@@ -17,6 +17,11 @@ from vigil.home import Home
 from vigil.store.store import Store
 
 OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # each daemon sees its own
+KEEPER_TROUBLES = {
+    "keeper.lost": "is gone",
+    "keeper.wedged": "does not answer",
+    "keeper.unreachable": "cannot be reached: {why}",
+}
 KEEPER_IS_WELL = ("keeper.answers", "keeper.started")
 STEADY_S = 2.0  # a host's trouble must be gone so long before it is over; a short one is told all the same
 
@@ -102,8 +107,8 @@ class Troubles:
     def keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
         """Open the host incident of a keeper that is gone or hangs, or resolve it."""
         self._note(kind, data)
-        if words := _keeper_words(kind, data):
-            self._host.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
+        if words := keeper_trouble(kind, data):
+            self._host.report(IncidentKind.KEEPER_LOST, words)
         elif kind in KEEPER_IS_WELL:
             self._host.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
 
@@ -133,12 +138,7 @@ class Troubles:
             self._host.report(IncidentKind.STORE_LOST, words)
 
 
-def _keeper_words(kind: str, data: dict[str, Any]) -> str | None:
-    match kind:
-        case "keeper.lost":
-            return "is gone"
-        case "keeper.wedged":
-            return "does not answer"
-        case "keeper.unreachable":
-            return f"cannot be reached: {data['why']}"
-    return None
+def keeper_trouble(kind: str, data: dict[str, Any]) -> str:
+    """Return what is wrong with the host's keeper, by a change of the line to it; nothing if it is well."""
+    words = KEEPER_TROUBLES.get(kind, "").format(why=data.get("why"))
+    return f"the keeper (pid {data.get('pid')}) {words}" if words else ""

@@ -33,7 +33,6 @@ from vigil.runtimes.tmux.ping import Pinger, Pong
 from vigil.runtimes.tmux.screen import NotSpoken, ScreenRefused, capture, capture_words
 
 PING_S = 1.0
-STOPPED = ("T", "t")
 CALL_S = 3.0
 FOLLOW_S = 1.0
 HISTORY_LINES = 5000
@@ -313,8 +312,7 @@ def _pid_of(launch: Launch) -> int | None:
 def _is_stopped(launch: Launch) -> bool:
     """Say whether the kernel has stopped a launch's server."""
     server = launch.server
-    stat = None if server is None else process.read_stat(server.pid)
-    return stat is not None and server is not None and stat.start_ticks == server.start_ticks and stat.state in STOPPED
+    return server is not None and process.is_stopped(server.pid, server.start_ticks)
 
 
 def socket_of(home: Home, launch: Launch) -> str:
