@@ -257,6 +257,9 @@ def _notices() -> Iterator[Mutant]:
     yield Mutant("pauses", "pauses shrink", _swap(notice, "FACTOR", 0.5), "disk")
     for_days = _both(_swap(incident_rules, "SAME_S", 1e5), _swap(incident_rules, "LONGEST_SAME_S", 1e5))
     yield Mutant("flaps", "what comes back after hours is the same", for_days, "people")
+    yield Mutant("owed", "what is over is not told", _swap(notice, "is_owed", lambda *_: False), "tmux")
+    yield Mutant("owed", "what is over is told by none", _swap(escalation, "_owed", lambda *_: []), "tmux")
+    yield Mutant("owed", "who heard both hears the end too", _swap(escalation, "_believe_it_lasts", notice.told_routes), "tmux")
     yield from _telling()
 
 
