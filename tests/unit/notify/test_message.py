@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.unit.core.rules.test_escalation import OPENED_AT, OPS, make_incident, make_ladders
 from tests.unit.core.rules.test_owed import make_over
+from vigil.core.model.incident import NoticeEvent
 from vigil.core.rules.escalation import due_notices
 from vigil.notify.message import message_of, summary_of, text_of, title_of
 
@@ -44,7 +45,7 @@ def test_a_summary_tells_what_is_over_from_what_lasts() -> None:
 def test_an_all_clear_says_why_it_is_over() -> None:
     (due,) = due_notices(make_over(), make_ladders(OPS), OPENED_AT + 1)
 
-    said = json.loads(message_of(replace(due, event="resolved")))
+    said = json.loads(message_of(replace(due, event=NoticeEvent.RESOLVED)))
 
     assert title_of(said) == "[vigil] over: urgent: stuck: alpha"
     assert text_of(said).startswith("over: alpha is running\n")
