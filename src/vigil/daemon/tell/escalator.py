@@ -106,7 +106,14 @@ class Escalator:
         if known is not None:
             attempts = 1 if notice.before is None else notice.before.attempts + 1
             known.handed[notice.notice_id] = Notice(
-                notice.notice_id, notice.route, state, at, event=notice.event, attempts=attempts, rung=notice.rung
+                notice.notice_id,
+                notice.route,
+                state,
+                at,
+                event=notice.event,
+                attempts=attempts,
+                rung=notice.rung,
+                over=notice.incident.resolved_at is not None,
             )
 
     def _hand_out(self, notice: Due) -> BaseException | None:
