@@ -36,6 +36,7 @@ WORDS = {
     "rules.summary.ENDED_BY": "words for people",
     "handlers.conversation.REFUSALS": "words for people",
     "handlers.doubt.WORDS": "words for people",
+    "handlers.watchdog.COMPARED": "what a warning that is repeated says of what changed",
 }
 
 

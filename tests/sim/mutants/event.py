@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.sim.mutants.change import Mutant, _handled, _nothing, _set, _swap
+from tests.sim.mutants.change import Mutant, _handled, _nothing, _rules, _set, _swap
 from vigil.core import machine
 from vigil.core.effects import TimerKind
 from vigil.core.events import (
     Adopted,
     Applied,
+    Attended,
+    Closed,
     Condition,
     Configured,
     Diagnosed,
@@ -55,7 +57,20 @@ TOLD_IN_TESTS = {
     Diagnosed: FLEET,
     Stepped: _handled("watchdog"),
 }
-TESTED_WITH = {"machine": "hold", "orphan": "observation", "takeover": "launch", "team": "shift", "remedy": "watchdog"}
+RARE = {  # tests of rows that worlds meet rarely, where the handler's own do not ask for them
+    Interrupted: _handled("hold", "conversation"),
+    Attended: _handled("watchdog", "shift"),
+    Closed: _handled("found_agent", "conversation"),
+    RuntimeEnded: _handled("found_agent", "observation"),
+    Condition: _rules("incident"),
+}
+TESTED_WITH = {
+    "machine": "hold",
+    "orphan": "observation",
+    "takeover": "launch",
+    "remedy": "watchdog",
+    "session_incident": "host_incident",
+}
 RESETS = _handled("operator", "hold")
 ASKED_IN_TESTS = {IntentVerb.ARCHIVE: _handled("operator"), IntentVerb.RELEASE: _handled("adoption")}
 HEARD_IN = {
@@ -78,7 +93,7 @@ def _handlers() -> Iterator[Mutant]:
         if event in TOLD_IN_TESTS:
             yield Mutant("events", row, change, tests=TOLD_IN_TESTS[event])
         else:
-            yield Mutant("events", row, change, HEARD_IN.get(event, "everything"), _tests_of(handler))
+            yield Mutant("events", row, change, HEARD_IN.get(event, "everything"), RARE.get(event) or _tests_of(handler))
     for verb in operator.VERBS:
         row, change = f"{verb} does nothing", _set(operator.VERBS, verb, _nothing)
         if verb in ASKED_IN_TESTS:

@@ -12,6 +12,9 @@ OF_TOOL = "only a tool that is open has processes of its own: the other facts im
 CALM = "a tool is called calm only if it has processes and none of them works: that implies it"
 UNBORN = "the last rows of a wake are for whoever no other set names: this set only names them"
 EXPLAINED: dict[str, str] = {
+    "handlers.account.WAITS_FOR_WALL: crashed is dropped": "who waits for a wall is pending: its crash is not marked any more",
+    "handlers.remedy.VERBS: end is as end-child": "an end that spares a person is taken back from `ending`, not as a step",
+    "rules.stall.verdict.WELL: waiting-human is dropped": "who has asked is not looked at until that is answered",
     "rules.wake.UNBORN: interrupted is dropped": UNBORN,
     "rules.wake.UNBORN: launch-failed is dropped": UNBORN,
     "silence: limbo (6) is not excluded by: turn open": WITHIN_TURN,

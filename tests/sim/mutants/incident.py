@@ -15,7 +15,7 @@ from vigil.core.rules.stall import schedule
 QUIET = {
     IncidentKind.TAINTED: _rules("incident"),
     IncidentKind.UNHEALTHY_PROBER: _rules("incident"),
-    IncidentKind.UNDELIVERED: (*_rules("incident"), *_handled("session_incident")),
+    IncidentKind.UNDELIVERED: (*_rules("incident"), *_handled("message")),
     IncidentKind.STORE_LOST: _rules("incident"),
 }
 TESTS = (*_rules("incident", "escalation"), *_handled("incident", "session_incident"))

@@ -21,6 +21,7 @@ class Tested(NamedTuple):
 
 STALLS = (
     "unit/core/rules/stall/test_case.py",
+    "unit/core/rules/stall/test_course.py",
     "unit/core/rules/stall/test_remedy.py",
     "unit/core/rules/stall/test_rows.py",
     "unit/core/rules/stall/test_verdict.py",
@@ -77,7 +78,7 @@ TESTED = (
     Tested("handlers.conversation.BY_ITSELF", _handled("conversation")),
     Tested("handlers.end.OUTCOMES", _handled("reap", "end")),
     Tested("handlers.end.FOLLOWS", _handled("end", "operator", "reap", "shift")),
-    Tested("handlers.hold.UNDECIDED", _handled("hold", "wall")),
+    Tested("handlers.hold.UNDECIDED", _handled("admission")),
     Tested("handlers.message.ASLEEP", _handled("message")),
     Tested("handlers.message.COMING", _handled("message")),
     Tested("handlers.operator.TRIES", _handled("operator", "wall")),
@@ -92,8 +93,7 @@ TESTED = (
     Tested("handlers.speech.UNHOOKED", _handled("speech", "wall")),
     Tested("handlers.speech.SIGNS", _handled("speech", "heartbeat")),
     Tested("handlers.wall.WALLS", _handled("wall")),
-    Tested("handlers.wall.TRIES", _handled("wall")),
-    Tested("handlers.watchdog.COMPARED", _handled("watchdog")),
+    Tested("handlers.wall.TRIES", _handled("wall", "speech")),
     Tested("book.DOUBTED", _handled("doubt", "observation")),
     Tested("book.DOUBTFUL", _handled("doubt", "observation")),
     Tested("model.session.ALIVE", ("unit/core/model/test_session.py", *_handled("operator", "death"))),

@@ -10,13 +10,13 @@ from vigil.core.handlers import charge, hold, intent, shift, team
 from vigil.core.model.death import Cause
 from vigil.core.rules import heartbeat
 
-TEAMS, SHIFTS, BEATS = _handled("hold", "charge"), _handled("shift"), _handled("heartbeat")
+TEAMS, SHIFTS, BEATS = _handled("admission", "hold", "charge"), _handled("shift"), _handled("heartbeat")
 
 
 def _teams() -> Iterator[Mutant]:
     """DESIGN 4.3, 4.4: what a manifest asks for, one charge for an event, and when silence is no reason to end anybody."""
     for do in team.STEPS:
-        yield Mutant("steps", f"{do} does nothing", _set(team.STEPS, do, _nothing), "teams", SHIFTS)
+        yield Mutant("steps", f"{do} does nothing", _set(team.STEPS, do, _nothing), "teams", (*_handled("team"), *SHIFTS))
     for seconds in (0.0, 3.0):
         yield Mutant("charging", f"an event lasts {seconds:g} s", _swap(charge, "EVENT_S", seconds), "teams", TEAMS)
     for number, row in enumerate(heartbeat.KEEPS):

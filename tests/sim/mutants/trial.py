@@ -1,6 +1,7 @@
 """The trial: the tests that a mutant names run against it, and the first that fails has noticed it.
 
-A process is forked for each trial: a test may leave behind what it likes, and what a mutant breaks stays there.
+A process is forked for each trial: a test may leave behind what it likes, and what a mutant breaks stays there. A table that
+a test module imported by its name is the unchanged one there: tests notice a mutant by what the core does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import pytest
 from hypothesis import settings
@@ -51,7 +53,9 @@ def _first_failure(tests: tuple[str, ...], change: Callable[[], Any]) -> str | N
     fork = get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
     trial = fork.Process(target=_run, args=(tests, change, sender))
-    trial.start()
+    with catch_warnings():
+        simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of threads, and a trial needs none of them
+        trial.start()
     sender.close()
     try:
         return str(receiver.recv()) or None if receiver.poll(DEADLINE_S) else ENDLESS

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.builders import SITUATIONS, fleet, kinds, make_fact, make_hook, make_launched, make_observed, running
+from tests.unit.builders import SITUATIONS, fleet, kinds, make_fact, make_hook, make_launched, make_observed, running, starting
 from tests.unit.doubts import AGENT, concluded, in_doubt, timers, told
 from vigil.core.effects import Effect, EndLaunch, Look, RepairSocket, SetTimer, Tell, TimerKind
 from vigil.core.events import (
@@ -435,3 +435,11 @@ def test_an_entry_for_the_log_is_durable_and_changes_nothing() -> None:
     (entry,) = (entry for entry in stage.entries if entry.kind == "server.upgraded")
     assert (entry.session_id, entry.session, entry.launch_id) == ("s1", "alpha", "s1-1")
     assert entry.data == {"from": "3.3a", "to": "3.5"}
+
+
+def test_a_pane_that_closes_while_its_agent_starts_leaves_it_in_doubt() -> None:
+    stage = starting()
+
+    stage.tell(Orphaned("s1-1", stage.now, "pane"))
+
+    assert stage.state() == "suspect"

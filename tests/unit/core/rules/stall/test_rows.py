@@ -140,3 +140,15 @@ def test_a_finished_agent_whose_work_goes_on_is_well_for_that_reason() -> None:
 )
 def test_each_sensor_of_the_kernel_counts_once_and_words_do_not(number: str, sensors: int) -> None:
     assert classify(FAILURE[number]).independent == sensors
+
+
+@pytest.mark.parametrize(("sockets", "received_s", "deaf"), [(0, None, True), (1, 600.0, True), (1, 5.0, False)])
+def test_a_server_of_an_mcp_tool_that_receives_nothing_speaks_for_an_overrun(
+    sockets: int, received_s: float | None, deaf: bool
+) -> None:
+    server = child("node", command="node jira.js", sockets=sockets, received_s=received_s)
+
+    found = classify(below(FAILURE["4"], server))
+
+    assert found.verdict == "tool-overrun"
+    assert any("receives nothing" in reason for reason in found.reasons) is deaf, found.reasons
