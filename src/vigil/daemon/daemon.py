@@ -209,3 +209,4 @@ class Daemon(DaemonParts):
             self.inbox.note("daemon.socket-lost", {"socket": str(self.home.api_socket)})
             with contextlib.suppress(OSError):
                 self.sockets.renew()
+            self._names_went([])  # a tmux server that was asked for its own while there was no folder is asked again

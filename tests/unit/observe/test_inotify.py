@@ -209,6 +209,7 @@ async def test_a_folder_that_was_removed_and_made_anew_is_watched_again(tmp_path
     told = Told()
     watch = FolderWatch(folder, told, WENT)
     folder.rmdir()
+    await told.until(lambda: [] in told.calls)
     folder.mkdir()
 
     watch.renew()
