@@ -278,6 +278,28 @@ def test_a_daemon_that_never_makes_its_socket_anew_is_replaced_by_the_doctor(vig
     assert roles(vigil)["daemon"] == [vigil.daemon_pid]
 
 
+def test_a_process_in_the_daemons_place_is_named_and_its_socket_removed_by_the_doctor(vigil: Instance) -> None:
+    daemon = vigil.daemon_pid
+    listens = (
+        "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); print(1, flush=True)"
+    )
+    other = vigil.home.run / "other"
+    argv = [sys.executable, "-c", f"{listens}; time.sleep(600)", str(other)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as fake:
+        try:
+            assert fake.stdout is not None and fake.stdout.readline()
+            os.rename(other, vigil.home.api_socket)
+
+            done = vigil.run_cli("ls")
+            assert (done.returncode, f"in the place of pid {daemon}" in done.stderr) == (5, True), done
+            assert "the daemon has made its own anew" in vigil.ok("doctor", "--fix")
+
+            wait_back(vigil.home.api_socket, daemon)
+            assert fake.poll() is None
+        finally:
+            fake.kill()
+
+
 def test_a_folder_of_sockets_that_is_none_is_named_and_mended_by_the_doctor(vigil: Instance) -> None:
     daemon, keeper = vigil.daemon_pid, vigil.keeper_pid
     for pid in (daemon, keeper):

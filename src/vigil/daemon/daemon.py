@@ -224,6 +224,7 @@ class Daemon(DaemonParts):
             self.inbox.note("daemon.socket-lost", {"socket": str(self.home.api_socket)})
             with contextlib.suppress(OSError):
                 self.sockets.renew()
+            self._names_went([])  # a tmux server that was asked for its own while there was no folder is asked again
 
 
 async def _give_time(work: Callable[..., None], *args: Any) -> None:

@@ -307,7 +307,7 @@ class DaemonParts:
         self.inbox.feed(Observed(launch.id, (), printed_at=self.clock.now() - ago_s))
 
     def _names_went(self, names: list[str]) -> None:
-        """Wire a removed socket to the sweep, which looks at its session now."""
-        for name in names:
-            if name.endswith(SOCKET):
-                self.noticed.put_nowait(name.removesuffix(SOCKET))
+        """Wire a removed socket to the sweep, which looks at its session now; without names, at all."""
+        gone = [name.removesuffix(SOCKET) for name in names if name.endswith(SOCKET)]
+        for launch_id in gone if names else [launch.id for launch in self.watch.watching()]:
+            self.noticed.put_nowait(launch_id)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import select
 import signal
+import time
 from functools import partial
 
-from vigil.client.living import LivingDaemon, end_daemon, wait_for_answer
+from vigil.client.living import LOOK_S, LivingDaemon, end_daemon, wait_for_answer
 from vigil.client.starting import start_daemon
 from vigil.doctor.finding import Finding, problem
 from vigil.doctor.patient import Patient
@@ -79,9 +80,11 @@ def _replace_keeper(home: Home, pid: int, start_ticks: int) -> str:
             pass
         finally:
             os.close(pidfd)
-    start_daemon(home)  # it has a keeper, or starts one
-    wait_for_keeper(home)
-    return f"ended the keeper that could not be reached (pid {pid}); another was started"
+    start_daemon(home)  # it starts another
+    deadline = time.monotonic() + END_S
+    while wait_for_keeper(home) is None and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    return f"ended the keeper that could not be reached (pid {pid}); the daemon starts another"
 
 
 def stopped(pid: int) -> Finding:

@@ -201,3 +201,20 @@ async def test_a_closed_watch_says_nothing_more(tmp_path: Path) -> None:
     watch.close()
     assert closed.calls == []
     assert descriptors() == before
+
+
+async def test_a_folder_that_was_removed_and_made_anew_is_watched_again(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    told = Told()
+    watch = FolderWatch(folder, told, WENT)
+    folder.rmdir()
+    await told.until(lambda: [] in told.calls)
+    folder.mkdir()
+
+    watch.renew()
+    (folder / "a").touch()
+    (folder / "a").unlink()
+
+    await told.until(lambda: "a" in told.names)
+    watch.close()

@@ -175,7 +175,8 @@ class KeeperLink:
 
     async def _exchange(self, request: protocol.Request, timeout_s: float) -> wire.Message:
         if self._writer is None:
-            raise KeeperSilent("there is no keeper at the moment")
+            lives = f"the keeper (pid {self.pid}) cannot be reached: vigil doctor says why"
+            raise KeeperSilent(lives if self.wedged else "there is no keeper at the moment")
         self._next_id += 1
         number = self._next_id
         answered: asyncio.Future[wire.Message] = asyncio.get_running_loop().create_future()
