@@ -66,9 +66,8 @@ def draw_fleet(rng: Random, sessions: int, work: Path) -> Fleet:
         character = CHARACTERS[number % len(CHARACTERS)]
         name = f"{character.kind}-{number}"
         when = "always" if character.kind == "hog" else rng.choice(WHEN)
-        policy = Policy(
-            name, when, rng.choice(BASES_S), CAP_S, rng.choice(MAX_RESTARTS), runtime=rng.choice(("tmux", "headless"))
-        )
+        lingers, runtime = character.kind == "stubborn", rng.choice(("tmux", "headless"))
+        policy = Policy(name, when, rng.choice(BASES_S), CAP_S, rng.choice(MAX_RESTARTS), runtime=runtime, lingers=lingers)
         members[name] = Member(policy, character)
     roles, policies = _draw_roles(rng, work)
     manifest = f'workspace = "shop"\n[[team]]\nname = "crew"\n{roles}'

@@ -123,6 +123,7 @@ class Policy:
     role: str = ""  # whose charges it shares
     reset_after_s: float = 600.0
     runtime: str = "tmux"
+    lingers: bool = False  # it ignores SIGTERM
 
 
 @dataclass(frozen=True)

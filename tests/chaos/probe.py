@@ -94,7 +94,7 @@ def _listens(path: Path) -> bool:
         sock.settimeout(CONNECT_S)
         try:
             sock.connect(str(path))
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             return True  # it is there; who does not answer is another question
         except OSError:
             return False

@@ -17,6 +17,7 @@ from tests.chaos.stage import Stage
 from tests.chaos.traces import join
 
 PAUSE_S = 2.5  # between faults, in the middle
+TICK_S = 0.05
 LOOK_S = 3.0  # so often somebody lists the fleet
 PROGRESS_S = 15.0
 CALM_S = 75.0
@@ -67,10 +68,11 @@ def _storm(stage: Stage, for_s: float, faults: tuple[Fault, ...]) -> None:
         words = fault.strike(stage)
         if words:
             stage.history.faults.append(Span(began, time.time(), fault.name, words))
-        next_at = time.time() + min(stage.rng.expovariate(1 / PAUSE_S), PAUSE_S * 4) if words else 0.0
+        pause_s = min(stage.rng.expovariate(1 / PAUSE_S), PAUSE_S * 4) if words else TICK_S
+        next_at = time.time() + pause_s
         while time.time() < min(next_at, until):
             stage.heal()
-            time.sleep(0.05)
+            time.sleep(TICK_S)
         if time.time() - looked > LOOK_S:
             looked = time.time()
             stage.order("ls", "--all", "-o", "json")

@@ -390,9 +390,15 @@ def test_nobody_saw_it_only_if_daemon_and_keeper_were_away() -> None:
 
 def test_gaps_are_the_times_without_a_ready_process() -> None:
     history = History(1, T, judged_at=END)
-    history.lives = [Life(Part.DAEMON, 1, 1, T - 9, ended_at=T + 10), Life(Part.DAEMON, 2, 1, T + 12)]
+    history.lives = [
+        Life(Part.DAEMON, 1, 1, T - 19, ended_at=T + 10),
+        Life(Part.DAEMON, 2, 1, T + 12, ended_at=T + 13),  # it only starts the next
+        Life(Part.DAEMON, 3, 1, T + 13, ready_at=T + 16),
+    ]
 
-    assert [(span.since, span.until) for span in gaps(history, Part.DAEMON, 2.0)] == [(T + 10, T + 14)]
+    found = gaps(history, Part.DAEMON, 2.0)
+
+    assert unexcused_s(T, T + 30, found) == 24
 
 
 def test_excused_times_are_counted_once() -> None:

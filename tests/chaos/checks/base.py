@@ -37,9 +37,10 @@ def gaps(history: History, part: Part, start_s: float) -> list[Span]:
     """Return when no process of a part was there and ready."""
     found, at = [], history.began_at
     for life in sorted(history.parts(part), key=lambda one: one.began_at):
-        ready_at = min(max(life.ready_at or 0.0, life.began_at + start_s), life.began_at + LONGEST_START_S)
+        answered_at = life.ready_at or life.began_at + (LONGEST_START_S if part is Part.DAEMON else 0.0)
+        ready_at = min(max(answered_at, life.began_at + start_s), life.began_at + LONGEST_START_S)
         if ready_at > at:
-            found.append(Span(at, ready_at, f"no {part}"))
+            found.append(Span(at, min(ready_at, life.ended_at or ready_at), f"no {part}"))
         at = max(at, life.ended_at or history.judged_at)
     if at < history.judged_at:
         found.append(Span(at, history.judged_at, f"no {part}"))

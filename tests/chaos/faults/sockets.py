@@ -47,8 +47,8 @@ def _remove(stage: Stage, name: str) -> str:
 def stop_crowded_servers(stage: Stage) -> str:
     """Stop a few servers for half a minute, with so many waiting before them that the next cannot even connect."""
     stopped, held = [], []
-    for _ in range(stage.rng.randint(2, 4)):
-        life, for_s = stage.pick(Part.SERVER), stage.rng.uniform(10, 30)
+    for _ in range(stage.rng.randint(3, 9)):
+        life, for_s = stage.pick(Part.SERVER), stage.rng.uniform(15, 40)
         if life is None or not stage.freeze(life, for_s):
             continue
         stage.excuse("server stopped", for_s + 0.5, life.launch)
@@ -60,7 +60,7 @@ def stop_crowded_servers(stage: Stage) -> str:
         for sock in held:
             sock.close()
 
-    stage.heal_after(30, leave)
+    stage.heal_after(40, leave)
     return f"stopped: {', '.join(stopped)}" if stopped else ""
 
 
