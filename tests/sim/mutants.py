@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from tests.sim import host
 from tests.sim.run import Outcome, live_through
 from tests.sim.scenarios import draw_plan
-from vigil.core import machine
+from vigil.core import book, machine
 from vigil.core.events import (
     Adopted,
     Applied,
@@ -42,7 +43,7 @@ from vigil.core.events import (
     Weighed,
     Withdrawn,
 )
-from vigil.core.handlers import account, charge, doubt, hold, intent, operator, shift, team
+from vigil.core.handlers import account, charge, doubt, hold, intent, operator, orphan, shift, team
 from vigil.core.model.death import Cause
 from vigil.core.model.incident import IncidentKind, NoticeState, Severity
 from vigil.core.model.progress import IDLE
@@ -187,6 +188,12 @@ def _deaths() -> Iterator[Mutant]:
     for number, rule in enumerate(death.RULES):
         rest = death.RULES[:number] + death.RULES[number + 1 :]
         yield Mutant("causes", f"{rule.cause} ({number}) is dropped", _swap(death, "RULES", rest), _scenario(rule.cause))
+    for number, memory in enumerate(death.MEMORY[:-1]):
+        so = death.MEMORY[:number] + death.MEMORY[number + 1 :]
+        yield Mutant("memory", f"{memory.so} ({number}) is dropped", _swap(death, "MEMORY", so), "walls")
+    yield Mutant("orphans", "a pane is a server", _set(orphan.CAUSES, "pane", Cause.SERVER_DIED), "tmux")
+    yield Mutant("removal", "its rows come back", _swap(book, "outlasting", lambda rows, _removed: tuple(rows)), "people")
+    yield Mutant("processes", "a thread is one", _swap(host, "is_process", lambda _found: True), "crashes")
     for number, row in enumerate(death.RESERVES):
         left = death.RESERVES[:number] + death.RESERVES[number + 1 :]
         scenario = "walls" if number in (2, 3) else "killed"
@@ -230,7 +237,13 @@ def _scenario(cause: Cause) -> str:
     """Return the kind of bad day on which there are many such deaths."""
     if cause in (Cause.OOM, Cause.LIMIT, Cause.AUTH):
         return "walls"
-    by_cause = {Cause.HOST_REBOOTED: "host", Cause.SERVER_DIED: "tmux", Cause.POLICY: "shifts", Cause.UNHEALTHY: "signs"}
+    by_cause = {
+        Cause.HOST_REBOOTED: "host",
+        Cause.SERVER_DIED: "tmux",
+        Cause.PANE_CLOSED: "tmux",
+        Cause.POLICY: "shifts",
+        Cause.UNHEALTHY: "signs",
+    }
     return by_cause.get(cause, "crashes")
 
 
@@ -410,7 +423,7 @@ def _swap(module: Any, name: str, value: Any) -> Callable[[], Any]:
     @contextmanager
     def change() -> Iterator[None]:
         before = getattr(module, name)
-        core = [found for key, found in sys.modules.items() if key.startswith("vigil.core.")]
+        core = [found for key, found in sys.modules.items() if key.startswith(("vigil.core.", "tests.sim.host"))]
         holders = [found for found in core if getattr(found, name, None) is before]
         for found in holders:
             setattr(found, name, value)

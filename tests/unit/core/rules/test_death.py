@@ -258,8 +258,15 @@ def test_a_kill_that_no_other_launch_explains_is_the_agents_also_in_a_cgroup_tha
 
 
 # How an agent ended after its pane, and whether that was the pane's end: a hangup, or an answer to it.
-HUNG_UP = (({"signal": 1}, True), ({"exit_code": 129}, True), ({"exit_code": 0}, True), ({"signal": 9}, False))
-HUNG_UP += (({"signal": 11}, False), ({}, False), ({"signal": 1, "server_ended": True}, False))
+HUNG_UP: tuple[tuple[dict[str, Any], bool], ...] = (
+    ({"signal": 1}, True),
+    ({"exit_code": 129}, True),
+    ({"exit_code": 0}, True),
+    ({"signal": 9}, False),
+    ({"signal": 11}, False),
+    ({}, False),
+    ({"signal": 1, "server_ended": True}, False),
+)
 
 
 @pytest.mark.parametrize(("found", "expected"), HUNG_UP, ids=str)
