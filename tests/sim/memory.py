@@ -43,11 +43,9 @@ class Memory:
         """Return what a keeper can say of an agent that a SIGKILL ended just now."""
         world = self._world
         recent = [launch_id for at, launch_id in self._kills if world.engine.now - at < SETTLE_S]
+        own = recent.count(body.launch_id) if world.has_cgroups else None
+        named = body.ended_by == "memory" if world.log_readable else None
+        moved = named is None and own == 0 and recent
         beside = [launch_id for launch_id in recent if launch_id not in ("", FOREIGN, body.launch_id)]
-        return Oom(
-            named=body.ended_by == "memory" if world.log_readable else None,
-            cgroup=f"/{body.launch_id}" if world.has_cgroups else "",
-            cgroup_kills=recent.count(body.launch_id) if world.has_cgroups else None,
-            host_kills=len(recent),
-            elsewhere=len(beside) if world.has_cgroups else None,
-        )
+        cgroup = f"/{body.launch_id}" if world.has_cgroups else ""
+        return Oom(named, cgroup, own, len(recent), len(beside) if moved else None)
