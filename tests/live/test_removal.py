@@ -93,7 +93,7 @@ def test_replicas_that_a_team_gives_up_leave_no_row_and_no_file(vigil: Instance)
     ids = [vigil.get(name)["id"] for name in names]
     os.kill(vigil.get(names[1])["pid"], signal.SIGKILL)
 
-    vigil.ok("scale", "shop/backend/coder=2")
+    vigil.ok("scale", "shop/backend/coder", "2")
     wait_for(lambda: left_of(vigil, ids[2]) == [], 20, "nothing of the third to be left", lambda: left_of(vigil, ids[2]))
     vigil.ok("down", "backend")
 
