@@ -31,6 +31,9 @@ NEWER = TEAMS | {
     "agent meets its limit and lives on",
     "agent is locked out and lives on",
     "stopped agent loses its pane",
+    "pane is hung up",
+    "memory runs out elsewhere",
+    "agent's number is a thread's",
 }
 LOST_SOCKETS = frozenset({"keeper loses its socket", "daemon loses its socket"})  # newer than all worlds here
 

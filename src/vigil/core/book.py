@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Container, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
 from vigil.core.model.death import Death, Intent, IntentVerb
@@ -22,6 +22,7 @@ DOUBTED = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK})
 DOUBTFUL = frozenset({State.SUSPECT, State.STUCK})
 DEATHS_TOGETHER = 100
 SAME_S = 1.0
+Row = TypeVar("Row", Launch, Intent)
 RESOLVED_KEPT = 1000  # resolved incidents, for their last notices and in case they reopen
 
 
@@ -253,13 +254,18 @@ class Change:
             return self.todo
         persist = Persist(
             tuple(self.sessions.values()),
-            tuple(launch for launch in self.launches if launch.session_id not in self.removed),  # P11: none comes back
+            outlasting(self.launches, self.removed),
             tuple(self.removed),
             tuple(self.deaths),
-            tuple(intent for intent in self.intents if intent.session_id not in self.removed),
+            outlasting(self.intents, self.removed),
             tuple(self.incidents.values()),
             tuple(self.log),
             tuple(self.roles.values()),
             tuple(self.removed_roles),
         )
         return [persist, *self.todo]
+
+
+def outlasting(rows: Iterable[Row], removed: Container[str]) -> tuple[Row, ...]:
+    """Return the rows of one change that its removals leave; stored after them, the others would come back (P11)."""
+    return tuple(row for row in rows if row.session_id not in removed)

@@ -11,6 +11,7 @@ from tests.sim.faults.agents import (
     hangs,
     is_signalled,
     is_stopped,
+    its_number_is_a_threads,
     leaks,
     loses_its_pane_while_stopped,
     next_birth,
@@ -21,7 +22,7 @@ from tests.sim.faults.host import (
     host_sleeps,
     somebody_types,
 )
-from tests.sim.faults.memory import memory_runs_out
+from tests.sim.faults.memory import memory_runs_out, memory_runs_out_elsewhere
 from tests.sim.faults.pulses import signs_of_life
 from tests.sim.faults.senses import (
     axis_cannot_be_read,
@@ -36,6 +37,7 @@ from tests.sim.faults.servers import (
     all_servers_hang,
     comes_at_the_last_moment,
     pane_is_closed,
+    pane_is_hung_up,
     server_hangs,
     server_is_killed,
     socket_is_lost,
@@ -140,6 +142,9 @@ FAULTS: dict[str, Strike] = {
     "replica is silent": signs_of_life("silent"),
     "replica gives late signs of life": signs_of_life("late_beats"),
     "launches lack memory": memory_is_short,
+    "pane is hung up": pane_is_hung_up,
+    "memory runs out elsewhere": memory_runs_out_elsewhere,
+    "agent's number is a thread's": its_number_is_a_threads,
 }
 TEAMS = frozenset(kind for kind in FAULTS if kind.startswith(("team", "replica", "launches"))) | {
     "somebody changes a manifest",

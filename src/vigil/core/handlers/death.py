@@ -78,9 +78,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     case = deaths.ExitFacts(found, session.vitals.intent, uptime_s, when, beside, launch.server_told)
     cause = deaths.classify(case)
     of_server = cause is Cause.SERVER_DIED and case.server_to_blame
-    status = (found.exit_code, found.signal)
-    if cause is Cause.SERVER_DIED:  # the server's own, never the agent's, and none that we gave it
-        status = (found.server_exit_code, found.server_signal) if of_server else (None, None)
+    exit_code, signal = deaths.status_of(case, cause)
     evidence = deaths.evidence_of(case)
     if why:
         evidence = (EvidenceLine("launch", why), *evidence[1:])
@@ -92,8 +90,8 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         at=found.at,
         observed_by=found.observed_by,
         cause=cause,
-        exit_code=status[0],
-        signal=status[1],
+        exit_code=exit_code,
+        signal=signal,
         charged=cause in COUNTED and not found.ours,
         intent=session.vitals.intent,
         uptime_s=uptime_s,

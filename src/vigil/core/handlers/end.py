@@ -199,6 +199,9 @@ def remove(book: Book, session: Session, now: float) -> None:
     """After its end, forget a session and everything keyed by it."""
     session = summarise(book, session, now)
     book.log(now, session, "session.removed")
+    role = book.role_of(session)
+    if role is not None and role.trial == session.id:
+        book.keep_role(replace(role, trial=None))
     book.forget(session)
     for other in forgotten(book, session):  # by a timer: this change may remove them too
         assert other.hold is not None

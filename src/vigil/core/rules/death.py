@@ -160,6 +160,14 @@ def classify(case: ExitFacts) -> Cause:
     return next(rule.cause for rule in RULES if rule.holds(case))
 
 
+def status_of(case: ExitFacts, cause: Cause) -> tuple[int | None, int | None]:
+    """Return a death's exit code and signal: a dead server's own, never its agent's, and none that we gave it."""
+    found = case.exit
+    if cause is not Cause.SERVER_DIED:
+        return found.exit_code, found.signal
+    return (found.server_exit_code, found.server_signal) if case.server_to_blame else (None, None)
+
+
 def confidence_of(case: ExitFacts, cause: Cause) -> Confidence:
     return next((row.confidence for row in RESERVES if row.holds(case, cause)), Confidence.CERTAIN)
 
