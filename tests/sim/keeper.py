@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.sim.host import Body
 from tests.sim.sockets import KEEPER
+from vigil.core.events import KeeperHeard
 from vigil.core.model.incident import IncidentKind
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 RESTART_S = 0.5  # the daemon starts another one
 DEAF_S = 3.0  # so long the daemon waits for the socket of a keeper that lives
+AGAIN_S = 0.5  # one that hangs is asked so often
 SILENT_S = 5.0  # so long without an answer is worth an incident
 
 
@@ -49,6 +51,7 @@ class Keeper:
             self.lives = self.stopped = self._world.sockets.linked = False
             self._late.clear()
             self._world.daemon.report(IncidentKind.KEEPER_LOST, "the keeper is gone")
+            self._world.daemon.feed(KeeperHeard("the keeper is gone"))
             self._world.daemon.later(RESTART_S, self.connected)
 
     def stop(self, for_s: float) -> None:
@@ -59,8 +62,14 @@ class Keeper:
             self._world.daemon.later(SILENT_S, self._missed, self.generation)
 
     def _missed(self, generation: int) -> None:
-        if generation == self.generation and self.stopped:
+        if generation == self.generation:
+            self.note_silent()
+
+    def note_silent(self) -> None:
+        """The daemon waited for an answer, and none came."""
+        if self.stopped:
             self._world.daemon.report(IncidentKind.KEEPER_LOST, "the keeper does not answer")
+            self._world.daemon.feed(KeeperHeard("the keeper does not answer"))
 
     def _go_on(self, generation: int) -> None:
         if generation == self.generation and self.stopped:
@@ -71,6 +80,7 @@ class Keeper:
             self._world.sockets.go_on(KEEPER)
             if self._world.sockets.linked:
                 self._world.daemon.over(IncidentKind.KEEPER_LOST, "the keeper answers")
+                self._world.daemon.later(AGAIN_S, self._answers)
 
     def reboot(self) -> None:
         """A new boot has no keeper until a daemon starts one."""
@@ -89,13 +99,20 @@ class Keeper:
             self._world.daemon.later(SILENT_S, self._missed, self.generation)
         else:
             self._world.daemon.over(IncidentKind.KEEPER_LOST, "a keeper answers")
+            self._answers()
 
     def found(self) -> None:
         """It has made its socket anew: a daemon without a line to it has one now."""
         if self.lives and not self._world.sockets.linked:
             self._world.sockets.linked = True
             self._world.daemon.over(IncidentKind.KEEPER_LOST, "the keeper answers")
+            self._answers()
+
+    def _answers(self) -> None:
+        if self.answers:
+            self._world.daemon.feed(KeeperHeard())
 
     def _unreachable(self, generation: int) -> None:
         if generation == self.generation and not self._world.sockets.linked:
             self._world.daemon.report(IncidentKind.KEEPER_LOST, "the keeper cannot be reached")
+            self._world.daemon.feed(KeeperHeard("the keeper cannot be reached"))

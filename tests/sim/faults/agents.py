@@ -119,7 +119,7 @@ def its_number_is_a_threads(world: World, session_id: str, size: float) -> bool:
 
 def next_birth(fate: str) -> Strike:
     def strike(world: World, session_id: str, size: float) -> bool:
-        world.carriers.fate[session_id] = fate
+        world.carriers.births.fate[session_id] = fate
         return exits(world, session_id, size)
 
     return strike
