@@ -18,6 +18,7 @@ from tests.sim.promises.reaping import OnlyIdle
 from tests.sim.promises.reminding import Reminded
 from tests.sim.promises.replicas import Exact
 from tests.sim.promises.restarting import Backoff, Marker
+from tests.sim.promises.resting import Rests
 from tests.sim.promises.shifting import Rolling, ShiftEnds
 from tests.sim.promises.stalling import Progress
 from tests.sim.promises.telling import Activity, OneIncident, OnTime
@@ -41,6 +42,7 @@ PROMISES: tuple[type[Promise], ...] = (
     ServerDied,
     Backoff,
     Marker,
+    Rests,
     OncePerAccount,
     Exact,
     Rolling,
