@@ -13,6 +13,7 @@ from vigil.core.effects import Amend, Answer, Conclude, Diagnose, Examine, Judge
 from vigil.core.events import Observed
 from vigil.core.machine import Machine
 from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.retention import Retention
 from vigil.daemon.act import Actors, Carrier, Custody, watches_of
 from vigil.daemon.act.adopted import AdoptedLaunches
 from vigil.daemon.act.dispatch import Calls, Tasks
@@ -21,6 +22,7 @@ from vigil.daemon.act.isolation import Isolation
 from vigil.daemon.act.postmortem import Coroner
 from vigil.daemon.act.purge import Purging
 from vigil.daemon.act.remedy import Remedies
+from vigil.daemon.act.retention import Pruner
 from vigil.daemon.act.spawn import Claims, Spawning
 from vigil.daemon.act.strays import Strays
 from vigil.daemon.act.timers import Timers
@@ -161,7 +163,7 @@ class DaemonParts:
         self.tmux = tmux
         self.witness = Witness(home, self.secrets, self._agent_of_launch, kinds.adapter_of)
         self.watch = DeathWatch(self.ground, self.witness)
-        self.coroner = Coroner(home, self.store, clock, self.secrets, machine.sessions.get)
+        self.coroner = Coroner(home, self.store, clock, self.secrets, machine.sessions.get, self._retention)
         self.outputs = Outputs(self.ground)
         self.keeper = KeeperLink(home, self._heard, self.troubles.keeper_changed, self._watches, given.nofile, given.keeper)
         self.listening = Listening(home, kinds.adapter_of, read_env, feed, clock.off_s)
@@ -208,6 +210,8 @@ class DaemonParts:
         self.dialogs = Dialogs(self.ground, machine.sessions.values, self.tmux, self.kinds.adapter_of, self.secrets)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, self._read_keeper)
         self.diagnoser = Diagnoser(machine, clock, feed, self._read_keeper)
+        seq, forget = (lambda: self.feed.last_seq), self.coroner.forget
+        self.pruner = Pruner(self.store, self._retention, clock.now, seq, forget)
         self.silences = Silences(self.ground, machine, self.diagnoser, self.listening, self.door.clean)
 
     def _make_supervisor(self) -> None:
@@ -271,6 +275,9 @@ class DaemonParts:
     def _agent_of_launch(self, launch_id: str) -> str:
         session = self.machine.of_launch(launch_id)
         return "" if session is None else session.spec.agent
+
+    def _retention(self) -> Retention:
+        return self.config.last_good.retention
 
     def _read_keeper(self) -> int | None:
         return self.keeper.pid

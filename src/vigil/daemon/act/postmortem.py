@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +15,14 @@ from typing import Any
 from vigil.core.effects import Amend, Examine
 from vigil.core.model.death import Death
 from vigil.core.model.progress import Recent
+from vigil.core.model.retention import Retention
 from vigil.core.model.session import Session
 from vigil.core.model.speech import What
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.log import log
 from vigil.daemon.base.secrets import Secrets
 from vigil.forensics import ExitLog, Shelf, assemble
+from vigil.forensics.shelf import Limits
 from vigil.home import Home
 from vigil.kernel import durable
 from vigil.moments import rfc3339
@@ -29,19 +31,27 @@ from vigil.store.store import Store
 SNAPSHOT_S = 1.5  # the keeper takes it half a second after the death, or a second where many die
 EVENTS = 30
 UNSEEN_KEPT = 1000
-LOGGED_KEPT = 20_000
+LOGGED_KEPT = 5_000
 CAUGHT_UP = 200  # newest deaths that a new daemon checks for what its predecessor left undone
 
 
 class Coroner:
-    def __init__(self, home: Home, store: Store, clock: Clock, secrets: Secrets, find: Callable[[str], Session | None]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        store: Store,
+        clock: Clock,
+        secrets: Secrets,
+        find: Callable[[str], Session | None],
+        retention: Callable[[], Retention] = Retention,
+    ) -> None:
         self._home = home
         self._store = store
         self._clock = clock
         self._secrets = secrets
         self._find = find
         self._exit_log = ExitLog(home.log / "exits.log")
-        self._shelf = Shelf(home.deaths)
+        self._shelf = Shelf(home.deaths, lambda: _limits_of(retention()))
         self._snapshots: dict[str, asyncio.Event] = {}
         self._unseen: dict[str, Death] = {}  # by launch: their snapshot did not come in time
         self._amended: dict[str, Death] = {}  # by launch: more was read later
@@ -89,6 +99,11 @@ class Coroner:
         ids = [f"d-{session.id}-{number}" for number in range(1, session.launches + 1)]
         removed: list[str] = await self._do(self._shelf.remove, ids)
         return removed
+
+    def forget(self, death_ids: Sequence[str]) -> None:
+        """Remove the bundles of deaths whose records are deleted."""
+        if death_ids:
+            self._work.submit(self._shelf.remove, list(death_ids))
 
     def close(self) -> None:
         self._work.shutdown(wait=True, cancel_futures=True)
@@ -160,6 +175,10 @@ class Coroner:
         session = self._find(death.session_id)
         is_last = session is not None and session.launch is not None and session.launch.id == death.launch_id
         return session.vitals.recent if session is not None and is_last else self._amended.get(death.launch_id, death).said
+
+
+def _limits_of(retention: Retention) -> Limits:
+    return Limits(retention.bundles, retention.bundle_age_s, retention.bundle_bytes)
 
 
 def _keep(deaths: dict[str, Death], death: Death) -> None:
