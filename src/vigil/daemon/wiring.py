@@ -202,7 +202,7 @@ class DaemonParts:
             adopted,
             Strays(tmux, feed),
             Remedies(self.ground, custody, keeper, self.sweep.look_at),
-            Purging(home, custody, self.environments, self.coroner.purge, self.texts.purge),
+            Purging(home, custody, self.environments, self.coroner.purge, self.texts.purge, self._forget_session),
         )
 
     def _make_loops(self) -> None:
@@ -275,6 +275,12 @@ class DaemonParts:
     def _agent_of_launch(self, launch_id: str) -> str:
         session = self.machine.of_launch(launch_id)
         return "" if session is None else session.spec.agent
+
+    def _forget_session(self, session_id: str) -> None:
+        """Wire a removal to the parts that have something in memory of each session."""
+        self.timers.forget(session_id)
+        self.secrets.forget(session_id)
+        self.reaper.forget(session_id)
 
     def _retention(self) -> Retention:
         return self.config.last_good.retention

@@ -55,7 +55,7 @@ def rows(path: Path, table: str) -> int:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
-def test_the_newest_of_each_are_kept_and_the_oldest_go_first(path: Path, store: Store) -> None:
+def test_the_newest_of_each_are_kept_and_the_oldest_go_first(store: Store) -> None:
     events = tuple(LogEntry(NOW - 50 + n, f"k{n}") for n in range(50))
     over = tuple(make_incident(id=f"i{n}", opened_at=NOW - 50 + n, resolved_at=NOW) for n in range(50))
     store.write([Persist(log=events, deaths=make_deaths(50), incidents=over)])
@@ -176,7 +176,7 @@ def test_a_large_one_stays_as_it_is(path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not is_shrinkable(path)
 
 
-def test_one_that_somebody_reads_is_opened_all_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_somebody_reads_is_opened_all_the_same(path: Path) -> None:
     make_old(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")

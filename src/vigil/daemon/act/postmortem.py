@@ -30,7 +30,7 @@ from vigil.store.store import Store
 
 SNAPSHOT_S = 1.5  # the keeper takes it half a second after the death, or a second where many die
 EVENTS = 30
-UNSEEN_KEPT = 1000
+UNSEEN_KEPT = 200
 LOGGED_KEPT = 5_000
 CAUGHT_UP = 200  # newest deaths that a new daemon checks for what its predecessor left undone
 
