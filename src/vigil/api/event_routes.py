@@ -12,12 +12,13 @@ from fastapi.responses import Response, StreamingResponse
 
 from vigil.api.access import TheDaemon
 from vigil.api.death_views import death_detail, death_view
-from vigil.api.views import event_view
+from vigil.api.views import event_view, kept_headers
 from vigil.core.book import SAME_S
 from vigil.core.model.death import Death
 from vigil.daemon.daemon import Daemon
 from vigil.errors import NoSuchSession
 from vigil.forensics import read_bundle
+from vigil.moments import rfc3339
 from vigil.store.store import StoredEvent
 from vigil.threads import READS, SHOWN, in_thread
 
@@ -35,7 +36,7 @@ async def events(
 ) -> Response:
     """The event log, oldest first; the newest ones if there are more than `limit`."""
     found = await in_thread(READS, daemon.store.read_events, after, _id_of(daemon, session), since, limit, True)
-    return Response(json.dumps([event_view(stored) for stored in found]), media_type="application/json")
+    return _listed(daemon, "events", [event_view(stored) for stored in found])
 
 
 @router.get("/v1/events/stream")
@@ -58,7 +59,11 @@ async def deaths(daemon: TheDaemon, session: str | None = None, limit: Limit = 1
     found = await in_thread(READS, _deaths_of, daemon, session, limit)
     if not found and session is not None:
         daemon.operations.find(session)  # raises if there is no such session
-    return Response(json.dumps([death_view(death) for death in found]), media_type="application/json")
+    return _listed(daemon, "deaths", [death_view(death) for death in found])
+
+
+def _listed(daemon: Daemon, kind: str, found: list[dict[str, Any]]) -> Response:
+    return Response(json.dumps(found), headers=kept_headers(daemon.store, kind), media_type="application/json")
 
 
 def _deaths_of(daemon: Daemon, name: str | None, limit: int) -> list[Death]:
@@ -78,7 +83,9 @@ async def death(daemon: TheDaemon, which: str) -> dict[str, Any]:
         found = next(iter(await in_thread(READS, _deaths_of, daemon, which, 1)), None)
     if found is None:
         what = f"{which} has not died yet" if daemon.machine.find(which) else f"there is no death record {which}"
-        raise NoSuchSession(f"{what}; vigil deaths lists those there are")
+        removed = daemon.store.removed_until.get("deaths")
+        gone = "" if removed is None else f", and older ones than {rfc3339(removed)} were deleted ([retention])"
+        raise NoSuchSession(f"{what}; vigil deaths lists those there are{gone}")
     folder = daemon.home.deaths / found.id
     bundle = await in_thread(SHOWN, read_bundle, folder, about=found.id)
     if bundle is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from vigil.api.access import Actor, TheDaemon
 from vigil.api.incident_views import incident_detail
-from vigil.api.views import incident_view
+from vigil.api.views import incident_view, kept_headers
 from vigil.core.events import Acked
 from vigil.core.model.incident import Incident
 from vigil.daemon.daemon import Daemon
@@ -20,12 +20,13 @@ router = APIRouter()
 
 
 @router.get("/v1/incidents")
-async def incidents(daemon: TheDaemon, all: bool = False) -> list[dict[str, Any]]:
+async def incidents(daemon: TheDaemon, response: Response, all: bool = False) -> list[dict[str, Any]]:
     """What needs a human, newest first; with `all` also what is over."""
     if not all:
         found = sorted(daemon.supervisor.incidents.values(), key=lambda incident: -incident.opened_at)
     else:
         found = await in_thread(READS, daemon.store.read_incidents, True)
+        response.headers.update(kept_headers(daemon.store, "incidents"))
     return [incident_view(incident) for incident in found]
 
 

@@ -27,6 +27,7 @@ class Client:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.trouble = ""  # why the last answer may be old
+        self.removed_until = ""  # a moment: of the records in the last answer, older ones may be deleted
 
     def status(self) -> Json:
         """Return who the daemon is and how it is."""
@@ -169,6 +170,7 @@ class Client:
     def _ask(self, method: str, path: str, body: Json | None = None, within_s: float | None = None) -> Any:
         with self._open(method, path, body, within_s or (READ_S if method == "GET" else ACT_S)) as response:
             self.trouble = response.trouble
+            self.removed_until = response.removed_until
             return json.loads(response.read())
 
     @contextlib.contextmanager

@@ -194,6 +194,8 @@ class Book:
         self.change.shown[session.id] = None
         if session.role is not None:
             self.by_role[session.role].discard(session.id)
+            if not self.by_role[session.role] and session.role not in self.roles:
+                del self.by_role[session.role]
             self.touched.add(session.role)
             self.vacated.append((session.role, session.index))
         self.walled.discard(session.id)

@@ -123,6 +123,7 @@ class Daemon(DaemonParts):
             self.diagnoser,
             self.reaper,
             self.silences,
+            self.pruner,
         )
         for work in [part.run() for part in loops]:
             self._tasks.append(asyncio.create_task(self._guard(work)))
@@ -160,6 +161,7 @@ class Daemon(DaemonParts):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.pruner.close()
         await self.delivery.close()
         self.finder.close()
         self.sockets.close()

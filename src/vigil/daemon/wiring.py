@@ -14,6 +14,7 @@ from vigil.core.effects import Amend, Answer, Conclude, Diagnose, Examine, Judge
 from vigil.core.events import KeeperHeard, Observed
 from vigil.core.machine import Machine
 from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.retention import Retention
 from vigil.daemon.act import Actors, Carrier, Custody, watches_of
 from vigil.daemon.act.adopted import AdoptedLaunches
 from vigil.daemon.act.dispatch import Calls, Tasks
@@ -23,6 +24,7 @@ from vigil.daemon.act.order import Orders
 from vigil.daemon.act.postmortem import Coroner
 from vigil.daemon.act.purge import Purging
 from vigil.daemon.act.remedy import Remedies
+from vigil.daemon.act.retention import Pruner
 from vigil.daemon.act.spawn import Claims, Spawning
 from vigil.daemon.act.strays import Strays
 from vigil.daemon.act.timers import Timers
@@ -165,7 +167,7 @@ class DaemonParts:
         self.tmux = tmux
         self.witness = Witness(home, self.secrets, self._agent_of_launch, kinds.adapter_of)
         self.watch = DeathWatch(self.ground, self.witness)
-        self.coroner = Coroner(home, self.store, clock, self.secrets, machine.sessions.get)
+        self.coroner = Coroner(home, self.store, clock, self.secrets, machine.sessions.get, self._retention)
         self.outputs = Outputs(self.ground)
         self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._watches, given.nofile, given.keeper)
         self.listening = Listening(home, kinds.adapter_of, read_env, feed, clock.off_s)
@@ -208,7 +210,7 @@ class DaemonParts:
             adopted,
             Strays(tmux, feed),
             Remedies(self.ground, custody, keeper, self.sweep.look_at),
-            Purging(home, custody, self.environments, self.coroner.purge, self.texts.purge),
+            Purging(home, custody, self.environments, self.coroner.purge, self.texts.purge, self._forget_session),
         )
 
     def _make_loops(self) -> None:
@@ -216,6 +218,8 @@ class DaemonParts:
         self.dialogs = Dialogs(self.ground, machine.sessions.values, self.tmux, self.kinds.adapter_of, self.secrets)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, self._read_keeper)
         self.diagnoser = Diagnoser(machine, clock, feed, self._read_keeper)
+        seq, forget = (lambda: self.feed.last_seq), self.coroner.forget
+        self.pruner = Pruner(self.store, self._retention, clock.now, seq, forget)
         self.silences = Silences(self.ground, machine, self.diagnoser, self.listening, self.door.clean)
 
     def _make_supervisor(self) -> None:
@@ -280,6 +284,15 @@ class DaemonParts:
     def _agent_of_launch(self, launch_id: str) -> str:
         session = self.machine.of_launch(launch_id)
         return "" if session is None else session.spec.agent
+
+    def _forget_session(self, session_id: str) -> None:
+        """Wire a removal to the parts that have something in memory of each session."""
+        self.timers.forget(session_id)
+        self.secrets.forget(session_id)
+        self.reaper.forget(session_id)
+
+    def _retention(self) -> Retention:
+        return self.config.last_good.retention
 
     def _read_keeper(self) -> int | None:
         return self.keeper.living_pid()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
@@ -82,6 +83,11 @@ class Custody:
         await self._spools.finish(launch.id)
         await self.listening.finish(launch.id)
         return await self._keeper_forgets(launch.id)
+
+    def let_go(self, launch_ids: Iterable[str]) -> None:
+        """Forget in which runtime launches lived that leave our care with their session."""
+        for launch_id in launch_ids:
+            self._kinds.pop(launch_id, None)
 
     async def remove(self, launch_id: str) -> bool:
         """Remove the folder of a launch that leaves our care; say whether it is gone."""

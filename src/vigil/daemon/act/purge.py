@@ -28,6 +28,7 @@ class Purging:
     _environments: Environments
     _purge_bundles: Callable[[Session], Awaitable[list[str]]]
     _purge_messages: Callable[[Session], list[str]]
+    _forget: Callable[[str], None]  # what the daemon has in memory of a session
     # Kept after reading: two callers may have asked.
     _purged: dict[str, asyncio.Future[Purged]] = field(default_factory=dict, init=False)
 
@@ -51,7 +52,9 @@ class Purging:
         gone += ["park mark"] if _was_parked(session) else []
         launch_ids = [f"{session.id}-{number}" for number in range(1, session.launches + 1)]
         left: list[str] = []
-        for launch_id in [one for one in launch_ids if os.path.lexists(self._home.launch(one))]:
+        self._forget(session.id)
+        self._custody.let_go(launch_ids)
+        for launch_id in await asyncio.to_thread(self._with_folders, launch_ids):
             went = await self._custody.remove(launch_id)
             (gone if went else left).append(f"launch {launch_id}" if went else str(self._home.launch(launch_id)))
         try:
@@ -65,6 +68,9 @@ class Purging:
         outcome = self._outcome(session.id)
         if not outcome.done():
             outcome.set_result((gone, [f"{one}, which could not be removed" for one in left]))
+
+    def _with_folders(self, launch_ids: list[str]) -> list[str]:
+        return [launch_id for launch_id in launch_ids if os.path.lexists(self._home.launch(launch_id))]
 
 
 def _was_parked(session: Session) -> bool:

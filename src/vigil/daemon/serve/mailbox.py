@@ -151,7 +151,13 @@ class Delivery:
         """Deliver a session's mailbox, in one task at a time."""
         before = self._tasks.get(session_id)
         if before is None or before.done():
-            self._tasks[session_id] = asyncio.create_task(self._deliver(session_id))
+            task = self._tasks[session_id] = asyncio.create_task(self._deliver(session_id))
+            task.add_done_callback(lambda done: self._delivered(session_id, done))
+
+    def _delivered(self, session_id: str, task: asyncio.Task[None]) -> None:
+        """Let go of a mailbox's task that is done, unless another one took its place."""
+        if self._tasks.get(session_id) is task:
+            del self._tasks[session_id]
 
     async def _deliver(self, session_id: str) -> None:
         """Deliver a mailbox's durable messages; a later one calls `_see_to` again."""

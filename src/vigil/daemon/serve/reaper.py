@@ -193,6 +193,10 @@ class Reaper:
         guard = Guard(use.target, int(read_at) - 1, use.attached, history=use.history if spins else None)
         return replace(glimpse, clients=len(use.clients), printed_at=self._moment(use.printed), guard=guard)
 
+    def forget(self, session_id: str) -> None:
+        """Forget since when the reaper misses the folder of a session that is removed."""
+        self._folders_gone.pop(session_id, None)
+
     async def _read_folder(self, session: Session, glimpse: Glimpse) -> Glimpse:
         """Read for the reaper whether a session's working folder is there; unknown if it hangs."""
         try:
