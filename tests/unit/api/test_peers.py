@@ -27,7 +27,7 @@ def machine_with(*identity: int, boot: str = BOOT, role: str = "process") -> Mac
 
 
 @pytest.mark.parametrize("role", ["process", "root", "server"])
-@pytest.mark.parametrize("pid", [os.getpid(), PARENT])
+@pytest.mark.parametrize("pid", [os.getpid(), PARENT], ids=["itself", "its parent"])
 def test_a_caller_is_an_agent_by_its_own_or_an_ancestors_identity_alone(pid: int, role: str) -> None:
     itself = machine_with(*identity_of(pid), role=role)
     another = machine_with(*identity_of(pid, off=-1), role=role)  # it died, and its number was given again
