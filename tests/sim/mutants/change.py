@@ -76,7 +76,7 @@ def _swap(module: Any, name: str, value: Any) -> Callable[[], Any]:
     @contextmanager
     def change() -> Iterator[None]:
         before = getattr(module, name)
-        core = [found for key, found in sys.modules.items() if key.startswith("vigil.core.")]
+        core = [found for key, found in sys.modules.items() if key.startswith(("vigil.core.", "tests.sim.host"))]
         holders = [found for found in core if getattr(found, name, None) is before]
         for found in holders:
             setattr(found, name, value)

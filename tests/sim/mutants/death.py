@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.sim import host
 from tests.sim.mutants.change import Mutant, _both, _handled, _rules, _set, _swap
-from vigil.core.handlers import account
+from vigil.core import book
+from vigil.core.handlers import account, orphan
 from vigil.core.model.death import Cause
 from vigil.core.model.restart import RestartWhen
 from vigil.core.rules import death, restart, wall
@@ -23,6 +25,12 @@ def _deaths() -> Iterator[Mutant]:
         yield Mutant(
             "causes", f"{rule.cause} ({number}) is dropped", _swap(death, "RULES", rest), _scenario(rule.cause), CAUSES
         )
+    for number, memory in enumerate(death.MEMORY[:-1]):
+        so = death.MEMORY[:number] + death.MEMORY[number + 1 :]
+        yield Mutant("memory", f"{memory.so} ({number}) is dropped", _swap(death, "MEMORY", so), "walls", CAUSES)
+    yield Mutant("orphans", "a pane is a server", _set(orphan.CAUSES, "pane", Cause.SERVER_DIED), "tmux")
+    yield Mutant("removal", "its rows come back", _swap(book, "outlasting", lambda rows, _removed: tuple(rows)), "people")
+    yield Mutant("processes", "a thread is one", _swap(host, "is_process", lambda _found: True), "crashes")
     for number, reserve in enumerate(death.RESERVES):
         left = death.RESERVES[:number] + death.RESERVES[number + 1 :]
         scenario = "walls" if number in (2, 3) else "killed"
@@ -65,5 +73,11 @@ def _scenario(cause: Cause) -> str:
     """Return the kind of bad day on which there are many such deaths."""
     if cause in (Cause.OOM, Cause.LIMIT, Cause.AUTH):
         return "walls"
-    by_cause = {Cause.HOST_REBOOTED: "host", Cause.SERVER_DIED: "tmux", Cause.POLICY: "shifts", Cause.UNHEALTHY: "signs"}
+    by_cause = {
+        Cause.HOST_REBOOTED: "host",
+        Cause.SERVER_DIED: "tmux",
+        Cause.PANE_CLOSED: "tmux",
+        Cause.POLICY: "shifts",
+        Cause.UNHEALTHY: "signs",
+    }
     return by_cause.get(cause, "crashes")

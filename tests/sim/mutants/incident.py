@@ -49,6 +49,10 @@ def _notices() -> Iterator[Mutant]:
     yield Mutant("pauses", "pauses shrink", _swap(notice, "FACTOR", 0.5), "disk", NOTICES)
     for_days = _both(_swap(incident_rules, "SAME_S", 1e5), _swap(incident_rules, "LONGEST_SAME_S", 1e5))
     yield Mutant("flaps", "what comes back after hours is the same", for_days, "people", NOTICES)
+    believe = _swap(escalation, "_believe_it_lasts", notice.told_routes)
+    yield Mutant("owed", "what is over is not told", _swap(notice, "is_owed", lambda *_: False), "tmux", NOTICES)
+    yield Mutant("owed", "what is over is told by none", _swap(escalation, "_owed", lambda *_: []), "tmux", NOTICES)
+    yield Mutant("owed", "who heard both hears the end too", believe, "tmux", NOTICES)
     yield from _telling()
 
 
