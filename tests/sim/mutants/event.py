@@ -67,7 +67,6 @@ RARE = {  # tests of rows that worlds meet rarely, where the handler's own do no
 TESTED_WITH = {
     "machine": "hold",
     "orphan": "observation",
-    "takeover": "launch",
     "remedy": "watchdog",
     "session_incident": "host_incident",
 }
