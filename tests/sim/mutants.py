@@ -24,6 +24,7 @@ from vigil.core.events import (
     Diagnosed,
     Heard,
     Interrupted,
+    KeeperHeard,
     Measured,
     MemoryRead,
     MessageQueued,
@@ -38,11 +39,12 @@ from vigil.core.events import (
     ShiftAsked,
     Sighted,
     Stepped,
+    Unordered,
     WatchdogsSet,
     Weighed,
     Withdrawn,
 )
-from vigil.core.handlers import account, charge, doubt, hold, intent, operator, shift, team
+from vigil.core.handlers import account, admission, charge, doubt, hold, intent, operator, shift, takeover, team
 from vigil.core.model.death import Cause
 from vigil.core.model.incident import IncidentKind, NoticeState, Severity
 from vigil.core.model.progress import IDLE
@@ -81,6 +83,8 @@ UNASKED = ("archive", "release")
 HEARD_IN = {
     Condition: "killed",
     Interrupted: "killed",
+    KeeperHeard: "killed",
+    Unordered: "killed",
     RuntimeEnded: "tmux",
     Withdrawn: "disk",
     Applied: "teams",
@@ -145,6 +149,7 @@ def mutants() -> Iterator[Mutant]:
     yield from _incidents()
     yield from _notices()
     yield from _handlers()
+    yield from _keepers()
     yield from _teams()
     yield from _shifts()
     yield from _words()
@@ -299,6 +304,18 @@ def _handlers() -> Iterator[Mutant]:
     for kind in machine.ROLE_TIMERS:
         scenario = "shifts" if kind == "shift" else "teams"
         yield Mutant("timers", f"{kind} of a role does nothing", _set(machine.ROLE_TIMERS, kind, _nothing), scenario)
+
+
+def _keepers() -> Iterator[Mutant]:
+    """P15: our own failures are charged to nobody, and who waits for a keeper gets one."""
+    charged = _swap(restart, "is_ours", lambda _death: False)
+    yield Mutant("ours", "what Vigil lost follows its policy", charged, "killed")
+    again = _swap(restart, "is_ours", lambda death: death is not None and death.cause is Cause.LAUNCH_FAILED)
+    yield Mutant("ours", "what failed by itself is launched again for nothing", again, "killed")
+    unheld = _swap(admission, "wait_for_keeper", admission.begin_launch)
+    yield Mutant("keeper", "launches do not wait for one", unheld, "killed")
+    left = tuple(reason for reason in takeover.AT_ONCE if reason != "keeper")
+    yield Mutant("keeper", "a new daemon lets them wait", _swap(takeover, "AT_ONCE", left), "killed")
 
 
 def of_silence() -> Iterator[Mutant]:
