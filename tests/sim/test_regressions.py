@@ -27,6 +27,7 @@ LATER = frozenset(  # than all worlds here
     {
         "keeper loses its socket",
         "daemon loses its socket",
+        "daemon dies in a birth",
         "keeper dies in a birth",
         "keeper hangs in a backoff",
         "pane is hung up",

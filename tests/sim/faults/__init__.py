@@ -56,6 +56,7 @@ from tests.sim.faults.teams import (
 )
 from tests.sim.faults.vigil import (
     daemon_dies,
+    daemon_dies_in_birth,
     daemon_is_killed,
     daemon_is_stopped,
     keeper_dies_in_birth,
@@ -117,6 +118,7 @@ FAULTS: dict[str, Strike] = {
     "keeper is stopped": keeper_is_stopped,
     "keeper loses its socket": keeper_loses_its_socket,
     "daemon loses its socket": daemon_loses_its_socket,
+    "daemon dies in a birth": daemon_dies_in_birth,
     "keeper dies in a birth": keeper_dies_in_birth,
     "keeper hangs in a backoff": keeper_hangs_in_backoff,
     "store is full": store_is_full,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.sim.births import STAGES
+from tests.sim.births import DAEMON_DIES, STAGES
 from tests.sim.faults.agents import exits, is_signalled
 from tests.sim.faults.servers import server_is_killed
 from tests.sim.faults.sizes import Strike, between, pick
@@ -53,6 +53,13 @@ def keeper_is_stopped(world: World, session_id: str, size: float) -> bool:
 def keeper_dies_in_birth(world: World, session_id: str, size: float) -> bool:
     """The next birth of a session takes its keeper with it, at some stage; make sure there is one."""
     world.carriers.births.fate[session_id] = STAGES[int(size * 1000) % len(STAGES)]
+    return pick(size, exits, is_signalled, server_is_killed)(world, session_id, size)
+
+
+def daemon_dies_in_birth(world: World, session_id: str, size: float) -> bool:
+    """The daemon dies at the next birth of a session, before it gives the order; make sure there is one."""
+    world.carriers.births.fate[session_id] = DAEMON_DIES
+    world.down_s = between(size, 0.2, 1800.0)
     return pick(size, exits, is_signalled, server_is_killed)(world, session_id, size)
 
 
