@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 from tests.chaos.history import Part
@@ -62,5 +65,20 @@ def remove_cages(base: Path) -> None:
         for cage in top.glob(f"{base.name}-*"):
             try:
                 cage.rmdir()
+            except OSError:
+                pass
+
+
+def remove_folders(home: Path) -> None:
+    """Remove the cgroups of a home's launches, now that all of them are over."""
+    try:
+        with closing(sqlite3.connect(f"file:{home / 'vigil.db'}?mode=ro", uri=True)) as store:
+            bodies = [json.loads(row[0]) for row in store.execute("select body from launches")]
+    except sqlite3.Error:
+        return
+    for top in {Path(body["cgroup"]).parent for body in bodies if body.get("cgroup")}:
+        for folder in [*top.glob("*/"), top]:
+            try:
+                folder.rmdir()
             except OSError:
                 pass
