@@ -375,6 +375,8 @@ class Promises(RuleBasedStateMachine):
         for session_id in change.removed:  # in the store's order: what is removed and stored in one call is there again
             del self.stored[session_id]
             self.check_deaths_of(session_id)
+        kept = {launch.session_id for launch in change.launches} | {intent.session_id for intent in change.intents}
+        assert not kept & set(change.removed), "P11: a row of a removed session is stored again"
         for session in change.sessions:
             self.stored[session.id] = _stored(session)
             assert self.stored[session.id] == session

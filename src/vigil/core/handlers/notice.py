@@ -26,7 +26,7 @@ def notified(book: Book, event: Notified, now: float) -> None:
     ):
         return  # a late loop hears of the attempt after its outcome
     others = tuple(_overtaken(other, notice) for other in incident.notices if other.id != notice.id)
-    why = why_unwanted(notice.event, incident)
+    why = why_unwanted(notice.event, notice.route, incident)
     notice = uncancelled(notice, now) if why is None else cancelled(notice, why)
     incident = replace(incident, notices=(*others, notice)[-NOTICES_KEPT:])
     book.keep_incident(incident)
@@ -74,7 +74,7 @@ def _revive(book: Book, incident: Incident, route: str, now: float) -> None:
     """Retry an incident's newest given-up notice, if it holds and no later one arrived."""
     own = [notice for notice in incident.notices if notice.route == route and notice.state is not NoticeState.CANCELLED]
     newest = max(own, key=lambda notice: notice.at, default=None)
-    if newest is None or not is_revivable(newest, now) or why_unwanted(newest.event, incident) is not None:
+    if newest is None or not is_revivable(newest, now) or why_unwanted(newest.event, route, incident) is not None:
         return
     notices = tuple(revived(notice, now) if notice.id == newest.id else notice for notice in incident.notices)
     incident = replace(incident, notices=notices)

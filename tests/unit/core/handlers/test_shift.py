@@ -190,9 +190,10 @@ def test_what_is_busy_is_interrupted_has_its_grace_and_is_ended_then() -> None:
     assert [(e.launch.id, e.unless_attended) for e in effects if isinstance(e, EndLaunch)] == [(launch.id, True)]
 
 
-def test_what_is_idle_is_ended_at_once() -> None:
+@pytest.mark.parametrize("activity", ["idle", "waiting-human", "waiting-timer"])
+def test_what_only_rests_or_waits_is_ended_at_once(activity: str) -> None:
     stage = serving(make_role(replicas=1))
-    stage.hear("idle", there(stage, 0).id)
+    stage.hear(activity, there(stage, 0).id)
     ask(stage)
 
     effects = settle(stage)
@@ -369,7 +370,7 @@ def test_an_abort_leaves_the_old_ones_and_takes_the_new_ones_away() -> None:
     assert (phase(stage, "a"), phase(stage, "b")) == (None, None)
 
 
-@pytest.mark.parametrize("resting", [State.STOPPED, State.SUCCEEDED])
+@pytest.mark.parametrize("resting", [State.STOPPED, State.SUCCEEDED, State.PARKED])
 def test_what_rests_keeps_its_slot_and_will_run_the_new_command(resting: State) -> None:
     stage = Stage()
     policy = replace(POLICY, when=RestartWhen.ON_FAILURE)
@@ -377,8 +378,9 @@ def test_what_rests_keeps_its_slot_and_will_run_the_new_command(resting: State) 
     apply(stage, role)
     launch_all(stage)
     stage.now = 2000.0
-    if resting is State.STOPPED:
-        stage.tell(Asked(IntentVerb.STOP, there(stage, 0).id, "alice"))
+    if resting is not State.SUCCEEDED:
+        verb = IntentVerb.STOP if resting is State.STOPPED else IntentVerb.HIBERNATE
+        stage.tell(Asked(verb, there(stage, 0).id, "alice"))
     stage.tell(Exited(make_exit(stage.launch(there(stage, 0).id).id, stage.now, exit_code=0)))
     stage.end_launch(there(stage, 0).id)
     apply(stage, replace(role, spec=make_spec(policy, NEW)))
