@@ -40,6 +40,8 @@ ADDED = frozenset(
         "sessions.spec.sandbox",
         "roles.spec.spec.sandbox",
         "incidents.notices.rung",
+        "incidents.notices.over",
+        "incidents.owed",
         "launches.cgroup",
         "sessions.launch.cgroup",
         *(f"{spec}.{field}" for spec in ("sessions.spec", "roles.spec.spec") for field in ("limits", "umask")),
