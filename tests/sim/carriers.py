@@ -34,6 +34,7 @@ class Carriers:
         self._world = world
         self.orders: dict[str, tuple[Spawn, str]] = {}  # given to the keeper, which goes on without a daemon
         self.folders: set[str] = set()  # launches that have files
+        self.hung: dict[str, float] = {}  # by session: how long its next end or close hangs
         self.fate: dict[str, str] = {}  # what the next birth of a session will be: fails, half, lost
         self.begin()
 
@@ -291,6 +292,13 @@ class Carriers:
             self._finish(launch.id, Ended(launch.id, ok=True, transcript=self._read_conversation(launch)))
 
     def _finish(self, launch_id: str, outcome: Ended | Attended | Closed | Spared) -> None:
+        """Tell the outcome; a call that hangs on the way costs its deadline first."""
+        if hung_s := self.hung.pop(launch_id.rpartition("-")[0], 0.0):
+            self._world.daemon.later(hung_s, self._tell, launch_id, outcome)
+        else:
+            self._tell(launch_id, outcome)
+
+    def _tell(self, launch_id: str, outcome: Ended | Attended | Closed | Spared) -> None:
         self._world.daemon.feed(outcome)
         if self._world.daemon.runs and launch_id in self._busy:
             self._done(launch_id)

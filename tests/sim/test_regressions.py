@@ -22,6 +22,8 @@ WORLDS = {
     "what an orphan says does not make it well": (505834, "confused"),
 }
 
+# Unknown when most of these worlds were drawn.
+LATER = frozenset({"daemon is killed again and again", "store commits late", "agent's end hangs"})
 # Unknown when these worlds were drawn, each from all faults there were.
 NEWER = TEAMS | {
     "memory runs out",
@@ -30,12 +32,13 @@ NEWER = TEAMS | {
     "agent meets its limit and lives on",
     "agent is locked out and lives on",
     "stopped agent loses its pane",
+    *LATER,
 }
 
 
 @pytest.mark.parametrize("seed", [9014, 9084])
 def test_a_person_whom_only_the_reaper_saw_is_not_asked_to_leave_by_a_shift(seed: int) -> None:
-    assert live_through(draw_plan(seed, "shifts")).words == ""
+    assert live_through(draw_plan(seed, "shifts", without=LATER)).words == ""
 
 
 @pytest.mark.parametrize("name", WORLDS)

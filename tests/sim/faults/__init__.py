@@ -52,8 +52,11 @@ from tests.sim.faults.teams import (
     takes_a_team_down,
 )
 from tests.sim.faults.vigil import (
+    call_hangs,
+    commit_is_late,
     daemon_dies,
     daemon_is_killed,
+    daemon_is_killed_again_and_again,
     daemon_is_stopped,
     keeper_is_killed,
     keeper_is_stopped,
@@ -137,6 +140,9 @@ FAULTS: dict[str, Strike] = {
     "replica is silent": signs_of_life("silent"),
     "replica gives late signs of life": signs_of_life("late_beats"),
     "launches lack memory": memory_is_short,
+    "daemon is killed again and again": daemon_is_killed_again_and_again,
+    "store commits late": commit_is_late,
+    "agent's end hangs": call_hangs,
 }
 TEAMS = frozenset(kind for kind in FAULTS if kind.startswith(("team", "replica", "launches"))) | {
     "somebody changes a manifest",
