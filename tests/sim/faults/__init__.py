@@ -55,9 +55,12 @@ from tests.sim.faults.teams import (
     takes_a_team_down,
 )
 from tests.sim.faults.vigil import (
+    call_hangs,
+    commit_is_late,
     daemon_dies,
     daemon_dies_in_birth,
     daemon_is_killed,
+    daemon_is_killed_again_and_again,
     daemon_is_stopped,
     keeper_dies_in_birth,
     keeper_hangs_in_backoff,
@@ -151,6 +154,9 @@ FAULTS: dict[str, Strike] = {
     "pane is hung up": pane_is_hung_up,
     "memory runs out elsewhere": memory_runs_out_elsewhere,
     "agent's number is a thread's": its_number_is_a_threads,
+    "daemon is killed again and again": daemon_is_killed_again_and_again,
+    "store commits late": commit_is_late,
+    "agent's end hangs": call_hangs,
 }
 TEAMS = frozenset(kind for kind in FAULTS if kind.startswith(("team", "replica", "launches"))) | {
     "somebody changes a manifest",
