@@ -16,7 +16,7 @@ from random import Random, SystemRandom
 from tests.chaos import room
 from tests.chaos.checks import judge
 from tests.chaos.faults import FAULTS
-from tests.chaos.faults.cgroups import remove_cages
+from tests.chaos.faults.cgroups import remove_cages, remove_folders
 from tests.chaos.history import History
 from tests.chaos.place import VIGIL, Place, make_place
 from tests.chaos.report import lines
@@ -101,6 +101,8 @@ def _leave(place: Place, keep: bool) -> None:
     for home in (place.home, place.other):
         subprocess.run([*VIGIL, "daemon", "stop", "--kill-sessions"], env=place.env_of(home), capture_output=True, timeout=120)
     end_all(place)
+    for home in (place.home, place.other):
+        remove_folders(home)
     if keep:
         copy = place.base / "kept"
         shutil.copytree(place.home, copy, symlinks=True, ignore=_special, dirs_exist_ok=True)

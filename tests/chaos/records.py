@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from tests.chaos.history import DeathRow, History, IncidentRow, Json, NoticeRow
@@ -21,7 +22,7 @@ LOGS = ("daemon.err", "keeper.log", "daemon.log")
 
 def read_all(place: Place, history: History) -> None:
     """Put all that Vigil has on record into the history."""
-    with sqlite3.connect(f"file:{place.home / 'vigil.db'}?mode=ro", uri=True, timeout=20) as store:
+    with closing(sqlite3.connect(f"file:{place.home / 'vigil.db'}?mode=ro", uri=True, timeout=20)) as store:
         history.deaths = [_death(json.loads(body)) for (body,) in store.execute("select body from deaths")]
         history.incidents = [_incident(json.loads(body)) for (body,) in store.execute("select body from incidents")]
         for table, column in KEYED.items():

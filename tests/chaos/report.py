@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.chaos.checks import Verdict
-from tests.chaos.history import History, Part, Shot
+from tests.chaos.checks.base import excuses
+from tests.chaos.history import History, Part, Shot, unexcused_s
 from tests.chaos.storm import faults_by_kind
 from tests.chaos.story import clock
 
@@ -35,6 +36,9 @@ def _totals(history: History) -> Iterator[str]:
     took = sorted(command.took_s for command in history.commands)
     if took:
         yield f"commands: half took {took[len(took) // 2]:.2f} s, the slowest {took[-1]:.1f} s"
+    length_s = history.ended_at - history.began_at
+    strict = unexcused_s(history.began_at, history.ended_at, excuses(history)) / length_s if length_s > 0 else 0.0
+    yield f"lateness was judged in {strict:.0%} of the time; the rest is excused by our faults or a late host"
     kinds = faults_by_kind(history)
     yield "faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
 

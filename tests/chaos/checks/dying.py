@@ -104,7 +104,7 @@ def _check_cause(history: History, verdict: Verdict, death: DeathRow, life: Life
     if nobody_saw(history, max(life.began_at, life.ended_at - ENDS_S), life.ended_at + ENDS_S):
         allowed.add("unobserved")
         if _is_ambiguous(death):  # 128+n is all that the shim could see
-            allowed.add("crash")
+            allowed |= {"crash"} | _causes_of(life.ending)
     known = ", ".join(sorted(found)) or "nothing of ours"
     verdict.expect(
         not found or death.cause in allowed, death.at, f"{where}; what happened: {known}; it ended with {life.ending}"

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Iterator
 from enum import StrEnum
 
-from tests.chaos.checks.base import down, touches
-from tests.chaos.history import History, Life, Part, Shot
+from tests.chaos.checks.base import down, excuses, touches
+from tests.chaos.history import History, Life, Part, Shot, unexcused_s
 
 DEADLY = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV, signal.SIGINT})
 ENDING = ("stop", "restart", "rm", "hibernate", "scale", "start", "wake", "reset")
@@ -38,23 +38,30 @@ def _reasons(history: History, life: Life) -> Iterator[Why]:
     if life.said:
         yield Why.SAID
     for shot in history.shots:
-        if shot.at <= ended + 0.1 and (why := _why_shot(shot, life, ended)):
+        if shot.at <= ended + 0.1 and (why := _why_shot(history, shot, life, ended)):
             yield why
     for span in history.faults:
         if span.what == "out of memory" and span.subject == life.launch:
             yield Why.MEMORY
     for command in history.about(life.session, *ENDING):
-        if command.began_at <= ended and command.ended_at + GRACE_S >= ended:
+        if command.began_at <= ended and _ran_s(history, command.ended_at, ended, life.launch) <= GRACE_S:
             yield Why.COMMAND
     for part in (Part.DAEMON, Part.KEEPER) if ended - life.began_at < YOUNG_S else ():
         if touches(down(history, part), life.began_at - BIRTH_S, life.began_at + 2.0):
             yield Why.BIRTH
 
 
-def _why_shot(shot: Shot, life: Life, ended: float) -> Why | None:
+def _ran_s(history: History, since: float, until: float, launch: str) -> float:
+    """Return for how long Vigil could do what it had to."""
+    return unexcused_s(since, until, excuses(history, launch))
+
+
+def _why_shot(history: History, shot: Shot, life: Life, ended: float) -> Why | None:
     if (shot.pid, shot.start) == life.key:
         died_of = life.ending is None or life.ending[1] == shot.number
         return Why.SHOT if shot.number in DEADLY and died_of else None
-    if shot.launch != life.launch or not life.launch or shot.at < ended - HANGUP_S or shot.number not in DEADLY:
+    if shot.launch != life.launch or not life.launch or shot.number not in DEADLY:
+        return None
+    if _ran_s(history, shot.at, ended, life.launch) > HANGUP_S:
         return None
     return {Part.ROOT: Why.PANE, Part.RECORDER: Why.SHIM, Part.SERVER: Why.SERVER}.get(shot.part)

@@ -61,6 +61,8 @@ def _launch_again(book: Book, session: Session, hold: Hold | None, now: float) -
 
 def exited(book: Book, event: Exited, now: float) -> None:
     """When an agent exits: record its death; a repeat or an old launch changes nothing."""
+    if event.exit.launch_id in book.spawning:  # its birth was not told
+        spawn_over(book, event.exit.launch_id, now)
     session = book.living(event.exit.launch_id)
     if session is None:
         return

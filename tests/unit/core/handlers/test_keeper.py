@@ -183,3 +183,13 @@ def test_a_new_daemon_launches_who_waited_for_a_keeper_of_the_last_one() -> None
     assert only_spawn(stage.end()).launch.id == "s1-2"
     stage.tell(make_launched("s1-2", stage.now))
     assert stage.state() == "running"
+
+
+def test_an_agent_that_ended_before_its_birth_was_told_gives_its_place_to_the_next() -> None:
+    stage = Stage()
+    for number in range(PACE + 1):
+        stage.declare(session_id=f"s{number}", name=f"n{number}")
+
+    spawned = only_spawn(stage.tell(Exited(make_exit("s0-1", 1000.0))))
+
+    assert (spawned.session.id, stage.deaths[0].cause, stage.deaths[0].uptime_s) == (f"s{PACE}", "unobserved", None)
