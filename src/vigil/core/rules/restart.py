@@ -75,8 +75,6 @@ def earliest_at(session: Session, now: float) -> float:
         return now
     if session.waking is not None or (session.asked_at is not None and session.asked_at >= death.at):
         return now
-    if is_ours(death):  # it never began: nobody died
-        return now
     return death.at + (delay_s(1, policy, -1.0) if death.charged else policy.base_s)
 
 
