@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Spawn
-from vigil.core.events import Applied, Asked, Event, Gap, MessageQueued
+from vigil.core.events import Applied, Asked, Event, Gap, Interrupted, MessageQueued
 from vigil.core.model.death import IntentVerb
 from vigil.core.model.restart import HoldReason
 from vigil.core.model.session import Session, State
@@ -32,7 +32,7 @@ class Rests(Promise):
         for effect in effects:
             if isinstance(effect, Persist) and isinstance(event, Applied):
                 self._asked |= {entry.session_id for entry in effect.log if entry.session_id is not None}
-            elif isinstance(effect, Spawn):
+            elif isinstance(effect, Spawn) and not isinstance(event, Interrupted):  # that one was launched before, rightly
                 self._check(effect)
 
     def _note(self, event: Event) -> None:
