@@ -21,8 +21,8 @@ import pytest
 from tests.live.instance import Instance, wait_for
 
 SOAK = bool(os.environ.get("VIGIL_SOAK"))
-SESSIONS = int(os.environ.get("VIGIL_SOAK_SESSIONS", 5000 if SOAK else 60))
-DEATHS = int(os.environ.get("VIGIL_SOAK_DEATHS", 20_000 if SOAK else 60))
+SESSIONS = int(os.environ.get("VIGIL_SOAK_SESSIONS", 5000 if SOAK else 40))
+DEATHS = int(os.environ.get("VIGIL_SOAK_DEATHS", 20_000 if SOAK else 40))
 CRASHERS = 12
 MB = 1 << 20
 # Events, deaths and bundles are kept for a while; so few that the run gets to where they go.
