@@ -38,7 +38,7 @@ def _totals(history: History) -> Iterator[str]:
         yield f"commands: half took {took[len(took) // 2]:.2f} s, the slowest {took[-1]:.1f} s"
     length_s = history.ended_at - history.began_at
     strict = unexcused_s(history.began_at, history.ended_at, excuses(history)) / length_s if length_s > 0 else 0.0
-    yield f"lateness was judged in {strict:.0%} of the time; the rest is excused by what we did or by a late host"
+    yield f"lateness was judged in {strict:.0%} of the time; the rest is excused by our faults or a late host"
     kinds = faults_by_kind(history)
     yield "faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -44,6 +45,34 @@ def run_as(number: int, command: list[str], env: Mapping[str, str]) -> subproces
 
 
 @contextlib.contextmanager
+def process_with(number: int) -> Iterator[None]:
+    """A process of ours has this number, and leads a session."""
+    _check_allowed()
+    words = [sys.executable, "-c", AS_PROCESS, str(number), "setsid", "sleep", "1000"]
+    begun, until = subprocess.Popen(words), time.monotonic() + TRIES_S
+    try:
+        while not _sleeps(number):
+            if begun.poll() is not None or time.monotonic() > until:
+                pytest.skip(f"somebody else has the number {number}")
+            time.sleep(0.01)
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            if _sleeps(number):
+                os.kill(number, signal.SIGKILL)
+        begun.kill()
+        begun.wait()
+
+
+def _sleeps(number: int) -> bool:
+    try:
+        with open(f"/proc/{number}/cmdline", "rb") as file:
+            return file.read() == b"sleep\x001000\x00"
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
 def thread_with(number: int) -> Iterator[None]:
     """A thread of ours has this number."""
     _check_allowed()
@@ -79,4 +108,3 @@ def _check_allowed() -> None:
             file.write(file.read())
     except OSError as error:
         pytest.skip(f"numbers cannot be chosen here: {error}")
-    assert os.path.exists(LAST)

@@ -265,7 +265,8 @@ class Daemon:
             if writes and not store.is_well:
                 self._writing = True
                 self.later(SLOW_S, self._note_slow, event)
-                self.later(store.slow_s or RETRY_S, self._try, event)
+                late_s, store.late_s = store.late_s, 0.0
+                self.later(max(store.slow_s, late_s) or RETRY_S, self._try, event)
                 return
             if writes:
                 self._write(event, effects[0])

@@ -27,11 +27,12 @@ class Store:
         self.incidents: dict[str, Incident] = {}
         self.full = False
         self.slow_s = 0.0
+        self.late_s = 0.0  # one write only, the next
 
     @property
     def is_well(self) -> bool:
         """Say whether a write takes no time worth simulating."""
-        return not self.full and not self.slow_s
+        return not self.full and not self.slow_s and not self.late_s
 
     def write(self, change: Persist) -> None:
         """Make a change durable, all of it."""

@@ -27,11 +27,15 @@ LATER = frozenset(  # than all worlds here
     {
         "keeper loses its socket",
         "daemon loses its socket",
+        "daemon dies in a birth",
         "keeper dies in a birth",
         "keeper hangs in a backoff",
         "pane is hung up",
         "memory runs out elsewhere",
         "agent's number is a thread's",
+        "daemon is killed again and again",
+        "store commits late",
+        "agent's end hangs",
     }
 )
 # Unknown when these worlds were drawn, each from all faults there were.
@@ -42,6 +46,7 @@ NEWER = TEAMS | {
     "agent meets its limit and lives on",
     "agent is locked out and lives on",
     "stopped agent loses its pane",
+    *LATER,
 }
 
 

@@ -57,6 +57,7 @@ class Book:
         self.touched: set[str] = set()  # roles with a changed session
         self.vacated: list[tuple[str, int]] = []  # slots whose session was removed
         self.spawning: set[str] = set()
+        self.left: set[str] = set()  # launches that a daemon before us ordered; what became of them is not told yet
         self.waiting: deque[str] = deque()
         self.keeper = ""  # why no keeper can be had that launches; empty: one answers
         self.unordered: dict[str, Session] = {}  # by launch that begins: its session as it was before

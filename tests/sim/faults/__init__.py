@@ -55,8 +55,12 @@ from tests.sim.faults.teams import (
     takes_a_team_down,
 )
 from tests.sim.faults.vigil import (
+    call_hangs,
+    commit_is_late,
     daemon_dies,
+    daemon_dies_in_birth,
     daemon_is_killed,
+    daemon_is_killed_again_and_again,
     daemon_is_stopped,
     keeper_dies_in_birth,
     keeper_hangs_in_backoff,
@@ -117,6 +121,7 @@ FAULTS: dict[str, Strike] = {
     "keeper is stopped": keeper_is_stopped,
     "keeper loses its socket": keeper_loses_its_socket,
     "daemon loses its socket": daemon_loses_its_socket,
+    "daemon dies in a birth": daemon_dies_in_birth,
     "keeper dies in a birth": keeper_dies_in_birth,
     "keeper hangs in a backoff": keeper_hangs_in_backoff,
     "store is full": store_is_full,
@@ -149,6 +154,9 @@ FAULTS: dict[str, Strike] = {
     "pane is hung up": pane_is_hung_up,
     "memory runs out elsewhere": memory_runs_out_elsewhere,
     "agent's number is a thread's": its_number_is_a_threads,
+    "daemon is killed again and again": daemon_is_killed_again_and_again,
+    "store commits late": commit_is_late,
+    "agent's end hangs": call_hangs,
 }
 TEAMS = frozenset(kind for kind in FAULTS if kind.startswith(("team", "replica", "launches"))) | {
     "somebody changes a manifest",

@@ -14,6 +14,7 @@ from tests.sim.mutants.event import _handlers
 from tests.sim.mutants.explained import EXPLAINED
 from tests.sim.mutants.hunt import SEEDS, Fate, Found, breaks_anyway, decide, hunt
 from tests.sim.mutants.incident import _incidents, _notices
+from tests.sim.mutants.keeper import _keepers
 from tests.sim.mutants.life import _cells, _patience
 from tests.sim.mutants.silence import _stalls
 from tests.sim.mutants.sleep import _reaps, _wakes
@@ -38,6 +39,7 @@ def mutants() -> Iterator[Mutant]:
     yield from _incidents()
     yield from _notices()
     yield from _handlers()
+    yield from _keepers()
     yield from _teams()
     yield from _shifts()
     yield from _words()

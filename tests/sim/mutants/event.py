@@ -17,6 +17,7 @@ from vigil.core.events import (
     Diagnosed,
     Heard,
     Interrupted,
+    KeeperHeard,
     Measured,
     MemoryRead,
     MessageQueued,
@@ -31,6 +32,7 @@ from vigil.core.events import (
     ShiftAsked,
     Sighted,
     Stepped,
+    Unordered,
     WatchdogsSet,
     Weighed,
     Withdrawn,
@@ -67,7 +69,6 @@ RARE = {  # tests of rows that worlds meet rarely, where the handler's own do no
 TESTED_WITH = {
     "machine": "hold",
     "orphan": "observation",
-    "takeover": "launch",
     "remedy": "watchdog",
     "session_incident": "host_incident",
 }
@@ -76,6 +77,8 @@ ASKED_IN_TESTS = {IntentVerb.ARCHIVE: _handled("operator"), IntentVerb.RELEASE: 
 HEARD_IN = {
     Condition: "killed",
     Interrupted: "killed",
+    KeeperHeard: "killed",
+    Unordered: "killed",
     RuntimeEnded: "tmux",
     Withdrawn: "disk",
     Applied: "teams",

@@ -23,7 +23,6 @@ EXPLAINED: dict[str, str] = {
     "silence: lost-result (15) is not excluded by: pipe held": "the row of the leaked pipe stands before it",
     "silence: uninterruptible (16) asks not for: tool open": OF_TOOL,
     "silence: tool-overrun (19) asks not for: tool open": OF_TOOL,
-    "silence: tool-overrun (19) asks not for: tool runs": CALM,
     "silence: tool-overrun (19) is not excluded by: tool works": CALM,
     "silence: working (20) asks not for: turn open": "the last row says the same of an agent without a turn",
     "silence: tool-running (22) asks not for: tool open": OF_TOOL,

@@ -19,7 +19,7 @@ QUIET = {
     IncidentKind.STORE_LOST: _rules("incident"),
 }
 TESTS = (*_rules("incident", "escalation"), *_handled("incident", "session_incident"))
-NOTICES = (*_rules("notice", "escalation", "quiet_hours"), *_handled("notice"))
+NOTICES = (*_rules("owed", "notice", "escalation", "quiet_hours"), *_handled("notice"))
 
 
 def _incidents() -> Iterator[Mutant]:

@@ -18,7 +18,7 @@ from tests.sim.promises.reaping import OnlyIdle
 from tests.sim.promises.reminding import Reminded
 from tests.sim.promises.replicas import Exact
 from tests.sim.promises.restarting import Backoff, Marker
-from tests.sim.promises.resting import Rests
+from tests.sim.promises.resting import Due, Rests
 from tests.sim.promises.shifting import Rolling, ShiftEnds
 from tests.sim.promises.stalling import Progress
 from tests.sim.promises.telling import Activity, OneIncident, OnTime
@@ -43,6 +43,7 @@ PROMISES: tuple[type[Promise], ...] = (
     Backoff,
     Marker,
     Rests,
+    Due,
     OncePerAccount,
     Exact,
     Rolling,

@@ -207,17 +207,11 @@ class Backoff(Promise):
         return death.cause is Cause.LAUNCH_FAILED and death.launch_id not in self.world.carriers.births.by_itself
 
     def _check_again(self, death: Death, session: Session) -> None:
-        """What Vigil lost is launched again at once, whatever its policy; the second time in a row it waits as others do."""
+        """What Vigil lost is launched again after its base, whatever its policy."""
         hold, policy = session.hold, session.spec.restart
-        before = self.world.daemon.was(session.id)
-        lost = before is not None and before.last_death is not None and self._is_ours(before.last_death)
         told = f"{session.name} is {session.state} ({hold}) after Vigil lost its launch"
-        if not lost:
-            self.demand(session.state is State.PENDING and hold == Hold(HoldReason.SURVIVOR, None), told)
-            self._not_before.pop(session.id, None)
-        else:
-            self.demand(session.state is State.PENDING and hold == Hold(HoldReason.BACKOFF, death.at + policy.base_s), told)
-            self._not_before[session.id] = min(death.at, self.world.daemon.clock()) + policy.base_s
+        self.demand(session.state is State.PENDING and hold == Hold(HoldReason.BACKOFF, death.at + policy.base_s), told)
+        self._not_before[session.id] = min(death.at, self.world.daemon.clock()) + policy.base_s
         self._why_not.pop(session.id, None)
 
     def _key(self, session: Session) -> str:

@@ -14,7 +14,6 @@ from vigil.core.model.launch import ProcessId
 from vigil.kernel.process import read_boot, read_start_ticks
 
 BOOT = read_boot()
-PARENT = os.getppid()
 
 
 def identity_of(pid: int, off: int = 0) -> tuple[int, int]:
@@ -27,8 +26,9 @@ def machine_with(*identity: int, boot: str = BOOT, role: str = "process") -> Mac
 
 
 @pytest.mark.parametrize("role", ["process", "root", "server"])
-@pytest.mark.parametrize("pid", [os.getpid(), PARENT])
-def test_a_caller_is_an_agent_by_its_own_or_an_ancestors_identity_alone(pid: int, role: str) -> None:
+@pytest.mark.parametrize("who", ["itself", "its parent"])
+def test_a_caller_is_an_agent_by_its_own_or_an_ancestors_identity_alone(who: str, role: str) -> None:
+    pid = os.getpid() if who == "itself" else os.getppid()
     itself = machine_with(*identity_of(pid), role=role)
     another = machine_with(*identity_of(pid, off=-1), role=role)  # it died, and its number was given again
     rebooted = machine_with(*identity_of(pid), boot="9d0c4a1e-0000-4000-8000-000000000000:25", role=role)
@@ -40,8 +40,8 @@ def test_a_caller_is_an_agent_by_its_own_or_an_ancestors_identity_alone(pid: int
 
 
 def test_who_has_a_dead_keepers_number_has_no_agents_below_it() -> None:
-    assert find_agent(os.getpid(), identity_of(PARENT), Machine([]), BOOT) == (True, None)
-    assert find_agent(os.getpid(), identity_of(PARENT, off=-1), Machine([]), BOOT) == (False, None)
+    assert find_agent(os.getpid(), identity_of(os.getppid()), Machine([]), BOOT) == (True, None)
+    assert find_agent(os.getpid(), identity_of(os.getppid(), off=-1), Machine([]), BOOT) == (False, None)
 
 
 def test_a_caller_that_cannot_be_read_is_not_called_a_person() -> None:

@@ -74,7 +74,7 @@ def order_again(book: Book, session: Session, now: float) -> None:
     """Order an admitted launch that no keeper was asked for, if admission still allows it."""
     assert session.launch is not None
     book.spawning.discard(session.launch.id)
-    if book.keeper or (book.room is not None and book.room <= 0):
+    if book.keeper or (book.room is not None and book.room <= 0) or account.met_by(book, session, now) is not None:
         launch = replace(session.launch, ended_at=now, closed=True)
         book.change.launches.append(launch)
         launch_when_paced(book, replace(session, launch=launch), now)

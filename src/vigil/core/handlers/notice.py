@@ -6,7 +6,7 @@ from vigil.core.book import Book
 from vigil.core.effects import Tell
 from vigil.core.events import Acked, Notified, Reached
 from vigil.core.handlers.incident import log, open_incident, resolve
-from vigil.core.model.incident import Incident, IncidentKind, Notice, NoticeState
+from vigil.core.model.incident import Incident, IncidentKind, Notice, NoticeEvent, NoticeState
 from vigil.core.model.replace import replace
 from vigil.core.rules.incident import key_of
 from vigil.core.rules.notice import GIVEN_UP, cancelled, is_revivable, revived, uncancelled, why_unwanted
@@ -27,7 +27,10 @@ def notified(book: Book, event: Notified, now: float) -> None:
         return  # a late loop hears of the attempt after its outcome
     others = tuple(_overtaken(other, notice) for other in incident.notices if other.id != notice.id)
     why = why_unwanted(notice.event, notice.route, incident)
-    notice = uncancelled(notice, now) if why is None else cancelled(notice, why)
+    if why is not None:
+        notice = cancelled(notice, why)
+    elif incident.resolved_at is None or notice.event is NoticeEvent.RESOLVED:  # it came back, or is over again
+        notice = uncancelled(notice, now)
     incident = replace(incident, notices=(*others, notice)[-NOTICES_KEPT:])
     book.keep_incident(incident)
     if notice.state is NoticeState.SENDING:

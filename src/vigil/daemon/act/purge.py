@@ -54,7 +54,7 @@ class Purging:
         left: list[str] = []
         self._forget(session.id)
         self._custody.let_go(launch_ids)
-        for launch_id in await asyncio.to_thread(self._with_folders, launch_ids):
+        for launch_id in await in_thread(FOLDERS, self._with_folders, launch_ids):
             went = await self._custody.remove(launch_id)
             (gone if went else left).append(f"launch {launch_id}" if went else str(self._home.launch(launch_id)))
         try:

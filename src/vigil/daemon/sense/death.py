@@ -294,10 +294,12 @@ def _follows(launch: Launch, agent: ProcessEnd, root: ProcessEnd) -> bool:
 
 
 def _took_along(launch: Launch, agent: ProcessEnd, server: ProcessEnd) -> bool:
-    """Say whether a foreign server ended because its last agent had: that one heard no hangup."""
-    exited = server.status is not None and os.WIFEXITED(server.status) and os.WEXITSTATUS(server.status) == 0
-    hung_up = agent.status is None or (os.WIFSIGNALED(agent.status) and os.WTERMSIG(agent.status) == signal.SIGHUP)
-    return launch.host is not None and exited and not hung_up and server.at >= agent.at
+    """Say whether a foreign server ended because its last agent had: that one died of no hangup, and answered none."""
+    if launch.host is None or agent.status is None:
+        return False
+    if os.WIFSIGNALED(agent.status):
+        return os.WTERMSIG(agent.status) != signal.SIGHUP
+    return server.at >= agent.at and server.status in (None, 0)
 
 
 def _told(end: ProcessEnd) -> bool:

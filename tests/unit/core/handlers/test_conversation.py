@@ -285,7 +285,7 @@ def test_only_an_end_by_itself_speaks_against_a_conversation(
 def test_what_waits_for_its_turn_only_is_awake_for_whoever_would_wake_it(reason: HoldReason) -> None:
     session = make_session(State.PENDING, hold=Hold(reason, None))
 
-    awake = reason in (HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR)
+    awake = reason in (HoldReason.PACE, HoldReason.MEMORY, HoldReason.KEEPER, HoldReason.SURVIVOR)
     assert life_of(session) is (Life.AWAKE if awake else Life.ASLEEP)
 
 

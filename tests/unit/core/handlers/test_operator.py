@@ -189,5 +189,5 @@ def test_a_reset_ends_every_wait_but_those_for_room_and_for_what_is_left(reason:
 
     asked = stage.ask("reset")
 
-    stays = reason in (HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR)
+    stays = reason in (HoldReason.PACE, HoldReason.MEMORY, HoldReason.KEEPER, HoldReason.SURVIVOR)
     assert kinds(asked) == ([] if stays else ["EndLaunch"])

@@ -21,7 +21,7 @@ from vigil.core.events import (
     ShiftAsked,
     TimerFired,
 )
-from vigil.core.handlers.shift import DRAINS, SETTLED_S
+from vigil.core.handlers.shift import DRAINS, SETTLED_S, drain
 from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import Session, State
@@ -469,3 +469,14 @@ def test_who_asks_while_a_drain_waits_for_a_person_does_not_wait(verb: str) -> N
     effects = stage.tell(Asked(IntentVerb(verb), old.id, "alice"))
 
     assert [effect.unless_attended for effect in effects if isinstance(effect, EndLaunch)] == [False]
+
+
+@pytest.mark.parametrize("state", [State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK])
+def test_what_is_in_doubt_is_not_asked_to_leave(state: State) -> None:
+    stage = serving(make_role(replicas=1))
+    session = replace(there(stage, 0), state=state)
+    stage.machine.sessions[session.id] = session
+
+    drain(stage.machine._book, session, "policy", "its role has other slots now", stage.now)
+
+    assert there(stage, 0).state is (State.ENDING if state in (State.STARTING, State.RUNNING) else state)

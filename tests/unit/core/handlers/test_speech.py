@@ -232,7 +232,7 @@ def test_a_wall_of_which_no_hook_tells_is_heard_from_the_stream(what: What) -> N
     ("opened", "later", "closed"),
     [
         (What.TOOL_STARTED, What.ASKED, What.TOOL_ENDED),
-        (What.ASKED, What.TOOL_STARTED, What.ANSWERED),
+        (What.ASKED, What.ASKED, What.ANSWERED),
     ],
 )
 def test_an_end_that_comes_late_still_closes_what_it_names(opened: What, later: What, closed: What) -> None:

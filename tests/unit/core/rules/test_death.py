@@ -395,3 +395,13 @@ def test_why_policy_ended_it_stands_before_the_signal_that_did(cause: Cause) -> 
 
     assert first == EvidenceLine("policy", "it was ended: no sign of life for 30 s")
     assert second.source == "pidfd"
+
+
+@pytest.mark.parametrize(
+    ("found", "cause"),
+    [({"server_ended": True}, Cause.SERVER_DIED), ({"pane_closed": True, "root_signal": 1}, Cause.PANE_CLOSED)],
+)
+def test_what_became_of_its_runtime_is_certain_whatever_the_agent_answered(found: dict[str, Any], cause: Cause) -> None:
+    case = make_case(exit_code=129, ambiguous=True, **found)
+
+    assert (classify(case), confidence_of(case, cause)) == (cause, Confidence.CERTAIN)

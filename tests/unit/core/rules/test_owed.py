@@ -9,7 +9,7 @@ import pytest
 from tests.unit.core.rules.test_escalation import OPENED_AT, make_incident, make_ladders, record, shown
 from vigil.core.model.incident import Incident, LadderStep, Notice, NoticeEvent, NoticeState, Rung, Severity
 from vigil.core.rules.escalation import due_notices, is_settled, next_at
-from vigil.core.rules.notice import OVER, why_unwanted
+from vigil.core.rules.notice import OVER, is_owed, why_unwanted
 
 OVER_AT = OPENED_AT + 0.3
 SURE_AT = OVER_AT + 11.0
@@ -92,3 +92,8 @@ def test_a_route_that_heard_of_it_hears_no_first_notice_again() -> None:
     assert why_unwanted(NoticeEvent.OPENED, "ops", over) == OVER
     assert why_unwanted(NoticeEvent.OPENED, "pager", over) is None
     assert why_unwanted(NoticeEvent.REMINDER, "pager", over) == OVER
+
+
+@pytest.mark.parametrize("event", NoticeEvent)
+def test_only_the_first_word_of_an_incident_is_owed_after_it(event: NoticeEvent) -> None:
+    assert is_owed(event, "ops", make_over()) == (event in (NoticeEvent.OPENED, NoticeEvent.ESCALATED))
