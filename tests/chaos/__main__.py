@@ -24,6 +24,7 @@ from tests.chaos.stage import end_all
 from tests.chaos.storm import weather
 from tests.chaos.story import tell
 
+INTERRUPTED = 130
 NO_ROOM = "not root: no room of our own, so no pid is recycled and no disk is filled"
 
 
@@ -74,11 +75,12 @@ def _run(asked: argparse.Namespace) -> int:
         code = _judge(history)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
+        code = INTERRUPTED
     except Exception:
         traceback.print_exc()
         code = 3
     finally:
-        _leave(place, keep=asked.keep or code != 0)
+        _leave(place, keep=asked.keep or code not in (0, INTERRUPTED))
     return code
 
 

@@ -214,6 +214,7 @@ class History:
     leftovers: list[Double] = field(default_factory=list)  # a survivor beside the next launch's agent
     absences: list[Absence] = field(default_factory=list)
     bystanders: list[Bystander] = field(default_factory=list)
+    out_of_memory: list[float] = field(default_factory=list)  # moments at which the host ended somebody for that
     samples: int = 0
     lateness_s: float = 0.0  # ours, at worst
     # What Vigil says, at the end

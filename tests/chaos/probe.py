@@ -29,6 +29,8 @@ class Probe:
         self._watch = watch
         self.absences: list[Absence] = []
         self.strained: list[Span] = []
+        self.out_of_memory: list[float] = []
+        self._kills = _kills()
         self.broken: BaseException | None = None
         self._gone_since: dict[str, float] = {}
         self._over = threading.Event()
@@ -49,6 +51,7 @@ class Probe:
                 self._look()
                 self._ask()
                 self._strain()
+                self._count()
         except BaseException as error:
             self.broken = error
             raise
@@ -77,6 +80,11 @@ class Probe:
         except (OSError, ValueError, KeyError):
             return
 
+    def _count(self) -> None:
+        if (kills := _kills()) != self._kills:
+            self._kills = kills
+            self.out_of_memory.append(time.time())
+
     def _strain(self) -> None:
         """Measure what a small program takes; what takes long here takes long everywhere."""
         began = time.time()
@@ -84,6 +92,12 @@ class Probe:
         took_s = time.time() - began
         if took_s > STRAIN_S:
             self.strained.append(Span(began - took_s, began + 4 * took_s, "the host was late"))
+
+
+def _kills() -> int:
+    """Read how many the host has ended for want of memory."""
+    lines = Path("/proc/vmstat").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
 def _listens(path: Path) -> bool:

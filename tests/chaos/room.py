@@ -28,7 +28,11 @@ def enter(words: list[str]) -> int:
     argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # those inside get it too, and end in order
     process = subprocess.Popen([*argv, sys.executable, "-m", "tests.chaos", *words, INSIDE], preexec_fn=_end_with_parent)
-    return process.wait()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        return process.wait()
+    finally:
+        process.kill()
 
 
 def be_first(work: Callable[[], int]) -> int:
@@ -40,6 +44,7 @@ def be_first(work: Callable[[], int]) -> int:
     child = os.fork()
     if child == 0:
         code = 1
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # who started us ignores it
         try:
             code = work()
         finally:

@@ -110,6 +110,7 @@ def _calm(stage: Stage) -> None:
     history.lives = join(watch.all(), stage.place.work / "traces", watch.sampled)
     history.spans += [*watch.late, *stage.probe.strained]
     history.doubles, history.leftovers, history.absences = watch.doubles, watch.leftovers, stage.probe.absences
+    history.out_of_memory = stage.probe.out_of_memory
     history.samples, history.lateness_s = len(watch.sampled), watch.lateness_s
     stage.bystanders.end()
 

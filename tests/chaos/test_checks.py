@@ -135,6 +135,10 @@ def _a_wrong_signal(history: History) -> None:
     history.deaths[0] = death("s1-1", T + 20, "killed-by-unknown", exit_code=None, signal=15)
 
 
+def _a_wrong_time(history: History) -> None:
+    history.deaths[0] = death("s1-1", T + 17)
+
+
 def _unobserved_though_it_was_seen(history: History) -> None:
     history.deaths[0] = death("s1-1", T + 20, "unobserved", exit_code=None)
 
@@ -307,6 +311,7 @@ BREAKS: list[tuple[str, Callable[[History], None], str]] = [
     ("P3", _a_record_of_the_living, "lives (pid 103) and has a death record"),
     ("P3", _a_wrong_status, "with exit 4; it was exit 3"),
     ("P3", _a_wrong_signal, "with signal 15; it was signal 9"),
+    ("P3", _a_wrong_time, "3.0 s off"),
     ("P3", _unobserved_though_it_was_seen, "though it could be seen"),
     ("P3", _a_stop_that_is_called_a_crash, "we asked for it"),
     ("P3", _a_closed_pane_that_is_called_a_dead_server, "we closed its pane"),

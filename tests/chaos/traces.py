@@ -33,6 +33,6 @@ def join(lives: list[Life], traces: Path, sampled: list[float]) -> list[Life]:
 
 
 def _next(sampled: list[float], moment: float) -> float:
-    """Return when somebody who was not seen cannot have been there any more."""
-    at = bisect_left(sampled, moment)
+    """Return when somebody who was not seen cannot have been there any more: by the second look it was an agent."""
+    at = bisect_left(sampled, moment) + 1
     return sampled[at] if at < len(sampled) else moment

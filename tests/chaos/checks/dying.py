@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from tests.chaos.checks.base import Verdict, by_launch, nobody_saw
+from tests.chaos.checks.base import Verdict, by_launch, excuses, nobody_saw, touches
 from tests.chaos.checks.ends import Why, reasons
 from tests.chaos.history import DeathRow, History, Life, Part, number_of, session_of
 
@@ -70,15 +70,22 @@ def _check_record(history: History, verdict: Verdict, death: DeathRow, life: Lif
     if death.cause == "launch-failed" or life.ended_at is None:
         return
     _check_status(history, verdict, death, life, where)
+    outlived = death.cause in ("pane-closed", "server-died")  # its runtime's end is the one that counts
+    unseen = nobody_saw(history, life.ended_at - ENDS_S, life.ended_at + ENDS_S)
+    off_s = abs(death.at - life.ended_at)
+    late = touches(excuses(history, death.launch), life.ended_at - ENDS_S, life.ended_at + ENDS_S)
+    verdict.expect(outlived or unseen or late or off_s <= TOLD_S, death.at, f"{where} {off_s:.1f} s off: {life.ended_at:.2f}")
     _check_cause(history, verdict, death, life, where)
 
 
 def _check_status(history: History, verdict: Verdict, death: DeathRow, life: Life, where: str) -> None:
     told = (death.exit_code, death.signal)
-    truth = life.ending
     if death.cause == "server-died":
         servers = [one for one in history.lives_of(death.launch, Part.SERVER) if one.ending is not None]
-        truth = servers[0].ending if servers else None
+        if not servers:
+            return
+        life = servers[0]
+    truth = life.ending
     if truth is None or life.ended_at is None:
         return
     if told == (None, None):
@@ -98,6 +105,8 @@ def _check_cause(history: History, verdict: Verdict, death: DeathRow, life: Life
     allowed: set[str] = set()
     for why in found:
         allowed |= CAUSES.get(why, frozenset())
+    if life.ending is not None and life.ending[1] == signal.SIGKILL and _may_be_memory(history, life):
+        allowed.add("oom")  # somebody on this host ran out of memory then: likely, and no more is said
     if Why.SAID in found or Why.SHOT in found:
         allowed |= _causes_of(life.ending)
     assert life.ended_at is not None
@@ -109,6 +118,10 @@ def _check_cause(history: History, verdict: Verdict, death: DeathRow, life: Life
     verdict.expect(
         not found or death.cause in allowed, death.at, f"{where}; what happened: {known}; it ended with {life.ending}"
     )
+
+
+def _may_be_memory(history: History, life: Life) -> bool:
+    return any(life.began_at <= at <= (life.ended_at or 0.0) + ENDS_S for at in history.out_of_memory)
 
 
 def _causes_of(ending: tuple[int | None, int | None] | None) -> frozenset[str]:

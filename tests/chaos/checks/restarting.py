@@ -64,7 +64,7 @@ def _check_wait(history: History, verdict: Verdict, death: DeathRow, after: Life
     verdict.expect(waited_s >= least_s, after.began_at, f"{where}; {least_s + EXACT_S:.2f} s were due")
     most_s = (delay_s(policy, most) if death.charged else policy.base_s) * (1 + JITTER)
     slack_s = LATE_S + SLACK_S + _busy_s(history, died_at + most_s, after) + (GRACE_S if policy.lingers else 0.0)
-    late_s = unexcused_s(died_at + most_s, after.began_at, excuses(history, death.launch))
+    late_s = unexcused_s(max(died_at, death.at) + most_s, after.began_at, excuses(history, death.launch))
     verdict.expect(
         late_s <= slack_s, after.began_at, f"{where}; {most_s:.2f} s were due, and {late_s:.1f} s of it nothing excuses"
     )
