@@ -40,6 +40,7 @@ ADDED = frozenset(
         "sessions.spec.sandbox",
         "roles.spec.spec.sandbox",
         "incidents.notices.rung",
+        "roles.taken",
         "launches.cgroup",
         "sessions.launch.cgroup",
         *(f"{spec}.{field}" for spec in ("sessions.spec", "roles.spec.spec") for field in ("limits", "umask")),
