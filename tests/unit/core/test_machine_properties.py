@@ -385,17 +385,10 @@ class Promises(RuleBasedStateMachine):
             assert self.stored[session.id] == session
 
     def check_spawn(self, effect: Spawn) -> None:
-<<<<<<< HEAD
-        known = self.world.bodies.get(effect.launch.id)  # an order that no keeper had may be given again
-        assert known is None or known.phase == "never", "a launch id was used twice"
-        for body in self.world.bodies.values():
-            if body.session_id == effect.session.id and body is not known:
-=======
-        again = self.world.bodies.get(effect.launch.id)
+        again = self.world.bodies.get(effect.launch.id)  # an order that no keeper had may be given again
         assert again is None or again.phase == "unborn", "a launch id was used twice"
         for body in self.world.bodies.values():
             if body is not again and body.session_id == effect.session.id:
->>>>>>> wip-births
                 assert body.phase in ("dead", "never"), f"P1: spawned while {body.launch_id} is {body.phase}"
                 assert body.launch_id in self.verified, f"P1: spawned before {body.launch_id} was verified gone"
         self.check_deaths_of(effect.session.id)
