@@ -42,7 +42,7 @@ def test_the_same_seed_is_the_same_world_in_any_process() -> None:
 
 def test_every_fault_strikes() -> None:
     struck: set[str] = set()
-    for seed in range(4 * len(SCENARIOS)):  # some are rare
+    for seed in range(8 * len(SCENARIOS)):  # some are rare
         struck |= live_through(draw_plan(seed)).tally.struck.keys()
         if struck == FAULTS.keys():
             break

@@ -60,6 +60,8 @@ def keeper_dies_in_birth(world: World, session_id: str, size: float) -> bool:
 
 def daemon_dies_in_birth(world: World, session_id: str, size: float) -> bool:
     """The daemon dies at the next birth of a session, before it gives the order; make sure there is one."""
+    if DAEMON_DIES in world.carriers.births.fate.values():  # else one death would follow another for a while
+        return False
     world.carriers.births.fate[session_id] = DAEMON_DIES
     world.down_s = between(size, 0.2, 1800.0)
     return pick(size, exits, is_signalled, server_is_killed)(world, session_id, size)
