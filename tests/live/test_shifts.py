@@ -239,7 +239,7 @@ def test_every_way_to_die_is_one_charge_and_the_third_is_the_last(vigil: Instanc
 
     failed = vigil.wait_state(name, "failed")
     assert (failed["restarts"]["count"], failed["restarts"]["saturated"]) == (3, True)
-    assert [death["cause"] for death in vigil.deaths(name)] == ["unhealthy", "server-died", "killed-by-unknown"]
+    assert [death["cause"] for death in vigil.deaths(name)] == ["unhealthy", "server-died", "pane-closed"]
     assert [incident["kind"] for incident in vigil.client.incidents()].count("saturated") == 1
 
 

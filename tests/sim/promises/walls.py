@@ -43,7 +43,7 @@ class OncePerAccount(Promise):
             verb, _, until = meant.partition(", ")[2].partition(" ")
             if verb in self.REASONS:
                 self._meet(session, hook.at, Cause(verb), float(until) if until else None)
-            elif meant.startswith(("tool", "rests")):  # the end of a turn that went well proves it too
+            elif meant.startswith(("tool", "rests", "asks")):  # the end of a turn that went well proves it too, and a question
                 self._work(session, hook.at)
                 if meant.startswith("tool"):
                     self._worked[launch_id] = hook.at

@@ -387,8 +387,10 @@ class Promises(RuleBasedStateMachine):
     def check_spawn(self, effect: Spawn) -> None:
         again = self.world.bodies.get(effect.launch.id)  # an order that no keeper had may be given again
         assert again is None or again.phase == "unborn", "a launch id was used twice"
+        ordered = {task.launch.id for task in self.world.tasks if isinstance(task, Spawn)}
         for body in self.world.bodies.values():
-            if body is not again and body.session_id == effect.session.id:
+            taken_back = body.phase == "unborn" and body.launch_id not in ordered  # no keeper had its order
+            if body is not again and body.session_id == effect.session.id and not taken_back:
                 assert body.phase in ("dead", "never"), f"P1: spawned while {body.launch_id} is {body.phase}"
                 assert body.launch_id in self.verified, f"P1: spawned before {body.launch_id} was verified gone"
         self.check_deaths_of(effect.session.id)

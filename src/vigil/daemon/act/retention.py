@@ -7,13 +7,16 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from vigil.core.model.retention import Retention
 from vigil.daemon.base.log import log
 from vigil.hands import Hands, Hangs
+from vigil.store.retention import OldRows
 from vigil.store.store import Store
 from vigil.threads import ask
 
+T = TypeVar("T")
 PASS_S = 10.0  # if anything was written since the last pass
 LONGEST_PASS_S = 3600.0  # else: what only grew older
 STEP_S = 60.0
@@ -50,18 +53,18 @@ class Pruner:
 
     async def _pass(self) -> None:
         """Prune until nothing is left to delete, then give free pages back."""
-        while await self._step(self._prune):
-            pass
+        while (old := await self._step(self._prune)).keys:
+            self._forget_bundles([str(key) for key in old.keys.get("deaths", ())])
+            if not old.are_many:
+                break
         while await self._step(self._store.give_back):
             pass
 
-    async def _step(self, step: Callable[[], bool]) -> bool:
+    async def _step(self, step: Callable[[], T]) -> T:
         began = time.monotonic()
-        more = await ask(self._hands, step, STEP_S)
+        found = await ask(self._hands, step, STEP_S)
         await asyncio.sleep(max(LEAST_REST_S, RESTS * (time.monotonic() - began)))
-        return more
+        return found
 
-    def _prune(self) -> bool:
-        old = self._store.prune(self._retention(), self._now())
-        self._forget_bundles([str(key) for key in old.keys.get("deaths", ())])
-        return old.are_many
+    def _prune(self) -> OldRows:
+        return self._store.prune(self._retention(), self._now())
