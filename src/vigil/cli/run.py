@@ -16,7 +16,7 @@ from vigil.errors import UsageError
 LATER = {"zellij"}
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command(context_settings={"allow_interspersed_args": False})  # what follows the first word is the agent's
 @click.option("--name", default=None, help="Its name; one is made up if none is given.")
 @click.option(
     "--agent",
