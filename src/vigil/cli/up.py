@@ -55,9 +55,9 @@ def up(file: str, dry_run: bool, replace: bool, yes: bool, output: str) -> None:
     if planned["asks"] and not yes:
         ask(file, planned["asks"], output)
     done = daemon.apply({**manifest, "agreed": [use["digest"] for use in planned["asks"]]})
+    _show(done, output)
     if output != "json":
         _follow(daemon, done)
-    _show(done, output)
 
 
 @click.command()
@@ -100,9 +100,9 @@ def scale(role: str, replicas: int, output: str) -> None:
     """
     daemon = connect()
     done = daemon.scale(role, replicas)
+    _show(done, output)
     if output != "json":
         _follow(daemon, done)
-    _show(done, output)
 
 
 def _workspace_here() -> str:
@@ -163,18 +163,19 @@ def _told(use: Json) -> list[str]:
 
 
 def _follow(daemon: Client, done: Json) -> None:
-    """Show on a terminal how many replicas are up; Ctrl-C leaves them coming up."""
+    """Say last how the launched replicas are; on a terminal as they come up, and Ctrl-C leaves them to it."""
     wanted = {step["slot"] for step in done["steps"] if step["do"] in LAUNCHES}
-    if not wanted or not sys.stderr.isatty():
+    if not wanted:
         return
-    deadline = time.monotonic() + SETTLE_S
-    while time.monotonic() < deadline:
+    live, deadline = sys.stderr.isatty(), time.monotonic() + SETTLE_S
+    while True:
         found = [session for session in daemon.sessions(everything=True) if session["name"] in wanted]
-        print(f"\r\x1b[K{progress(found, len(wanted))}", end="", file=sys.stderr, flush=True)
-        if not any(_is_unsettled(session) for session in found):
+        if not live or time.monotonic() > deadline or not any(_is_unsettled(session) for session in found):
             break
+        print(f"\r\x1b[K{progress(found, len(wanted))}", end="", file=sys.stderr, flush=True)
         time.sleep(POLL_S)
-    print(file=sys.stderr)
+    print("\r\x1b[K" if live else "", end="", file=sys.stderr, flush=True)
+    print(f"{progress(found, len(wanted))}; vigil ls shows them")
 
 
 def progress(found: list[Json], wanted: int) -> str:
