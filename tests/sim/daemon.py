@@ -13,8 +13,21 @@ from typing import TYPE_CHECKING, Any
 from tests.sim.adoption import adopt
 from tests.sim.notifier import TELLING
 from tests.sim.silences import EAGER
+from tests.sim.sockets import DAEMON
 from vigil.core.effects import Effect, Persist, SetTimer, Tell, TimerKind
-from vigil.core.events import Applied, Condition, Configured, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
+from vigil.core.events import (
+    Applied,
+    Condition,
+    Configured,
+    Declared,
+    Event,
+    Gap,
+    KeeperHeard,
+    Launched,
+    Resumed,
+    TimerFired,
+    Withdrawn,
+)
 from vigil.core.machine import Machine
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.session import Session
@@ -86,6 +99,8 @@ class Daemon:
         self._begin()
         self.life += 1
         self.runs = True
+        world.sockets.bound(DAEMON)
+        world.sockets.link()
         stored, incidents = world.store.read_sessions(), world.store.read_incidents(self.clock())
         self.machine = Machine(stored, incidents, roles := world.store.read_roles())
         self.known = {session.id: session for session in stored}
@@ -101,6 +116,8 @@ class Daemon:
         world.admission.begin()  # before anybody is launched
         self._queue.append(Configured(TELLING.routes))
         self._queue.append(EAGER)
+        if world.keeper.stopped:
+            self._queue.append(KeeperHeard("the keeper does not answer"))
         self._queue.append(Resumed(booted))
         for session in stored:
             event = adopt(world, session)
@@ -119,7 +136,7 @@ class Daemon:
         if self.runs:
             self._world.say("daemon", "is killed")
             self._world.promises.killed()
-            self.runs = False
+            self.runs = self._world.sockets.linked = False
             self.life += 1
 
     def _die(self) -> None:
@@ -248,7 +265,8 @@ class Daemon:
             if writes and not store.is_well:
                 self._writing = True
                 self.later(SLOW_S, self._note_slow, event)
-                self.later(store.slow_s or RETRY_S, self._try, event)
+                late_s, store.late_s = store.late_s, 0.0
+                self.later(max(store.slow_s, late_s) or RETRY_S, self._try, event)
                 return
             if writes:
                 self._write(event, effects[0])

@@ -11,6 +11,7 @@ from vigil.api import daemon_routes, event_routes, incident_routes, reap_routes,
 from vigil.api.access import admit
 from vigil.daemon.daemon import Daemon
 from vigil.errors import UsageError, VigilError
+from vigil.hands import Hangs
 
 STATUS = {1: 409, 2: 400, 3: 404, 4: 403, 5: 503}
 
@@ -33,6 +34,11 @@ def make_app(daemon: Daemon) -> FastAPI:
     async def _failed(_: Request, error: VigilError) -> JSONResponse:
         body = {"error": str(error), "exit_code": error.exit_code, "problems": list(getattr(error, "problems", ()))}
         return JSONResponse(body, STATUS[error.exit_code])
+
+    @app.exception_handler(Hangs)
+    async def _hung(_: Request, error: Hangs) -> JSONResponse:
+        words = f"what was asked for cannot be read or written at the moment: {error}; try again"
+        return JSONResponse({"error": words, "exit_code": VigilError.exit_code, "problems": []}, 503)
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:

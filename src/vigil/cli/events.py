@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from vigil.cli.kept import say_kept
 from vigil.cli.options import complete_name, output_option
 from vigil.cli.sentences import sentence_of
 from vigil.cli.since import day, local, moment
@@ -28,7 +29,10 @@ def events(name: str | None, follow: bool, since: str | None, output: str) -> No
 
     Example: vigil events fix-tests --since 22:00"""
     client = connect()
-    found = client.events(name, None if since is None else moment(since))
+    since_at = None if since is None else moment(since)
+    found = client.events(name, since_at)
+    if since is not None or len(found) < MOST:
+        say_kept("events", client.removed_until, since_at)
     if output == "json" and not follow:
         print(json.dumps(found))
         return

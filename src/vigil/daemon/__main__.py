@@ -22,7 +22,9 @@ from vigil.daemon.base.recorder import RecordingRefused, create
 from vigil.errors import VigilError
 from vigil.home import Home, home_at, make_home
 from vigil.kernel import cgroups, descent
+from vigil.kernel.own_socket import OwnSocket
 from vigil.kernel.precedence import come_first
+from vigil.kernel.trust import Untrusted
 
 ALREADY = "already"
 
@@ -49,12 +51,12 @@ def main(argv: list[str]) -> int:
         if lock is None:
             return _say(options.ready_fd, ALREADY, 0)
         config = find_config() if options.config is None else Path(os.path.abspath(options.config))
-        asyncio.run(_serve(home, config, options.ready_fd, options.record))
+        asyncio.run(_serve(home, lock, config, options.ready_fd, options.record))
     except RecordingRefused as error:
         assert lock is not None
         os.close(lock)  # first: a command that starts at once must not hear that a daemon runs
         return _say(options.ready_fd, f"refused {error}", 1)
-    except (VigilError, OSError, KeeperSilent) as error:
+    except (VigilError, OSError, KeeperSilent, Untrusted) as error:
         words = str(error)
         if isinstance(error, OSError) and error.strerror:
             words = f"the daemon could not be started: {error.strerror} ({error.filename or home.path})"
@@ -62,7 +64,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -> None:
+async def _serve(home: Home, lock: int, config: Path, ready_fd: int, record: Path | None) -> None:
     from vigil.daemon.base.log import BoundedFile, log_to
     from vigil.store.store import Store
 
@@ -74,7 +76,7 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
     keeper = start_if_none(home, nofile)  # it comes up beside these imports
 
     from vigil.api.app import make_app
-    from vigil.api.server import Server, bind
+    from vigil.api.server import BACKLOG, Server
     from vigil.config.loading import ConfigFile
     from vigil.daemon.daemon import Daemon
     from vigil.daemon.wiring import Given
@@ -94,13 +96,13 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
     gc.collect()
     gc.enable()
     gc.freeze()  # what a start builds stays: collecting over it again and again makes a death late
-    listener = bind(home.api_socket)
-    serving = asyncio.create_task(server.serve([listener]))
+    own = OwnSocket(str(home.api_socket), (str(home.lock("daemon")), lock), BACKLOG)
+    serving = asyncio.create_task(server.serve_at(own))
+    daemon.look_after(server.mend)
     _say(ready_fd, "ready", 0)
     await daemon.stopped()
     server.stop()
     await serving
-    home.api_socket.unlink(missing_ok=True)
 
 
 def _lock(home: Home) -> int | None:

@@ -21,6 +21,7 @@ from typing import assert_never
 from vigil.keeper import protocol, wire
 from vigil.keeper.births import Births
 from vigil.keeper.kills import Kills
+from vigil.keeper.listener import BACKLOG, KeeperSocket
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.watch import Watcher
@@ -28,6 +29,7 @@ from vigil.kernel import cgroups, descent
 from vigil.kernel.cgroups import Cgroups
 from vigil.kernel.host import HostFacts
 from vigil.kernel.kernel_log import KernelLog
+from vigil.kernel.own_socket import OwnSocket
 from vigil.kernel.trust import PeerProcess, read_lock_holder
 
 LINGER_S = 10.0
@@ -46,16 +48,16 @@ class Peer:
 
 
 class Keeper:
-    def __init__(self, run: str, lock_path: str, log: str, listener: socket.socket, lock: int, nofile: tuple[int, int]) -> None:
+    def __init__(self, run: str, lock_path: str, log: str, own: OwnSocket, lock: int, nofile: tuple[int, int]) -> None:
         self._run = run
         self._lock_path = lock_path
         self._daemon_lock = os.path.join(os.path.dirname(lock_path), "daemon.lock")
         self._log_path = log
-        self._listener = listener
         self._lock = lock
         self._nofile = nofile
         self._epoll = select.epoll()
         self._peers: dict[int, Peer] = {}
+        self._listener = KeeperSocket(self._epoll, own, self._admit, self._log)
         host, groups, log_ = HostFacts(), Cgroups(), KernelLog()
         kills = Kills(log_, groups)
         self._samples = Samples(host, groups, log_, kills)
@@ -70,15 +72,13 @@ class Keeper:
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        self._listener.setblocking(False)
         self._epoll.register(wake_read, select.EPOLLIN)
-        self._epoll.register(self._listener, select.EPOLLIN)
         self._guard(self._take_up, handed)
         self._watcher.reap()  # what ended before: its signal is long gone
         while not self._done():
             for fd, _ in self._epoll.poll(self._wait_s()):
                 self._guard(self._dispatch, fd, wake_read)
-            for part in (self._watcher, self._samples, self._snapshots):
+            for part in (self._watcher, self._samples, self._snapshots, self._listener):
                 self._guard(part.catch_up)
             self._note_idle()
         self._guard(self._snapshots.finish)
@@ -101,7 +101,7 @@ class Keeper:
 
     def _wait_s(self) -> float | None:
         lingers = None if self._idle_since is None else max(0.0, self._idle_since + LINGER_S - time.monotonic())
-        parts = (part.wait_s() for part in (self._watcher, self._samples, self._snapshots))
+        parts = (part.wait_s() for part in (self._watcher, self._samples, self._snapshots, self._listener))
         return min((s for s in (lingers, *parts) if s is not None), default=None)
 
     def _dispatch(self, fd: int, wake_read: int) -> None:
@@ -111,8 +111,8 @@ class Keeper:
             self._births.readable(fd)
         elif fd in self._peers:
             self._hear(self._peers[fd])
-        elif fd == self._listener.fileno():
-            self._accept()
+        elif self._listener.owns(fd):
+            self._listener.readable(fd)
         elif fd == wake_read:
             os.read(wake_read, 4096)
             self._watcher.reap()
@@ -131,8 +131,7 @@ class Keeper:
 
     # Daemons
 
-    def _accept(self) -> None:
-        sock, _ = self._listener.accept()
+    def _admit(self, sock: socket.socket) -> None:
         process = PeerProcess(sock)
         if process.uid != os.getuid():
             process.close()
@@ -289,6 +288,7 @@ def main(argv: list[str]) -> int:
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         print("keeper: this kernel has no child subreapers", file=sys.stderr)
         return 1
+    listener: socket.socket | None
     if handed:
         lock, listener, state = _take_over(handed[0])
     else:
@@ -299,24 +299,12 @@ def main(argv: list[str]) -> int:
             return 0  # there is one already
         length = os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         os.ftruncate(lock, length)
-        listener = _listen(os.path.join(run, "keeper.sock"))
-        state = {"watches": []}
+        listener, state = None, {"watches": []}
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    Keeper(run, lock_path, log, listener, lock, (int(soft), hard)).run(state)
+    own = OwnSocket(os.path.join(run, "keeper.sock"), (lock_path, lock), BACKLOG, listener)
+    Keeper(run, lock_path, log, own, lock, (int(soft), hard)).run(state)
     return 0
-
-
-def _listen(path: str) -> socket.socket:
-    """Bind the socket under a name of its own first: no connection meets a socket that does not listen yet."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path + ".new")
-    listener.bind(path + ".new")
-    os.chmod(path + ".new", 0o600)
-    listener.listen(16)
-    os.replace(path + ".new", path)
-    return listener
 
 
 def _take_over(handed: str) -> tuple[int, socket.socket, wire.Message]:

@@ -5,9 +5,11 @@ Either end may be older: a field it does not send needs a default, one that it d
 
 from typing import NamedTuple
 
-VERSION = 4  # the daemon asks a keeper of a lower version to exec itself anew
+VERSION = 5  # the daemon asks a keeper of a lower version to exec itself anew
 
 Process = tuple[int, int]  # pid, start ticks
+ORDER = "launch.json"  # in a launch's folder; the daemon takes it away from an order that it gives up
+BEGAN = "began"  # beside it, made just before its agent begins
 
 
 # What the daemon asks
@@ -123,6 +125,7 @@ class KillFacts(NamedTuple):
     cgroup: str | None
     cgroup_kills: int | None
     host_kills: int | None
+    elsewhere: int | None = None  # of the host's, those in other launches' cgroups; None: not counted
 
 
 class ExitWord(NamedTuple):

@@ -91,7 +91,7 @@ class Watcher:
 
     def _conclude(self, fd: int) -> None:
         watch, at = self._by_fd[fd], time.time()
-        status, source = self._status_of_child(watch.pid)
+        status, source = self._status_of_child(watch)
         if not source:
             status, source = process.read_wait_status(fd, watch.pid, watch.start_ticks)
         self._drop(fd)
@@ -149,9 +149,11 @@ class Watcher:
         """Return what is watched, for a successor."""
         return tuple(self._by_fd.values())
 
-    def _status_of_child(self, pid: int) -> tuple[int | None, str]:
+    def _status_of_child(self, watch: Watch) -> tuple[int | None, str]:
+        if process.read_start_ticks(watch.pid) != watch.start_ticks:  # it was reaped: that child is another
+            return None, ""
         try:
-            child = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            child = os.waitid(os.P_PID, watch.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return None, ""
         if child is None:
@@ -167,7 +169,7 @@ class Watcher:
         if known is None:
             unwritten = (exit_ for _, exit_ in self._unwritten if (exit_.launch, exit_.role) == (watch.launch, watch.role))
             known = next(unwritten, None)
-        if known is not None and known.pid == watch.pid:
+        if known is not None and (known.pid, known.start_ticks) == (watch.pid, watch.start_ticks):
             self._tell(known)
             self._look_back(watch, time.clock_gettime(time.CLOCK_BOOTTIME))
         else:

@@ -12,12 +12,14 @@ from vigil.core.model.sighting import Guard
 from vigil.home import Home
 from vigil.keeper.protocol import LaunchOrder
 from vigil.keeper.wire import as_json
+from vigil.kernel import process
 from vigil.kernel.durable import record_json, write_whole
 from vigil.kernel.theirs import theirs
 from vigil.runtimes.contract import Order, RuntimeAnswer, agent_command, agent_env, declared_of, inherited, make_folder
 from vigil.runtimes.sandbox import SHIM, script_of
 from vigil.runtimes.tail import read_last_lines
 from vigil.runtimes.tmux.guard import KILLED, SPARED, Use
+from vigil.threads import SHOWN, in_thread
 
 FOLLOW_S = 0.2
 CHUNK_BYTES = 1 << 18
@@ -52,6 +54,7 @@ class Headless:
             "session_id": order.session.id,
             "session": order.session.name,
             "created_at": order.launch.created_at,
+            "boot": process.read_boot(),
             "declared": declared_of(order.session),
         }
         record_json(str(folder / "launch.json"), launch)
@@ -73,8 +76,8 @@ class Headless:
     async def read_output(self, launch: Launch, lines: int) -> bytes:
         """Return the last lines of stdout, then those of stderr."""
         folder = self._home.launch(launch.id)
-        stderr = await asyncio.to_thread(read_last_lines, folder / "stderr.log", lines)
-        stdout = await asyncio.to_thread(read_last_lines, folder / "stdout.jsonl", lines)
+        stderr = await in_thread(SHOWN, read_last_lines, folder / "stderr.log", lines, about=launch.id)
+        stdout = await in_thread(SHOWN, read_last_lines, folder / "stdout.jsonl", lines, about=launch.id)
         return stdout + (b"\n" if stdout and stderr and not stdout.endswith(b"\n") else b"") + stderr
 
     async def follow_output(self, launch: Launch, lines: int) -> AsyncIterator[bytes]:
@@ -86,7 +89,7 @@ class Headless:
         while True:
             data = b""
             for path in paths:
-                part = await asyncio.to_thread(_read_from, path, offsets[path])
+                part = await in_thread(SHOWN, _read_from, path, offsets[path], about=launch.id)
                 offsets[path] += len(part)
                 data += part
             yield data

@@ -1,7 +1,7 @@
-"""Mutants: every row of every decision table of the core, dropped or turned into its opposite. The promises must notice.
+"""Mutants: every row of every decision table of the core, dropped or turned into its opposite. Promises or tests must notice.
 
-A check that cannot fail says nothing; so each mutant is lived with until a promise breaks. What no world can tell from the
-original yet is listed with its reason: rows for causes and conditions that nothing produces so far.
+A check that cannot fail says nothing; so each mutant is lived with until a promise breaks. Where no world has what a row is
+for, the mutant names the tests that hold it, and those are run against it. What nothing can notice is in `explained.py`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,24 @@ from collections.abc import Iterator
 
 from tests.sim.mutants.change import Mutant
 from tests.sim.mutants.death import _charges, _deaths
-from tests.sim.mutants.event import _handlers, of_silence
-from tests.sim.mutants.hunt import SEEDS, breaks_anyway, hunt
+from tests.sim.mutants.event import _handlers
+from tests.sim.mutants.explained import EXPLAINED
+from tests.sim.mutants.hunt import SEEDS, Fate, Found, breaks_anyway, decide, hunt
 from tests.sim.mutants.incident import _incidents, _notices
+from tests.sim.mutants.keeper import _keepers
 from tests.sim.mutants.life import _cells, _patience
+from tests.sim.mutants.silence import _stalls
 from tests.sim.mutants.sleep import _reaps, _wakes
+from tests.sim.mutants.table import _tables
 from tests.sim.mutants.team import _shifts, _teams
 from tests.sim.mutants.word import _words
 
-__all__ = ["SEEDS", "Mutant", "breaks_anyway", "hunt", "mutants", "of_silence"]
+__all__ = ["EXPLAINED", "SEEDS", "Fate", "Found", "Mutant", "breaks_anyway", "decide", "hunt", "mutant_named", "mutants"]
+
+
+def mutant_named(name: str) -> Mutant:
+    """Return the mutant of this name."""
+    return next(mutant for mutant in mutants() if mutant.name == name)
 
 
 def mutants() -> Iterator[Mutant]:
@@ -30,8 +39,11 @@ def mutants() -> Iterator[Mutant]:
     yield from _incidents()
     yield from _notices()
     yield from _handlers()
+    yield from _keepers()
     yield from _teams()
     yield from _shifts()
     yield from _words()
     yield from _wakes()
     yield from _reaps()
+    yield from _stalls()
+    yield from _tables()

@@ -35,14 +35,25 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFailed:
+    """A launch was ordered and is verified never to have begun: its own fault, or Vigil's."""
+
     launch_id: str
     at: float
+    why: str
+    ours: bool = False  # Vigil's own: the keeper died or hung, or the daemon was at fault (P15)
+
+
+@dataclass(frozen=True, slots=True)
+class Unordered:
+    """A launch was not ordered: no keeper answered."""
+
+    launch_id: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The last daemon ended during a launch's spawn: nothing lives, and no charge follows (P10)."""
+    """The last daemon ended before any keeper had a launch's order: it is ordered now (P10)."""
 
     launch_id: str
 
@@ -145,5 +156,5 @@ class Recovered:
     why: str
 
 
-LaunchEvent = Launched | LaunchFailed | Interrupted | Found | Exited | Orphaned | RuntimeEnded | Ended | Closed
+LaunchEvent = Launched | LaunchFailed | Unordered | Interrupted | Found | Exited | Orphaned | RuntimeEnded | Ended | Closed
 CustodyEvent = Attended | Spared | StrayEnded | Adopted | Recovered

@@ -25,7 +25,7 @@ from vigil.core.model.speech import Activity
 from vigil.core.rules import death as deaths
 from vigil.core.rules.activity import KEPT_OF_DEATH
 from vigil.core.rules.liveness import leaves_its_pane
-from vigil.core.rules.restart import COMES_BACK, COUNTED, HELD, comes_back_by_itself
+from vigil.core.rules.restart import COMES_BACK, COUNTED, HELD, comes_back_by_itself, is_ours
 from vigil.core.rules.stall.remedy import REMEDIES
 from vigil.core.rules.stall.verdict import StallVerdict
 from vigil.core.rules.wall import read_wall, stands
@@ -38,13 +38,27 @@ def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:
     session = book.living(event.launch_id)
     if session is None:
         return
-    found = Exit(event.launch_id, event.at, "daemon", started=False, status_source="launch")
+    found = Exit(event.launch_id, event.at, "daemon", started=False, ours=event.ours, status_source="launch")
     session, death, hold = record_death(book, session, found, event.why)
-    after_death(book, session, death, hold, now)
+    if is_ours(death) and session.after is None:
+        _launch_again(book, session, hold, now)
+    else:
+        after_death(book, session, death, hold, now)
+
+
+def _launch_again(book: Book, session: Session, hold: Hold, now: float) -> None:
+    """After a launch that Vigil itself lost: launch again after its hold, whatever the restart policy."""
+    assert session.launch is not None and session.last_death is not None and hold.until is not None
+    words = f"launched again after {session.last_death.evidence[0].text}"
+    become(book, session, now, State.PENDING, words, hold=hold)
+    book.do(SetTimer(session.id, TimerKind.HOLD, hold.until))
+    book.end_all(session.launch)
 
 
 def exited(book: Book, event: Exited, now: float) -> None:
     """When an agent exits: record its death; a repeat or an old launch changes nothing."""
+    if event.exit.launch_id in book.spawning:  # its birth was not told
+        spawn_over(book, event.exit.launch_id, now)
     session = book.living(event.exit.launch_id)
     if session is None:
         return
@@ -62,6 +76,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     case = deaths.ExitFacts(found, session.vitals.intent, uptime_s, when, beside, launch.server_told)
     cause = deaths.classify(case)
     of_server = cause is Cause.SERVER_DIED and case.server_to_blame
+    exit_code, signal = deaths.status_of(case, cause)
     evidence = deaths.evidence_of(case)
     if why:
         evidence = (EvidenceLine("launch", why), *evidence[1:])
@@ -73,9 +88,9 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         at=found.at,
         observed_by=found.observed_by,
         cause=cause,
-        exit_code=found.server_exit_code if of_server else found.exit_code,
-        signal=found.server_signal if of_server else found.signal,
-        charged=cause in COUNTED,
+        exit_code=exit_code,
+        signal=signal,
+        charged=cause in COUNTED and not found.ours,
         intent=session.vitals.intent,
         uptime_s=uptime_s,
         evidence=evidence,
@@ -87,7 +102,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         said=session.vitals.recent[-KEPT_OF_DEATH:],
     )
     resets_at = session.wall.until if session.wall is not None and cause in HELD else None
-    count, hold = charge_death(book, session, launch, death, resets_at)
+    count, hold = charge_death(book, session, launch, death, resets_at, found.ours)
     charged = (*session.deaths, death.id)[-DEATHS_KEPT:] if death.charged else session.deaths
     if of_server and not launch.server_told:
         book.log(found.at, session, "server.died", **_told_of(death))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, Death
 from vigil.core.model.restart import Hold, HoldReason, RestartPolicy, RestartWhen
+from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 
 FREE = frozenset({Cause.FINISHED, Cause.OPERATOR, Cause.POLICY, Cause.HOST_REBOOTED})
@@ -18,6 +19,7 @@ COUNTED = frozenset(
         Cause.STALLED,
         Cause.OOM,
         Cause.SERVER_DIED,
+        Cause.PANE_CLOSED,
         Cause.KILLED_BY_UNKNOWN,
         Cause.UNOBSERVED,
     }
@@ -41,7 +43,7 @@ def charge(
     if cause in HELD:
         return count, Hold(WALLS[cause], until=_lifted_at(cause, at, resets_at, policy))
     if cause in FREE:
-        return count, Hold(HoldReason.BACKOFF, until=at + policy.base_s)  # uncharged, and still no tight loop
+        return count, uncharged(at, policy)
     assert cause in COUNTED
     count += 1
     if 0 < policy.max_restarts < count:  # 0 means no limit
@@ -49,11 +51,31 @@ def charge(
     return count, Hold(HoldReason.BACKOFF, until=at + delay_s(count, policy, jitter))
 
 
+def uncharged(at: float, policy: RestartPolicy) -> Hold:
+    """Return the hold before a restart that costs nothing: still no tight loop."""
+    return Hold(HoldReason.BACKOFF, until=at + policy.base_s)
+
+
+def is_ours(death: Death | None) -> bool:
+    """Say whether a death is of a launch that never began because Vigil itself failed; it is not charged (P15)."""
+    return death is not None and death.cause is Cause.LAUNCH_FAILED and not death.charged
+
+
 def _lifted_at(cause: Cause, at: float, resets_at: float | None, policy: RestartPolicy) -> float | None:
     """Return when a restart tries a wall again, never at once; None needs a person."""
     if resets_at is None:
         return None if cause is Cause.AUTH else at + LIMIT_S
     return max(resets_at, at + policy.base_s)
+
+
+def earliest_at(session: Session, now: float) -> float:
+    """Return before when no restart begins that nobody asked for, whatever ends its hold (P4)."""
+    death, launch, policy = session.last_death, session.launch, session.spec.restart
+    if death is None or launch is None or death.launch_id != launch.id or death.at > now:  # the last: a clock was set back
+        return now
+    if session.waking is not None or (session.asked_at is not None and session.asked_at >= death.at):
+        return now
+    return death.at + (delay_s(1, policy, -1.0) if death.charged else policy.base_s)
 
 
 def delay_s(count: int, policy: RestartPolicy, jitter: float) -> float:

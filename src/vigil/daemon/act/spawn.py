@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import uuid
 from collections.abc import Callable, Mapping
@@ -13,22 +12,25 @@ from pathlib import Path
 from vigil.agents.accounts import account_of
 from vigil.agents.contract import Beginning, Place, Start
 from vigil.core.effects import Spawn
-from vigil.core.events import Launched, LaunchFailed
-from vigil.core.model.launch import Launch, Mode, RuntimeKind
+from vigil.core.events import Exited, Launched, LaunchFailed, Unordered
+from vigil.core.model.death import Exit
+from vigil.core.model.launch import Launch, Mode, ProcessId, RuntimeKind
 from vigil.core.model.session import Session, with_vitals
 from vigil.daemon.act.birth import read_birth, with_processes
 from vigil.daemon.act.isolation import Isolation
 from vigil.daemon.act.launches import Custody
+from vigil.daemon.act.order import LostOrder, Orders, is_at_gate
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.hook_key import HookKey
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.base.secrets import Secrets
-from vigil.keeper.protocol import SpawnRequest
+from vigil.keeper.protocol import Born, SpawnRequest
+from vigil.kernel.process import read_start_ticks
 from vigil.kernel.processes import read_command
 from vigil.runtimes import Order, Runtime
-from vigil.runtimes.sandbox import GATE_NAME
+from vigil.threads import LAUNCHES, in_thread
 
 
 @dataclass(eq=False, repr=False)
@@ -56,6 +58,7 @@ class Claims:
 TOKEN = "VIGIL_TOKEN"
 HOOK = Path(__file__).parents[2] / "agents" / "hook.sh"
 SPAWN_S = 15.0
+KEEPER_S = 2.0  # without an answer in this time, no order is given
 EXEC_S = 0.5
 LAUNCHES_KEPT = 10  # folders of launches per session: a crash loop does not fill the disk
 
@@ -72,27 +75,57 @@ class Spawning:
     _environments: Environments
     _isolation: Isolation
     _hook_key: HookKey
+    _orders: Orders
 
     async def spawn(self, effect: Spawn) -> None:
-        """Spawn a launch, and watch it from then on."""
+        """Spawn a launch, and watch it from then on; then remove the oldest one's files."""
+        await self._spawn(effect)
+        await self._custody.remove(f"{effect.session.id}-{effect.launch.number - LAUNCHES_KEPT}")
+
+    async def _spawn(self, effect: Spawn) -> None:
+        """Order a launch and watch it; without a keeper that answers, order nothing."""
         session, launch = effect.session, effect.launch
+        if why := await self._keeper.why_silent(KEEPER_S):
+            self._ground.feed(Unordered(launch.id, why))
+            return
         self._custody.knows(launch, session.spec.runtime)
         try:
-            await self._custody.remove(f"{session.id}-{launch.number - LAUNCHES_KEPT}")
-            env = await asyncio.to_thread(self._read_env, session)
-            agent = self._kinds.agent_of(session.spec.agent)
+            env = await in_thread(LAUNCHES, self._read_env, session, about=session.id)
             folder = str(self._ground.home.launch(launch.id))
-            cgroup, limited = await asyncio.to_thread(self._isolation.begin, launch.id, session.spec.limits)
+            cgroup, limited = await in_thread(LAUNCHES, self._isolation.begin, launch.id, session.spec.limits, about=session.id)
             launch = replace(launch, cgroup=cgroup)
             start = await self._prepare(session, launch, env, os.path.realpath(folder), limited)
-            born = await self._keeper.ask(SpawnRequest(launch.id, folder), timeout_s=SPAWN_S)
-        except (OSError, ValueError, KeeperRefused, KeeperSilent) as error:
-            self._give_up(session, launch, error)
+        except (OSError, ValueError) as error:
+            self._give_up(session, launch, _in_words(error))
             return
-        event = read_birth(launch, born, self._ground, names=agent.process)
+        born = await self._order(session, launch, folder)
+        if born is not None:
+            await self._follow(session, launch, born, start, env)
+
+    async def _order(self, session: Session, launch: Launch, folder: str) -> Born | None:
+        """Order a launch to be spawned; without an answer, find out what became of it (P1, P3)."""
+        try:
+            return await self._keeper.ask(SpawnRequest(launch.id, folder), timeout_s=SPAWN_S)
+        except KeeperRefused as error:
+            why, ours = str(error), False
+        except KeeperSilent as error:  # one that answers had the time: then the launch itself hangs
+            why, ours = str(error), bool(await self._keeper.why_silent(KEEPER_S)) or not error.timed_out
+        found = await self._orders.settle(launch)
+        if not isinstance(found, LostOrder):
+            return found
+        if found.lived:
+            self._isolation.tidy(self._isolation.folder_of(launch))
+            self._ground.feed(Exited(Exit(launch.id, self._ground.now(), "daemon")))
+        else:
+            self._give_up(session, launch, why, ours)
+        return None
+
+    async def _follow(self, session: Session, launch: Launch, born: Born, start: Start, env: Mapping[str, str]) -> None:
+        """Tell of a spawned launch, and watch it."""
+        event = read_birth(launch, born, self._ground, names=self._kinds.agent_of(session.spec.agent).process)
         event = replace(self._with_start(event, session, start, env), cgroup=launch.cgroup)
         shimmed = session.spec.runtime is RuntimeKind.TMUX or session.spec.sandbox is not None
-        exec_seen = not shimmed or await _exec_seen(event.process.pid)
+        exec_seen = not shimmed or await _exec_seen(event.process)
         self._ground.feed(event)
         launch = with_processes(launch, event)
         self._custody.follow(launch, exec_seen, newborn=True)
@@ -106,12 +139,12 @@ class Spawning:
 
     async def _prepare(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str, limited: bool) -> Start:
         """Write the order by which a launch is spawned; return how it starts."""
-        start = await asyncio.to_thread(self._begin, session, launch, env, folder)
+        start = await in_thread(LAUNCHES, self._begin, session, launch, env, folder, about=session.id)
         self._claims.claim(session, launch, start.conversation)
         talks = replace(session, conversation=start.conversation or session.conversation)
         own = {**env, **start.env, TOKEN: self._hook_key.token_of(launch.id)}
         order = Order(talks, launch, own, start.command, start.files, start.converses, launch.cgroup, limited)
-        await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
+        await in_thread(LAUNCHES, self._runtimes[session.spec.runtime].prepare, order, about=session.id)
         return start
 
     def _begin(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str) -> Start:
@@ -129,13 +162,10 @@ class Spawning:
             raise ValueError(f"it cannot go on with conversation {launch.conversation}: {'; '.join(start.without)}")
         return start
 
-    def _give_up(self, session: Session, launch: Launch, error: Exception) -> None:
-        # A slow keeper then finds no order: a launch that we gave up is never born late (P1).
-        with contextlib.suppress(OSError):
-            os.unlink(self._ground.home.launch(launch.id) / "launch.json")
+    def _give_up(self, session: Session, launch: Launch, why: str, ours: bool = False) -> None:
         self._isolation.tidy(self._isolation.folder_of(launch))
-        why = self._secrets.redactor(session.id).text(_in_words(error))
-        self._ground.feed(LaunchFailed(launch.id, self._ground.now(), why))
+        why = self._secrets.redactor(session.id).text(why)
+        self._ground.feed(LaunchFailed(launch.id, self._ground.now(), why, ours))
 
     def _with_start(self, event: Launched, session: Session, start: Start, env: Mapping[str, str]) -> Launched:
         """Return the birth of a spawned launch with what follows from its start."""
@@ -157,17 +187,18 @@ def _in_words(error: Exception) -> str:
     return str(error)
 
 
-async def _exec_seen(pid: int) -> bool:
+async def _exec_seen(agent: ProcessId) -> bool:
     """Wait for a spawned shim to become the agent; say whether we saw it."""
     deadline = asyncio.get_running_loop().time() + EXEC_S
     while asyncio.get_running_loop().time() < deadline:
         try:
-            words = read_command(pid)
+            words = read_command(agent.pid)
+            gone = read_start_ticks(agent.pid) != agent.start_ticks  # asked after: then these words are another's
         except OSError:
             return False
-        if not words:
+        if not words or gone:
             return False  # a zombie has none
-        if words[3:4] != [GATE_NAME.encode()] and (words[2:3] != [b"agent"] or not words[1].endswith(b"/keeper/shim.sh")):
+        if not is_at_gate(agent.pid):
             return True
         await asyncio.sleep(0.002)
     return False
