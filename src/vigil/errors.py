@@ -14,6 +14,7 @@ class VigilError(Exception):
     """It failed; the message is one line for a person."""
 
     exit_code = 1
+    hint = "vigil doctor"  # the command that helps on
     problems: tuple[str, ...] = ()  # if there are several, a line each
 
 
@@ -21,18 +22,21 @@ class UsageError(VigilError):
     """The request itself is wrong."""
 
     exit_code = 2
+    hint = "vigil --help"
 
 
 class NoSuchSession(VigilError):
     """No session has exactly this name."""
 
     exit_code = 3
+    hint = "vigil ls --all"
 
 
 class Refused(VigilError):
     """A policy says no; the message names it."""
 
     exit_code = 4
+    hint = "vigil why"
 
 
 class Unreachable(VigilError):

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -282,11 +283,24 @@ def test_down_ends_a_team_and_leaves_the_others_and_lone_sessions(vigil: Instanc
 
     vigil.ok("down", "backend")
     assert shown(vigil) == {"lone": "running", slots(1, team="backend2")[0]: "running"}
-    vigil.ok("down")
+    vigil.ok("down", "--all")
 
     assert shown(vigil) == {"lone": "running"}
     assert not list(vigil.home.environments.glob("role-*"))
     assert vigil.run_cli("down", "backend").returncode == 3
+
+
+def test_down_in_a_folder_ends_its_workspace_and_no_other(vigil: Instance, tmp_path: Path) -> None:
+    for workspace in ("shop", "blog"):
+        up(vigil, manifest(role(replicas=1, runtime="headless"), workspace=workspace))
+    wait_running(vigil, "shop/backend/coder/0", "blog/backend/coder/0")
+    (tmp_path / "vigil.toml").write_text(manifest(role(replicas=1), workspace="blog"))
+
+    nowhere = subprocess.run([*VIGIL, "down"], env=vigil.env, cwd="/", capture_output=True, text=True, timeout=60)
+    assert (nowhere.returncode, "name a TEAM, or say --all" in nowhere.stderr) == (2, True)
+    subprocess.run([*VIGIL, "down"], env=vigil.env, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+
+    assert shown(vigil) == {"shop/backend/coder/0": "running"}
 
 
 def test_a_namesake_of_a_role_is_born_clean(vigil: Instance) -> None:
@@ -296,7 +310,7 @@ def test_a_namesake_of_a_role_is_born_clean(vigil: Instance) -> None:
     os.kill(session["pid"], signal.SIGKILL)
     vigil.wait_state(slots(1)[0], "crashed")
 
-    vigil.ok("down")
+    vigil.ok("down", "--all")
     up(vigil, text)
 
     (born,) = wait_running(vigil, *slots(1))
@@ -403,7 +417,7 @@ def test_a_copy_brings_back_only_what_starts_by_itself_and_touches_nothing_of_th
         up(copy, text)
         again = wait_running(copy, *names[:2])
         assert not {session["pid"] for session in again} & set(pids)
-        copy.ok("down")
+        copy.ok("down", "--all")
     finally:
         copy.destroy()
 

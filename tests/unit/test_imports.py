@@ -67,6 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *KEEPER,
         *SMALL,
     },
+    "vigil.__main__": {"vigil.cli"},  # python -m vigil
     "vigil.cli": {
         "vigil.client",
         "vigil.fake_agent",
@@ -247,7 +248,7 @@ def test_the_core_reads_no_clock_and_does_no_input_or_output(module: str) -> Non
 @pytest.mark.parametrize("part", ["vigil.api", "vigil.cli"])
 def test_nobody_imports_what_stands_at_the_top(part: str) -> None:
     users = {module for module in MODULES if any(within(name, {part}) for name in imports_of(module))}
-    users -= {"vigil.daemon.__main__"}  # the process: it alone knows its API
+    users -= {"vigil.daemon.__main__", "vigil.__main__"}  # the processes: they alone know their API or command
 
     assert {part_of(module) for module in users} == {part}
 
@@ -297,7 +298,7 @@ def test_a_command_starts_without_what_only_the_daemon_needs(command: str) -> No
 def test_the_first_import_of_the_command_loads_no_other_command() -> None:
     loaded = {name for name in loaded_by("vigil.cli.main") if name.startswith("vigil.")}
 
-    assert loaded == {"vigil.cli", "vigil.cli.main", "vigil.errors"}
+    assert loaded == {"vigil.cli", "vigil.cli.commands", "vigil.cli.main", "vigil.errors"}
 
 
 def test_the_keeper_loads_nothing_but_itself_and_the_standard_library() -> None:

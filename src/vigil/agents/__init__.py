@@ -1,5 +1,5 @@
 """The kinds of agents that run in a session, and the command that starts each."""
 
-from vigil.agents.kinds import KINDS, AgentKind, agent_of, names_of
+from vigil.agents.kinds import KINDS, AgentKind, agent_of, kind_of, names_of
 
-__all__ = ["KINDS", "AgentKind", "agent_of", "names_of"]
+__all__ = ["KINDS", "AgentKind", "agent_of", "kind_of", "names_of"]

@@ -6,9 +6,10 @@ A reading never raises: agents change, and an event of a later version is `unkno
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from vigil.agents.launchers import is_program, launched_by
 from vigil.core.model.speech import Said
 
 Json = dict[str, Any]
@@ -67,6 +68,7 @@ class Adapter:
     name: str
     command: tuple[str, ...] = ()  # its program, which starts it by default; empty: the user must give a command
     processes: tuple[str, ...] = ()  # names of its own process, to find it in a tree
+    packages: tuple[str, ...] = ()  # names by which npx, uvx and the like know it
     begin: Callable[[Beginning], Start] = lambda beginning: Start(beginning.command)
     read_hook: Callable[[Json], Iterable[Said]] = _nothing  # one payload
     read_stream: Callable[[Json], Iterable[Said]] = _nothing  # one line of what it prints when headless
@@ -82,6 +84,19 @@ class Adapter:
     terminal: bool = False  # a headless run ends with RESULT: exit 0 without it is not finished
     has_hooks: bool = False
     identity: tuple[str, ...] = ()  # variables that say who it is to the model: keys, addresses, its settings folder
+
+    def starts(self, program: str) -> bool:
+        """Say whether a program or package is this agent."""
+        return is_program(program, (*self.command, *self.packages))
+
+    def start(self, beginning: Beginning) -> Start:
+        """Return the start of a launch, also where another program or a script leads to the agent."""
+        command = beginning.command
+        found = launched_by(command, self.starts, beginning.place)
+        if not self.starts(found.program) or found.words is None:
+            return self.begin(beginning)  # which says what that leaves out
+        start = self.begin(replace(beginning, command=(*self.command, *command[found.words :])))
+        return replace(start, command=(*command[: found.words], *start.command[1:]))
 
     def speaks(self, headless: bool) -> bool:
         """Say whether this kind reports its activity: by hooks, or by its stream when headless."""

@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from vigil.agents.adapters import ADAPTERS
+from vigil.agents.launchers import Folder, is_program, launched_by
+
+PLAIN = "generic"
 
 
 @dataclass(frozen=True)
@@ -41,3 +44,14 @@ def agent_of(name: str, configured: Mapping[str, ConfiguredAgents]) -> AgentKind
 def names_of(configured: Iterable[str]) -> list[str]:
     """Return the names of all kinds."""
     return sorted({*KINDS, *configured})
+
+
+def kind_of(command: tuple[str, ...], configured: Mapping[str, ConfiguredAgents], place: Folder | None = None) -> str:
+    """Return the kind of agent that a command starts, by its program; `generic` if that is none we know."""
+    programs = {name: (*adapter.command, *adapter.packages) for name, adapter in ADAPTERS.items()}
+    programs |= {name: agent.command[:1] for name, agent in configured.items() if agent.command}
+
+    def kind_named(word: str) -> str:
+        return next((name for name, names in programs.items() if is_program(word, names)), "")
+
+    return kind_named(launched_by(command, lambda word: bool(kind_named(word)), place).program) or PLAIN

@@ -60,7 +60,7 @@ class RunRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str | None = None
-    agent: str = "generic"
+    agent: str | None = None  # known by its program, if not given
     runtime: RuntimeKind = RuntimeKind.TMUX
     command: list[str] = Field(default_factory=list)
     cwd: str

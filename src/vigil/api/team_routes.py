@@ -68,9 +68,9 @@ async def scale(daemon: TheDaemon, name: str, replicas: int, actor: Actor) -> di
 
 
 @router.post("/v1/teams:down")
-async def down(daemon: TheDaemon, actor: Actor, team: str | None = None) -> dict[str, Any]:
-    """Take down a team, or all of them."""
-    return plan_view(None, await daemon.teams.down(team, actor))
+async def down(daemon: TheDaemon, actor: Actor, team: str | None = None, workspace: str | None = None) -> dict[str, Any]:
+    """Take down a team, a workspace, or all of them."""
+    return plan_view(None, await daemon.teams.down(team, workspace, actor))
 
 
 @router.get("/v1/roles")

@@ -18,7 +18,7 @@ from vigil.home import Home, parts_of
 @click.command()
 @name_argument
 def attach(name: str) -> None:
-    """Show NAME's terminal; Ctrl-b d leaves it running.
+    """Show NAME's terminal; Ctrl-b d leaves it running (from inside a tmux of yours: Ctrl-b Ctrl-b d).
 
     Example: vigil attach fix-tests
     """

@@ -13,48 +13,8 @@ from typing import Any
 import click
 
 from vigil import __version__
+from vigil.cli.commands import ALIASES, COMMANDS, GROUPS, LATER, WIDEST
 from vigil.errors import UsageError, VigilError
-
-# name: (module, one line of help). Only the command that runs is imported: a command must start fast.
-COMMANDS = {
-    "run": ("run", "Declare a session and launch it."),
-    "ls": ("ls", "List sessions, one a line."),
-    "get": ("get", "Show all there is about one session."),
-    "why": ("why", "Explain why a session is as it is."),
-    "diag": ("diag", "Show what a session's processes do right now."),
-    "events": ("events", "Show the event log."),
-    "logs": ("logs", "Show what an agent printed."),
-    "send": ("send", "Type a prompt into a session's terminal."),
-    "attach": ("attach", "Show a session's terminal; Ctrl-b d leaves."),
-    "stop": ("verbs", "Stop a session; it stays stopped until it is started."),
-    "start": ("verbs", "Start a session that is over."),
-    "restart": ("verbs", "End a session and launch it anew."),
-    "reset": ("verbs", "End a session's backoff or saturation."),
-    "hibernate": ("verbs", "Put a session to sleep."),
-    "wake": ("verbs", "Wake a session, where it was or anew."),
-    "heartbeat": ("heartbeat", "Give a sign of life."),
-    "reap": ("reap", "Look what is idle, orphaned or archived, and deal with it."),
-    "adopt": ("adopt", "Watch a tmux session that was started elsewhere."),
-    "release": ("adopt", "Give an adopted session back."),
-    "archive": ("verbs", "End a session and keep its record."),
-    "rm": ("verbs", "End a session and purge its identity."),
-    "up": ("up", "Make the teams of a manifest so."),
-    "plan": ("up", "Show what `up` would do, and what waits."),
-    "down": ("up", "End and forget what manifests declared."),
-    "schema": ("schema", "Print the JSON Schema of the manifest."),
-    "scale": ("up", "Give a role more replicas, or fewer."),
-    "shift": ("shift", "Replace the replicas of a team, one role after another."),
-    "deaths": ("deaths", "List death records, newest first."),
-    "death": ("deaths", "Show one death with its evidence."),
-    "incidents": ("incidents", "List what needs a human, or tell all of one."),
-    "ack": ("incidents", "Say that you know of an incident: its reminders end."),
-    "notify": ("notify", "Try a way to reach people."),
-    "replay": ("replay", "Run a recording through today's policy and show what differs."),
-    "daemon": ("daemon", "Start, stop and look at the daemon."),
-    "doctor": ("doctor", "Say what is missing or wrong here, and what it means."),
-    "demo": ("demo", "Show a small fleet of scripted agents live."),
-    "fake-agent": ("fake_agent", "Play a scripted agent."),
-}
 
 
 class Lazy(click.Group):
@@ -65,6 +25,7 @@ class Lazy(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"vigil.cli.{COMMANDS[cmd_name][0]}")
@@ -72,14 +33,31 @@ class Lazy(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for a slip of the fingers, say which one was meant."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            raise UsageError(_no_command(name))
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         with reader_may_leave():
             return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_) for name, (_, help_) in COMMANDS.items()])
+        """List the commands by what they are for, without importing them."""
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(WIDEST), help_) for name, (_, help_) in commands.items()])
+
+
+def _no_command(name: str) -> str:
+    if name in LATER:
+        return f"vigil {name} is not there yet; vigil --help lists what is"
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*COMMANDS, *ALIASES], n=1)
+    return f"there is no command {name}; " + (f"did you mean vigil {near[0]}?" if near else "vigil --help lists them")
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
@@ -101,13 +79,11 @@ def main() -> None:
         print(error.ctx.get_help() if error.ctx else "")
         code = UsageError.exit_code
     except click.ClickException as error:
-        code = fail(words_of(error), UsageError.exit_code)
+        code = report(UsageError(words_of(error)))
     except click.Abort:
         code = 130
     except VigilError as error:
-        for problem in error.problems:
-            fail(problem, error.exit_code)
-        code = fail("Nothing was applied." if error.problems else str(error), error.exit_code)
+        code = report(error)
     except KeyboardInterrupt:
         code = 130
     if code != 130:
@@ -132,9 +108,23 @@ def words_of(error: click.ClickException) -> str:
     return f"{words}; see: {asked.command_path} --help" if asked else words
 
 
-def fail(words: str, code: int) -> int:
-    """Print an error and return its exit code."""
+def report(error: VigilError) -> int:
+    """Print an error in the form that was asked for, and return its exit code."""
     from vigil.text import one_line
 
-    print(f"vigil: {one_line(words)}", file=sys.stderr)
-    return code
+    if asks_for_json(sys.argv[1:]):
+        import json
+
+        words = {"error": str(error), "exit_code": error.exit_code, "hint": error.hint}
+        print(json.dumps(words | ({"problems": error.problems} if error.problems else {})), file=sys.stderr)
+        return error.exit_code
+    for line in (*error.problems, "Nothing was applied." if error.problems else str(error)):
+        print(f"vigil: {one_line(line)}", file=sys.stderr)
+    return error.exit_code
+
+
+def asks_for_json(words: list[str]) -> bool:
+    """Say whether a command line asks for JSON; what stands behind -- is another program's."""
+    words = words[: words.index("--")] if "--" in words else words
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return any(word in ("-ojson", "--output=json") or (word in ("-o", "--output") and value == "json") for word, value in pairs)

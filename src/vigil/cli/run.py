@@ -16,12 +16,12 @@ from vigil.errors import UsageError
 LATER = {"zellij"}
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command(context_settings={"allow_interspersed_args": False})  # what follows the first word is the agent's
 @click.option("--name", default=None, help="Its name; one is made up if none is given.")
 @click.option(
     "--agent",
-    default="generic",
-    help="What runs: generic, claude, codex, gemini, opencode, qwen, pi, or one of your configuration.",
+    default=None,
+    help="What runs: claude, codex, gemini, opencode, qwen, pi, generic, or one you configured (default: by the program).",
 )
 @click.option("--runtime", default="tmux", metavar="[tmux|headless]", help="Where it runs (default: tmux).")
 @click.option("--restart", type=click.Choice(["always", "on-failure", "never"]), help="When it comes back (default: never).")
@@ -39,7 +39,7 @@ LATER = {"zellij"}
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def run(
     name: str | None,
-    agent: str,
+    agent: str | None,
     runtime: str,
     restart: str | None,
     max_restarts: int | None,
@@ -81,7 +81,8 @@ def run(
     }
     client = connect()
     session = client.run(wanted)
-    print(json.dumps(session) if output == "json" else session["name"])
+    print(json.dumps(session) if output == "json" else session["name"], flush=True)
+    _say_agent(session, asked=agent)
     _warn(session)
     if attach:
         sys.stdout.flush()
@@ -114,6 +115,12 @@ def _sandbox(wanted: bool, read: tuple[str, ...], write: tuple[str, ...], offlin
         return None
     paths = ([_utf8(os.path.abspath(os.path.expanduser(path)), "a path") for path in given] for given in (read, write))
     return dict(zip(("read", "write"), paths, strict=True)) | {"network": not offline}
+
+
+def _say_agent(session: dict[str, Any], asked: str | None) -> None:
+    """Say which agent the program was taken for, unless the caller named it or it is none we know."""
+    if asked is None and session["agent"] != "generic":
+        click.echo(f"vigil: it runs as {session['agent']}, by its program; --agent generic says otherwise", err=True)
 
 
 def _warn(session: dict[str, Any]) -> None:

@@ -24,11 +24,14 @@ class Drawn(str):
 
 @dataclass(frozen=True)
 class Column:
-    """A column; one that shrinks gives way on a narrow terminal."""
+    """A column; one that shrinks gives way on a narrow terminal, those with a turn leave it, in that order."""
 
     title: str
     shrink: bool = False
     colour: Callable[[str], str | None] | None = None
+    leaves: int = 0  # its turn to leave; 0 stays
+    least: int = LEAST  # a narrower one has shrunk too far, and others leave first
+    whole: bool = False  # never cut, also where its line is too long for the terminal
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], wide: bool = False) -> None:
@@ -45,8 +48,13 @@ def format_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width
     """Return a table as lines no wider than `width`."""
     cells = [[cell if isinstance(cell, Drawn) else one_line(cell) for cell in row] for row in rows]
     widths = [max([len(column.title), *(text_width(row[i]) for row in cells)]) for i, column in enumerate(columns)]
+    kept = [i for i in range(len(columns)) if widths[i]] if width is None else stay(columns, widths, width)
+    columns, widths = [columns[i] for i in kept], [widths[i] for i in kept]
+    cells = [[row[i] for i in kept] for row in cells]
     if width is not None:
+        first = widths[0]
         widths = fit(widths, [column.shrink for column in columns], width)
+        widths[0] = first if columns[0].whole else widths[0]
     lines = [_line([cut(column.title, w).ljust(w) for column, w in zip(columns, widths, strict=False)])]
     for row in cells:
         parts = []
@@ -61,6 +69,15 @@ def format_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width
 
 def _line(parts: list[str]) -> str:
     return (" " * GAP).join(parts).rstrip()
+
+
+def stay(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
+    """Return which columns stay: empty ones leave, and while there is too little room, the next whose turn it is."""
+    kept = [i for i in range(len(columns)) if widths[i]]
+    least = [min(w, column.least) if column.shrink else w for column, w in zip(columns, widths, strict=True)]
+    while _total([least[i] for i in kept]) > width and (leaving := [i for i in kept if columns[i].leaves]):
+        kept.remove(min(leaving, key=lambda i: columns[i].leaves))
+    return kept
 
 
 def fit(widths: list[int], shrinks: list[bool], width: int) -> list[int]:

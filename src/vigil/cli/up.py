@@ -16,7 +16,7 @@ from vigil.cli.options import output_option
 from vigil.cli.run import environment, read_umask
 from vigil.cli.table import Column, print_table
 from vigil.client import Client, connect
-from vigil.errors import Refused, VigilError
+from vigil.errors import Refused, UsageError, VigilError
 from vigil.kernel.theirs import read_text
 from vigil.text import one_line
 
@@ -55,9 +55,9 @@ def up(file: str, dry_run: bool, replace: bool, yes: bool, output: str) -> None:
     if planned["asks"] and not yes:
         ask(file, planned["asks"], output)
     done = daemon.apply({**manifest, "agreed": [use["digest"] for use in planned["asks"]]})
+    _show(done, output)
     if output != "json":
         _follow(daemon, done)
-    _show(done, output)
 
 
 @click.command()
@@ -74,13 +74,19 @@ def plan(file: str, replace: bool, output: str) -> None:
 
 @click.command()
 @click.argument("team", required=False)
+@click.option("--all", "everything", is_flag=True, help="What every manifest declared, of all workspaces.")
 @output_option
-def down(team: str | None, output: str) -> None:
-    """End and forget what manifests declared: TEAM, or everything. Sessions started by `vigil run` stay.
+def down(team: str | None, everything: bool, output: str) -> None:
+    """End and forget what a manifest declared: TEAM, or the workspace of this folder's vigil.toml.
+
+    Sessions started by `vigil run` stay.
 
     Example: vigil down backend
     """
-    _show(connect().down(team), output)
+    if team is not None and everything:
+        raise UsageError("TEAM and --all are two answers to what is to end: give one of them")
+    workspace = None if team is not None or everything else _workspace_here()
+    _show(connect().down(team, workspace), output)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})  # so that -1 reads as a number, and is refused as one
@@ -94,24 +100,46 @@ def scale(role: str, replicas: int, output: str) -> None:
     """
     daemon = connect()
     done = daemon.scale(role, replicas)
+    _show(done, output)
     if output != "json":
         _follow(daemon, done)
-    _show(done, output)
+
+
+def _workspace_here() -> str:
+    """Return the workspace that this folder's manifest names; nothing else may end with it."""
+    import tomllib
+
+    try:
+        found = tomllib.loads(_text_of("vigil.toml")).get("workspace")
+    except FileNotFoundError:
+        raise UsageError("there is no vigil.toml in this folder: name a TEAM, or say --all") from None
+    except tomllib.TOMLDecodeError as error:
+        raise VigilError(f"vigil.toml: {error}; name a TEAM, or say --all") from None
+    if not isinstance(found, str):
+        raise VigilError("vigil.toml names no workspace: name a TEAM, or say --all")
+    return found
 
 
 def _read(file: str, replace: bool) -> Json:
     try:
-        text = read_text(file, MANIFEST_BYTES)
+        text = _text_of(file)
     except FileNotFoundError:
         raise VigilError(f"{file} does not exist: name a manifest, or write one (docs/manifest.md)") from None
+    folder, env = os.path.abspath(os.path.dirname(file)), environment(())
+    return {"text": text, "path": file, "folder": folder, "replace": replace, "env": env, "umask": read_umask()}
+
+
+def _text_of(file: str) -> str:
+    try:
+        return read_text(file, MANIFEST_BYTES)
+    except FileNotFoundError:
+        raise
     except UnicodeDecodeError:
         raise VigilError(f"{file} is not UTF-8") from None
     except ValueError as error:
         raise VigilError(f"{file}: {error}") from None
     except OSError as error:
         raise VigilError(f"{file}: {error.strerror}") from None
-    folder, env = os.path.abspath(os.path.dirname(file)), environment(())
-    return {"text": text, "path": file, "folder": folder, "replace": replace, "env": env, "umask": read_umask()}
 
 
 def ask(file: str, uses: list[Json], output: str) -> None:
@@ -135,18 +163,19 @@ def _told(use: Json) -> list[str]:
 
 
 def _follow(daemon: Client, done: Json) -> None:
-    """Show on a terminal how many replicas are up; Ctrl-C leaves them coming up."""
+    """Say last how the launched replicas are; on a terminal as they come up, and Ctrl-C leaves them to it."""
     wanted = {step["slot"] for step in done["steps"] if step["do"] in LAUNCHES}
-    if not wanted or not sys.stderr.isatty():
+    if not wanted:
         return
-    deadline = time.monotonic() + SETTLE_S
-    while time.monotonic() < deadline:
+    live, deadline = sys.stderr.isatty(), time.monotonic() + SETTLE_S
+    while True:
         found = [session for session in daemon.sessions(everything=True) if session["name"] in wanted]
-        print(f"\r\x1b[K{progress(found, len(wanted))}", end="", file=sys.stderr, flush=True)
-        if not any(_is_unsettled(session) for session in found):
+        if not live or time.monotonic() > deadline or not any(_is_unsettled(session) for session in found):
             break
+        print(f"\r\x1b[K{progress(found, len(wanted))}", end="", file=sys.stderr, flush=True)
         time.sleep(POLL_S)
-    print(file=sys.stderr)
+    print("\r\x1b[K" if live else "", end="", file=sys.stderr, flush=True)
+    print(f"{progress(found, len(wanted))}; vigil ls shows them")
 
 
 def progress(found: list[Json], wanted: int) -> str:

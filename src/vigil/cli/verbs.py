@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from vigil.cli.options import name_argument, output_option, reason_option, show
@@ -62,11 +64,24 @@ def wake(name: str, fresh: bool, resume: bool, output: str) -> None:
     found = connect().wake(name, "fresh" if fresh else "resume" if resume else None)
     refused = found["mode"] == "refused"
     if output == "json" or not refused:
-        show(found, output, [f"{found['mode']}: {found['cause']}{' (' + found['why'] + ')' if found['why'] else ''}"])
+        show(found, output, [_woken(found)])
     if refused:
         cause = "" if found["cause"] in found["why"] else f" ({found['cause']})"
         until = f" until {found['until']}" if found["until"] else ""
         raise Refused(f"{name} is not woken{until}{cause}: {found['why']}")
+
+
+WOKEN = {
+    "fresh": "{name} runs, in a new conversation",
+    "resume": "{name} runs, and goes on with its conversation",
+    "nothing": "{name} is awake already",
+}
+
+
+def _woken(found: dict[str, Any]) -> str:
+    """Return what became of a session that was to wake, and why so."""
+    words = WOKEN.get(found["mode"], "{name}: {mode}").format(**found)
+    return f"{words} ({found['cause']}{': ' + found['why'] if found['why'] else ''})"
 
 
 @click.command()

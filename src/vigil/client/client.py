@@ -29,6 +29,11 @@ class Client:
         self.trouble = ""  # why the last answer may be old
         self.removed_until = ""  # a moment: of the records in the last answer, older ones may be deleted
 
+    @property
+    def why_old(self) -> str:
+        """Return why the last answer may be old, as a sentence; nothing if it is not."""
+        return f"what is shown may be old: the store cannot be written ({self.trouble})" if self.trouble else ""
+
     def status(self) -> Json:
         """Return who the daemon is and how it is."""
         return self._ask("GET", "/v1/daemon")
@@ -98,9 +103,9 @@ class Client:
         """End the shift of a team, or of one of its roles, where it is."""
         return self._ask("POST", f"/v1/teams/{quote(team, safe='/')}:abort{_query(role=role)}")
 
-    def down(self, team: str | None = None) -> Json:
-        """Take down a team, or all of them."""
-        return self._ask("POST", f"/v1/teams:down{_query(team=team)}")
+    def down(self, team: str | None = None, workspace: str | None = None) -> Json:
+        """Take down a team, a workspace, or all of them."""
+        return self._ask("POST", f"/v1/teams:down{_query(team=team, workspace=workspace)}")
 
     def send(self, name: str, text: str, wait_s: float | None = None) -> Json:
         """Type a prompt into a session's terminal; a sleeping session is woken for it."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from vigil.agents.kinds import ConfiguredAgents, agent_of
+from vigil.agents.kinds import ConfiguredAgents, agent_of, kind_of
 from vigil.config.checking import watchdog_of
 from vigil.core.model.limits import LaunchLimits
 from vigil.core.model.restart import RestartPolicy
@@ -44,16 +44,17 @@ def _role(workspace: str, team: str, role: RoleTable, spec: Spec) -> RoleSpec:
         retry_saturated_s=role.retry_saturated,
         idle_ttl_s=role.idle_ttl if "idle_ttl" in role.model_fields_set else None,
         health=_health(role.health),
-        speaks=role.agent in REPORTING,
+        speaks=spec.agent in REPORTING,
         watchdog=watchdog_of(role.watchdog),
     )
 
 
 def _spec(role: RoleTable, folder: str, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy) -> Spec:
+    agent = kind_of(tuple(role.command or ()), agents) if role.agent is None else role.agent
     return Spec(
-        command=tuple(role.command or agent_of(role.agent, agents).command),
+        command=tuple(role.command or agent_of(agent, agents).command),
         cwd=_absolute(folder, role.cwd),
-        agent=role.agent,
+        agent=agent,
         runtime=role.runtime,
         restart=_policy(role, defaults),
         limits=LaunchLimits(role.memory_max, role.pids_max, role.cpu_weight),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vigil.agents.adapters import ADAPTERS
-from vigil.agents.kinds import ConfiguredAgents, agent_of, names_of
+from vigil.agents.kinds import ConfiguredAgents, agent_of, kind_of, names_of
 from vigil.config.checking import tables
 from vigil.config.durations import BACKOFF, Range
 from vigil.config.wording import listed, place, shown
@@ -72,7 +72,7 @@ def _same_names(where: Place, tables: Mapping[int, Table]) -> Iterator[Problem]:
 
 
 def _of_role(where: Place, role: Table, agents: Mapping[str, ConfiguredAgents], defaults: RestartPolicy) -> Iterator[Problem]:
-    agent = role.get("agent", "generic")
+    agent = role["agent"] if "agent" in role else kind_of(_words(role.get("command")), agents)
     found: list[Iterable[Problem]] = [_restart(role, defaults), _backoff(role, defaults), _watchdog(role), _folder(role)]
     found.append(_sandbox(role))
     if isinstance(agent, str):
@@ -105,8 +105,12 @@ def _agent(role: Table, agent: str, agents: Mapping[str, ConfiguredAgents]) -> I
 
 def _sends_signs(command: object) -> bool:
     """Say whether a command gives signs of life, by its words or by the script that it names."""
-    words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
+    words = _words(command)
     return any(sign in word for word in words for sign in SIGNS) or any(map(_is_script_with_signs, words[:2]))
+
+
+def _words(command: object) -> tuple[str, ...]:
+    return tuple(word for word in command if isinstance(word, str)) if isinstance(command, list) else ()
 
 
 def _is_script_with_signs(path: str) -> bool:

@@ -197,7 +197,9 @@ class RoleTable(ManifestTable):
 
     name: PartName = Field(description="Its name, once in its team.")
     replicas: Replicas = Field(default=1, description="How many there are; 0 keeps the role and runs none.")
-    agent: AgentName = Field(default="generic", description="What runs: a known kind of agent, or one of the configuration.")
+    agent: AgentName | None = Field(
+        default=None, description="What runs: a known kind of agent, or one of the configuration (default: by the program)."
+    )
     command: Argv | None = Field(
         default=None, description="A program and its arguments, which no shell reads; optional where the agent has a default."
     )

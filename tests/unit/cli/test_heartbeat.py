@@ -166,5 +166,5 @@ def test_it_loads_nothing_but_itself_that_the_shortest_command_does_not(spool: P
 def test_it_is_listed_with_the_other_commands_and_has_help() -> None:
     listing = subprocess.run([*VIGIL, "--help"], capture_output=True, text=True, timeout=SOON_S).stdout
 
-    assert "heartbeat" in listing.split("Commands:")[1]
+    assert "heartbeat" in listing.split("Talk:")[1]
     assert "Example: " in heartbeat("--help", env=environment(None)).stdout

@@ -69,18 +69,42 @@ def test_a_title_stands_over_its_column(table: Table, width: int) -> None:
         assert [match.start() for match in re.finditer(r"\S+", line)][: len(starts)] == starts
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
-def test_the_session_table_fits_usual_terminals_and_shows_every_state(width: int) -> None:
-    why = "crash: the agent exited with 1 because something long happened " * 3
-    row = ["shop/backend/coder/0", "succeeded", "unhealthy", "waiting-human", "claude", "3/5", "12d", why]
+WHY = "crash: the agent exited with 1 because something long happened " * 3
+ROW = ["shop/backend/coder/0", "succeeded", "unhealthy", "waiting-human", "claude", "3/5", "12d", "!", WHY]
 
-    lines = format_table(COLUMNS, [row], width, coloured=False)
 
-    assert max(map(text_width, lines)) <= width
-    if width >= 80:
-        assert "succeeded" in lines[1]
-    if width >= 120:
-        assert lines[1].endswith("…")
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        (200, "NAME STATE HEALTH ACTIVITY AGENT RESTARTS AGE WHY"),
+        (109, "NAME STATE HEALTH ACTIVITY AGENT RESTARTS AGE WHY"),
+        (103, "NAME STATE HEALTH ACTIVITY RESTARTS AGE WHY"),
+        (88, "NAME STATE HEALTH RESTARTS AGE WHY"),
+        (80, "NAME STATE RESTARTS AGE WHY"),
+        (72, "NAME STATE RESTARTS WHY"),
+        (60, "NAME STATE RESTARTS"),
+        (40, "NAME STATE"),
+    ],
+)
+def test_the_session_table_loses_its_columns_in_the_order_of_the_contract(width: int, titles: str) -> None:
+    title, line = format_table(COLUMNS, [ROW], width, coloured=False)
+
+    assert title.split() == titles.split()
+    assert line.split()[:2] == ["shop/backend/coder/0", "succeeded"]
+    assert " ! " in f"{line} ", "trouble is marked, whatever else had to leave"
+    assert text_width(line) <= width
+
+
+def test_a_name_is_never_cut() -> None:
+    lines = format_table(COLUMNS, [ROW], 12, coloured=False)
+
+    assert lines[1].split()[0] == "shop/backend/coder/0"
+
+
+def test_the_reason_of_a_session_takes_the_rest_of_the_line() -> None:
+    (_, line) = format_table(COLUMNS, [ROW], 120, coloured=False)
+
+    assert text_width(line) == 120 and line.endswith("…")
 
 
 def test_columns_that_shrink_give_way_before_the_others() -> None:

@@ -179,6 +179,7 @@ ADAPTER = Adapter(
     "claude",
     command=("claude",),
     processes=("claude", "claude.exe"),
+    packages=("@anthropic-ai/claude-code",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,

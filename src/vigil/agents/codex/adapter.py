@@ -121,6 +121,7 @@ ADAPTER = Adapter(
     "codex",
     command=("codex",),
     processes=("codex",),
+    packages=("@openai/codex",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,

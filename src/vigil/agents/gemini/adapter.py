@@ -56,6 +56,7 @@ ADAPTER = Adapter(
     "gemini",
     command=("gemini",),
     processes=("gemini", "node"),
+    packages=("@google/gemini-cli",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,

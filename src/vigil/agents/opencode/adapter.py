@@ -69,6 +69,7 @@ ADAPTER = Adapter(
     "opencode",
     command=("opencode",),
     processes=("opencode",),
+    packages=("opencode-ai",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,

@@ -37,6 +37,7 @@ ADAPTER = Adapter(
     "pi",
     command=("pi",),
     processes=("pi",),
+    packages=("@mariozechner/pi-coding-agent",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,

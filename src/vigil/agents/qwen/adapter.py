@@ -83,6 +83,7 @@ ADAPTER = Adapter(
     "qwen",
     command=("qwen",),
     processes=("qwen", "node"),
+    packages=("@qwen-code/qwen-code",),
     begin=begin,
     read_hook=read_hook,
     read_stream=read_stream,

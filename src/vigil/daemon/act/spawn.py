@@ -155,7 +155,7 @@ class Spawning:
         place = Place(os.path.realpath(spec.cwd), env)
         headless, resumes = spec.runtime is RuntimeKind.HEADLESS, launch.mode is Mode.RESUME
         conversation = launch.conversation if resumes else str(uuid.uuid4())
-        start = self._kinds.adapter_of(spec.agent).begin(
+        start = self._kinds.adapter_of(spec.agent).start(
             Beginning(spec.command, place, folder, headless, conversation, resumes, hook=("/bin/sh", str(HOOK)))
         )
         if resumes and start.conversation != launch.conversation:

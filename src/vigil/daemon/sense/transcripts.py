@@ -101,7 +101,7 @@ class Conversations:
             return Kept.UNABLE, f"{spec.agent} is not asked to go on with a conversation"
         try:
             place = Place(os.path.realpath(spec.cwd), self._environment_of(session))
-            start = adapter.begin(_beginning(spec, place, conversation, resume=True))
+            start = adapter.start(_beginning(spec, place, conversation, resume=True))
         except (OSError, ValueError) as error:
             return Kept.UNKNOWN, f"how it is launched cannot be found out: {error}"
         if start.conversation != conversation:
@@ -117,7 +117,7 @@ class Conversations:
             return ""
         try:
             place = Place(os.path.realpath(spec.cwd), env)
-            return self._adapter_of(spec.agent).begin(_beginning(spec, place, "", resume=False)).conversation
+            return self._adapter_of(spec.agent).start(_beginning(spec, place, "", resume=False)).conversation
         except (OSError, ValueError):
             return ""
 

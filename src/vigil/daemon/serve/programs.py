@@ -54,7 +54,10 @@ def _why_not_a_program(command: tuple[str, ...], cwd: str, env: Mapping[str, str
             yield VigilError(f"{shown} is a script for {missing}, which does not exist")
     elif (path := shutil.which(program, path=env.get("PATH", os.defpath)) or "") == "":
         found = shutil.which(program, mode=os.F_OK, path=env.get("PATH", os.defpath))
-        yield VigilError(f"{found} is not executable" if found else f"{shown} was not found in PATH")
+        missing = f"{shown} was not found in PATH" + (
+            "; for a line of the shell: vigil run -- sh -c '…'" if " " in program else ""
+        )
+        yield VigilError(f"{found} is not executable" if found else missing)
     elif not os.path.isfile(os.path.join(cwd, path)):
         yield VigilError(f"{path} is not executable")
     elif missing := missing_interpreter(os.path.join(cwd, path)):

@@ -10,9 +10,10 @@ import secrets as tokens
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from vigil.agents import KINDS, agent_of, names_of
+from vigil.agents import KINDS, agent_of, kind_of, names_of
 from vigil.agents.accounts import account_of
 from vigil.agents.adapters import adapter_of
+from vigil.agents.contract import Place
 from vigil.config.loading import ConfigFile
 from vigil.core.book import GRACE_S
 from vigil.core.events import Asked, Declared
@@ -56,7 +57,7 @@ class Wanted:
     """A session that a caller asks for."""
 
     name: str | None
-    agent: str
+    agent: str | None  # None: known by its program
     runtime: RuntimeKind
     command: tuple[str, ...]
     cwd: str
@@ -108,11 +109,15 @@ class Operations:
     async def run(self, wanted: Wanted, actor: str) -> Session:
         """Declare a caller's session and launch it; every check comes before the first change."""
         session_id = new_session_id()
+        env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
+        env |= {key: value for key, value in wanted.own_env.items() if not key.startswith(OURS)}
         configured = self._config.read().agents
-        if wanted.agent not in KINDS and wanted.agent not in configured:
-            raise UsageError(f"{wanted.agent!r} is no agent known here: use one of {', '.join(names_of(configured))}")
-        agent = agent_of(wanted.agent, configured)
-        command = wanted.command or agent.command
+        kind = wanted.agent
+        if kind is None:
+            kind = await in_thread(DECLARED, kind_of, wanted.command, configured, Place(wanted.cwd, env))
+        if kind not in KINDS and kind not in configured:
+            raise UsageError(f"{kind!r} is no agent known here: use one of {', '.join(names_of(configured))}")
+        command = wanted.command or agent_of(kind, configured).command
         if not command:
             raise UsageError("no command was given: vigil run [options] -- COMMAND")
         name = wanted.name
@@ -120,11 +125,7 @@ class Operations:
             name = f"{stem_of(command[0])}-{session_id[1:5]}"
         elif (problem := why_not_a_name(name)) is not None:
             raise UsageError(problem)
-        env = {key: value for key, value in wanted.env.items() if not is_unwanted(key)}
-        env |= {key: value for key, value in wanted.own_env.items() if not key.startswith(OURS)}
-        spec = Spec(
-            command, wanted.cwd, wanted.agent, wanted.runtime, wanted.restart, wanted.limits, wanted.umask, wanted.sandbox
-        )
+        spec = Spec(command, wanted.cwd, kind, wanted.runtime, wanted.restart, wanted.limits, wanted.umask, wanted.sandbox)
         with self.claim(name):  # from the first look on: a second call for it is refused
             self._check_runtime(spec)
             check_command(command, wanted.cwd, env)
@@ -133,7 +134,7 @@ class Operations:
             if wanted.sandbox is not None and (problem := await in_thread(DECLARED, why_no_sandbox)) is not None:
                 raise VigilError(problem)
             await self._check_conversation(spec, env)
-            await self._declare(Declared(session_id, name, spec, actor, account_of(adapter_of(wanted.agent), env)), env)
+            await self._declare(Declared(session_id, name, spec, actor, account_of(adapter_of(kind), env)), env)
         return await self._launched(session_id, name)
 
     async def _declare(self, declared: Declared, env: dict[str, str]) -> None:

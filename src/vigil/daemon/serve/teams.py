@@ -94,12 +94,15 @@ class Teams:
             self._check(self.plan(manifest, only=only), {wanted.key: wanted}, {wanted.key: env})
             return await self._make_so(Applied(manifest, actor, only=only))
 
-    async def down(self, team: str | None, actor: str) -> Plan:
-        """Remove a team, or all: stopped replicas would keep slots from the next `up`."""
+    async def down(self, team: str | None, workspace: str | None, actor: str) -> Plan:
+        """Remove a team, a workspace, or all: stopped replicas would keep slots from the next `up`."""
         async with self._applying:
             gone = self._roles_of(team) if team is not None else self.roles()
+            if workspace is not None:
+                gone = [role for role in gone if role.spec.workspace == workspace]
             if not gone:
-                raise NoSuchSession("nothing was declared by a manifest")
+                of = "" if workspace is None else f" of workspace {workspace}"
+                raise NoSuchSession(f"nothing{of} was declared by a manifest")
             done: list[Plan] = []
             for workspace in dict.fromkeys(role.spec.workspace for role in gone):
                 only = tuple(role.key for role in gone if role.spec.workspace == workspace)

@@ -38,6 +38,8 @@ FOLLOW_S = 1.0
 HISTORY_LINES = 5000
 KEPT_BYTES = 16 << 20  # of a saved screen with its history
 SCREEN_LINES = 200  # above the screen
+# A client inside another tmux must send the prefix through that one.
+LEAVE = "#{?#{m/r:^(tmux|screen),#{client_termname}}, Ctrl-b Ctrl-b d leaves , Ctrl-b d leaves }"
 CONFIGURATION = """\
 set -g remain-on-exit on
 set -gq remain-on-exit-format ""
@@ -52,7 +54,7 @@ set -g allow-rename off
 set -g automatic-rename off
 set -g status-left " vigil: {name} "
 set -g status-left-length 80
-set -g status-right " Ctrl-b d leaves "
+set -g status-right "{leave}"
 set -g window-status-format ""
 set -g window-status-current-format ""
 set -g @vigil_launch {launch}
@@ -84,7 +86,9 @@ class Tmux:
         """Write configuration, agent script and launch order; argv names only our own files."""
         folder = self._home.launch(order.launch.id)
         make_folder(order, folder)
-        configuration = CONFIGURATION.format(history=HISTORY_LINES, name=order.session.name, launch=order.launch.id)
+        configuration = CONFIGURATION.format(
+            history=HISTORY_LINES, leave=LEAVE, name=order.session.name, launch=order.launch.id
+        )
         (folder / "tmux.conf").write_text(configuration, "utf-8")
         spec, env = order.session.spec, agent_env(order, self._home)
         (folder / "agent.sh").write_bytes(script_of(spec.cwd, agent_command(order, self._home, folder, env)))
