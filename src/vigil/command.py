@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from vigil.kernel.process import open_pidfd, read_start_ticks, read_stat
 from vigil.kernel.processes import read_environ, read_pids, value_of
+from vigil.kernel.shortage import RESERVE
 
 GRACE_S = 0.2  # for the last words of processes that outlive the leader
 KILL_S = 0.5
@@ -61,7 +62,7 @@ def run_command(
     reap_lingering()
     deadline = time.monotonic() + deadline_s
     try:
-        running = _start(argv, os.environ if env is None else env, stdin, limit_bytes, cwd, pass_fds)
+        running = RESERVE.call(_start, argv, os.environ if env is None else env, stdin, limit_bytes, cwd, pass_fds)
     except OSError as error:
         return CommandAnswer(NOT_STARTED, b"", str(error).encode())
     try:

@@ -12,6 +12,7 @@ from vigil.api.connections import BoundedProtocol
 from vigil.core.machine import Machine
 from vigil.core.model.session import Session
 from vigil.kernel.process import read_stat
+from vigil.kernel.shortage import RESERVE
 from vigil.kernel.trust import PeerProcess
 
 DEPTH = 64
@@ -25,7 +26,7 @@ class PeerProtocol(BoundedProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Keep the peer's process for the routes; the server has looked at its uid."""
         super().connection_made(transport)
-        self.peer = PeerProcess(transport.get_extra_info("socket"))
+        self.peer = RESERVE.call(PeerProcess, transport.get_extra_info("socket"))
         self.client = ("pid", self.peer.pid)
         self.app_state = {**self.app_state, "peer": self.peer}
 

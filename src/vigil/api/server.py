@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from vigil.api.connections import Places, refusal
 from vigil.api.peers import PeerProtocol, find_agent
 from vigil.daemon.base.log import log
+from vigil.kernel.shortage import RESERVE
 from vigil.kernel.trust import read_peer
 
 AT_ONCE = 16  # connections taken in one turn of the loop: a flood waits in the kernel, not in the daemon
@@ -77,10 +78,18 @@ class Server(uvicorn.Server):
                 log.warning("cannot take a connection", error=error.strerror)
                 loop.remove_reader(listener)
                 loop.call_later(FULL_S, self._accept_again, listener)
+                self._take_one(listener)
                 return
             self._admit(caller)
 
+    def _take_one(self, listener: socket.socket) -> None:
+        """Answer one caller a second from the reserve, so that a person hears what is short."""
+        RESERVE.close()
+        with contextlib.suppress(OSError):
+            self._admit(listener.accept()[0])
+
     def _accept_again(self, listener: socket.socket) -> None:
+        RESERVE.refill()
         if not self.should_exit:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 

@@ -23,8 +23,11 @@ from vigil.errors import VigilError
 from vigil.home import Home, home_at, make_home
 from vigil.kernel import cgroups, descent
 from vigil.kernel.precedence import come_first
+from vigil.kernel.shortage import RESERVE, is_shortage
 
 ALREADY = "already"
+THREADS = 8
+RESERVED = 24  # descriptors: a notice by a command needs eleven, a caller two, a look at /proc or at a record two
 
 
 def main(argv: list[str]) -> int:
@@ -42,6 +45,7 @@ def main(argv: list[str]) -> int:
         come_first()  # only here: a daemon in the foreground is in another program's session
     descent.leave()  # an agent may have started us: we are no part of its launch
     cgroups.leave()
+    RESERVE.hold(RESERVED)
     home = home_at(Path(options.home))
     try:
         make_home(home)
@@ -59,12 +63,19 @@ def main(argv: list[str]) -> int:
         if isinstance(error, OSError) and error.strerror:
             words = f"the daemon could not be started: {error.strerror} ({error.filename or home.path})"
         return _say(options.ready_fd, f"error {words}", 1)
+    except Exception as error:
+        if not is_shortage(error):
+            raise
+        return _say(options.ready_fd, f"error the daemon could not be started: {error}", 1)
     return 0
 
 
 async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -> None:
     from vigil.daemon.base.log import BoundedFile, log_to
+    from vigil.daemon.base.threads import begun_pool
     from vigil.store.store import Store
+
+    asyncio.get_running_loop().set_default_executor(begun_pool("worker", THREADS))
 
     log_to(home.log / "daemon.log")
     if ready_fd >= 0:  # a starter waits: our errors go to a file, which may not grow without end

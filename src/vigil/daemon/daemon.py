@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from vigil import __version__
@@ -24,7 +24,9 @@ from vigil.daemon.wiring import BOOT, DaemonParts, Given
 from vigil.errors import VigilError
 from vigil.keeper.protocol import QuitRequest
 from vigil.kernel.durable import record_json
+from vigil.kernel.shortage import is_shortage
 
+AGAIN_S = 1.0
 READ_S = 1.5
 DRAIN_S = 2.0
 CONFIG_BEATS = 5  # seconds until a changed configuration is taken in; `run` takes it in at once
@@ -104,20 +106,26 @@ class Daemon(DaemonParts):
             self.reaper,
             self.silences,
         )
-        for work in [part.run() for part in loops]:
-            self._tasks.append(asyncio.create_task(self._guard(work)))
+        for part in loops:
+            self._tasks.append(asyncio.create_task(self._guard(part.run)))
 
-    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
-        """End the daemon loudly if a loop fails: the next command starts it anew (P10)."""
-        try:
-            await work
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
-            log.exception("a loop failed")
-            if self.recorder is not None:
-                self.recorder.close("the daemon failed")
-            os._exit(70)
+    async def _guard(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """End the daemon loudly if a loop fails: the next command starts it anew (P10).
+
+        What the host has no more of comes back: the loop waits for it."""
+        while True:
+            try:
+                await run()
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                log.exception("a loop failed")
+                if is_shortage(error):
+                    await asyncio.sleep(AGAIN_S)
+                    continue
+                if self.recorder is not None:
+                    self.recorder.close("the daemon failed")
+                os._exit(70)
 
     async def _remember_boot(self, started: Noted) -> None:
         """Record this boot once the daemon's start is durable: one killed before asks again."""
@@ -194,5 +202,7 @@ class Daemon(DaemonParts):
             self.recorder.check()
         self._beats += 1
         self.troubles.check_store()
+        self.troubles.check_records()
         if self._beats % CONFIG_BEATS == 0:
             self.use_config()
+            self.coroner.write_again()

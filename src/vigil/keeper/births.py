@@ -16,9 +16,11 @@ from vigil.keeper.watch import Watcher
 from vigil.keeper.wire import Malformed, as_json, read
 from vigil.kernel import durable, process
 from vigil.kernel.processes import read_children
+from vigil.kernel.shortage import check_descriptors, tells_shortage
 from vigil.kernel.theirs import open_theirs
 
 OUTPUT_BYTES = 4096
+DESCRIPTORS = 8  # a birth in tmux opens six
 FIRST_INSIDE = re.compile(rb'"child-pid": *(\d+)')  # as bwrap tells it
 Respond = Callable[[Answer], None]
 
@@ -52,6 +54,7 @@ class Births:
 
     def begin(self, launch: str, folder: str, answer: Respond) -> None:
         """Launch what the folder's launch.json says; answer now or when the agent is known."""
+        check_descriptors(DESCRIPTORS)  # first: a birth that stops half-way would leave some open
         found = durable.read_json(os.path.join(folder, "launch.json"))
         if found is None:
             raise ValueError(f"{folder}/launch.json cannot be read")
@@ -194,7 +197,7 @@ class Births:
         words = birth.output.decode("utf-8", "replace").split()
         if birth.status != 0 or len(words) != 3:
             text = birth.output.decode("utf-8", "replace").strip() or f"tmux ended with status {birth.status}"
-            birth.answer(RefusedAnswer(text))
+            birth.answer(RefusedAnswer(text, tells_shortage(text)))
             self._finish(birth)
         elif birth.agent is not None:
             server, root = (self._watch_runtime(birth, role, int(words[n])) for n, role in enumerate(("server", "root")))

@@ -21,6 +21,8 @@ from typing import assert_never
 from vigil.keeper import protocol, wire
 from vigil.keeper.births import Births
 from vigil.keeper.kills import Kills
+from vigil.keeper.peers import KeeperDoor, Peer
+from vigil.keeper.records import Unwritten
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.watch import Watcher
@@ -28,21 +30,14 @@ from vigil.kernel import cgroups, descent
 from vigil.kernel.cgroups import Cgroups
 from vigil.kernel.host import HostFacts
 from vigil.kernel.kernel_log import KernelLog
-from vigil.kernel.trust import PeerProcess, read_lock_holder
+from vigil.kernel.shortage import RESERVE, is_shortage
+from vigil.kernel.trust import read_lock_holder
 
 LINGER_S = 10.0
+RESERVED = 8  # descriptors: a record needs two, a peer two, a look at /proc one
 LOG_BYTES = 1 << 20
 PR_SET_CHILD_SUBREAPER = 36
 OUTBOX_BYTES = 8 << 20  # a daemon that leaves this much unread is not listening
-
-
-class Peer:
-    def __init__(self, sock: socket.socket, process: PeerProcess) -> None:
-        self.sock = sock
-        self.process = process
-        self.is_daemon = False
-        self.lines = wire.Lines()
-        self.outbox = b""
 
 
 class Keeper:
@@ -60,8 +55,12 @@ class Keeper:
         kills = Kills(log_, groups)
         self._samples = Samples(host, groups, log_, kills)
         self._snapshots = Snapshots(self._samples, host, groups, log_, self._broadcast)
-        self._watcher = Watcher(self._epoll, self._broadcast, self._samples, kills, self._snapshots)
+        self._unwritten = Unwritten()
+        explained = (self._samples, kills, self._snapshots)
+        self._watcher = Watcher(self._epoll, self._broadcast, *explained, self._unwritten)
         self._births = Births(self._epoll, self._watcher, self._samples, nofile)
+        self._door = KeeperDoor(self._epoll, self._log)
+        self._parts = (self._watcher, self._unwritten, self._samples, self._snapshots, self._door)  # that have work to do later
         self._idle_since: float | None = time.monotonic()
         self._quit = False
 
@@ -78,7 +77,7 @@ class Keeper:
         while not self._done():
             for fd, _ in self._epoll.poll(self._wait_s()):
                 self._guard(self._dispatch, fd, wake_read)
-            for part in (self._watcher, self._samples, self._snapshots):
+            for part in self._parts:
                 self._guard(part.catch_up)
             self._note_idle()
         self._guard(self._snapshots.finish)
@@ -101,8 +100,8 @@ class Keeper:
 
     def _wait_s(self) -> float | None:
         lingers = None if self._idle_since is None else max(0.0, self._idle_since + LINGER_S - time.monotonic())
-        parts = (part.wait_s() for part in (self._watcher, self._samples, self._snapshots))
-        return min((s for s in (lingers, *parts) if s is not None), default=None)
+        waits = (part.wait_s() for part in self._parts)
+        return min((s for s in (lingers, *waits) if s is not None), default=None)
 
     def _dispatch(self, fd: int, wake_read: int) -> None:
         if self._watcher.owns(fd):
@@ -132,17 +131,16 @@ class Keeper:
     # Daemons
 
     def _accept(self) -> None:
-        sock, _ = self._listener.accept()
-        process = PeerProcess(sock)
-        if process.uid != os.getuid():
-            process.close()
-            sock.close()
+        peer = self._door.take(self._listener, self._is_daemon)
+        if peer is None:
             return
-        sock.setblocking(False)
-        self._watcher.write_again()  # a new daemon reads what is on disk
-        peer = self._peers[sock.fileno()] = Peer(sock, process)
+        if peer.process.uid != os.getuid():
+            peer.close()
+            return
+        self._unwritten.write_again()  # a new daemon reads what is on disk
+        self._peers[peer.sock.fileno()] = peer
         self._is_daemon(peer)
-        self._epoll.register(sock, select.EPOLLIN)
+        self._epoll.register(peer.sock, select.EPOLLIN)
 
     def _hear(self, peer: Peer) -> None:
         self._flush(peer)
@@ -180,7 +178,7 @@ class Keeper:
         except Exception as error:  # the daemon that asked is told
             what = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            answer(protocol.RefusedAnswer(f"{why or type(error).__name__}{what}"))
+            answer(protocol.RefusedAnswer(f"{why or type(error).__name__}{what}", is_shortage(error)))
 
     def _is_daemon(self, peer: Peer) -> bool:
         """Say whether a peer holds the daemon's lock, as the kernel knows; an agent could only after the daemon's end."""
@@ -220,6 +218,9 @@ class Keeper:
     def _upgrade(self, answer: Callable[[protocol.Answer], None]) -> None:
         """Exec the installed keeper in place: same pid, children, lock and socket."""
         self._guard(self._snapshots.finish)
+        self._unwritten.write_again()
+        if self._unwritten:
+            raise ValueError(f"{len(self._unwritten)} records wait for the disk: the keeper that holds them stays as it is")
         inputs = self._births.inputs
         state = os.memfd_create("keeper-state", 0)
         os.write(state, wire.encode(wire.as_json(protocol.Handover(self._watcher.watches(), inputs))))
@@ -265,8 +266,7 @@ class Keeper:
     def _hang_up(self, peer: Peer) -> None:
         if self._peers.pop(peer.sock.fileno(), None) is not None:
             self._epoll.unregister(peer.sock)
-            peer.process.close()
-        peer.sock.close()
+        peer.close()
 
     def _log(self, text: str) -> None:
         with contextlib.suppress(OSError):
@@ -286,6 +286,7 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    RESERVE.hold(RESERVED)
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         print("keeper: this kernel has no child subreapers", file=sys.stderr)
         return 1

@@ -5,7 +5,7 @@ Either end may be older: a field it does not send needs a default, one that it d
 
 from typing import NamedTuple
 
-VERSION = 4  # the daemon asks a keeper of a lower version to exec itself anew
+VERSION = 5  # the daemon asks a keeper of a lower version to exec itself anew
 
 Process = tuple[int, int]  # pid, start ticks
 
@@ -107,9 +107,10 @@ class DoneAnswer(NamedTuple):
 
 
 class RefusedAnswer(NamedTuple):
-    """The keeper did not do it, and why."""
+    """The keeper did not do it, and why; `short` if the host lacked processes, descriptors, memory or room."""
 
     why: str
+    short: bool = False
 
 
 # What the keeper tells unasked

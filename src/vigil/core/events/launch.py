@@ -35,9 +35,12 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFailed:
+    """A launch was ordered and is verified never to have begun: its own fault, or Vigil's."""
+
     launch_id: str
     at: float
     why: str
+    ours: bool = False  # Vigil's own: the keeper died or hung, or the daemon was at fault (P15)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,21 @@ from vigil.core.model.replace import replace
 from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.team import Role
-from vigil.core.rules.restart import charge, jitter_of
+from vigil.core.rules.restart import charge, jitter_of, uncharged
 
 DEATHS_KEPT = 5  # an incident lists these
 EVENT_S = 1.0  # deaths of a role within this of the first are one event
 AGAIN_S = 60.0
 
 
-def charge_death(book: Book, session: Session, launch: Launch, death: Death, resets_at: float | None) -> tuple[int, Hold]:
-    """Charge a death to its session or role; return the new count and hold."""
+def charge_death(
+    book: Book, session: Session, launch: Launch, death: Death, resets_at: float | None, ours: bool = False
+) -> tuple[int, Hold]:
+    """Charge a death to its session or role; return the new count and hold. Vigil's own failure costs nothing (P15)."""
     cause, at = death.cause, death.at
     policy, jitter, role = session.spec.restart, jitter_of(launch.id), book.role_of(session)
+    if ours:
+        return session.charges if role is None else role.charges, uncharged(at, policy)
     if role is None:
         return charge(cause, at, session.charges, death.uptime_s or 0.0, policy, jitter, resets_at)
     if death.charged:

@@ -11,7 +11,7 @@ from vigil.core.handlers.admission import spawn_over
 from vigil.core.handlers.charge import DEATHS_KEPT, charge_death, take_marker
 from vigil.core.handlers.conversation import strike
 from vigil.core.handlers.intent import spares_people
-from vigil.core.handlers.launch import COLD_START
+from vigil.core.handlers.launch import COLD_START, relaunch
 from vigil.core.handlers.summary import await_summary
 from vigil.core.handlers.transition import become
 from vigil.core.handlers.wall import meet
@@ -25,7 +25,7 @@ from vigil.core.model.speech import Activity
 from vigil.core.rules import death as deaths
 from vigil.core.rules.activity import KEPT_OF_DEATH
 from vigil.core.rules.liveness import leaves_its_pane
-from vigil.core.rules.restart import COMES_BACK, COUNTED, HELD, comes_back_by_itself
+from vigil.core.rules.restart import COMES_BACK, COUNTED, HELD, comes_back_by_itself, is_ours
 from vigil.core.rules.stall.remedy import REMEDIES
 from vigil.core.rules.stall.verdict import StallVerdict
 from vigil.core.rules.wall import read_wall, stands
@@ -38,9 +38,25 @@ def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:
     session = book.living(event.launch_id)
     if session is None:
         return
-    found = Exit(event.launch_id, event.at, "daemon", started=False, status_source="launch")
+    found = Exit(event.launch_id, event.at, "daemon", started=False, ours=event.ours, status_source="launch")
+    again = is_ours(session.last_death)
     session, death, hold = record_death(book, session, found, event.why)
-    after_death(book, session, death, hold, now)
+    if is_ours(death) and session.after is None:
+        _launch_again(book, session, hold if again else None, now)
+    else:
+        after_death(book, session, death, hold, now)
+
+
+def _launch_again(book: Book, session: Session, hold: Hold | None, now: float) -> None:
+    """After a launch that Vigil itself lost: launch again, at once or, the second time, after its hold."""
+    if hold is None:
+        relaunch(book, session, now)
+        return
+    assert session.launch is not None and session.last_death is not None and hold.until is not None
+    words = f"launched again after {session.last_death.evidence[0].text}"
+    become(book, session, now, State.PENDING, words, hold=hold)
+    book.do(SetTimer(session.id, TimerKind.HOLD, hold.until))
+    book.end_all(session.launch)
 
 
 def exited(book: Book, event: Exited, now: float) -> None:
@@ -75,7 +91,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         cause=cause,
         exit_code=found.server_exit_code if of_server else found.exit_code,
         signal=found.server_signal if of_server else found.signal,
-        charged=cause in COUNTED,
+        charged=cause in COUNTED and not found.ours,
         intent=session.vitals.intent,
         uptime_s=uptime_s,
         evidence=evidence,
@@ -87,7 +103,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         said=session.vitals.recent[-KEPT_OF_DEATH:],
     )
     resets_at = session.wall.until if session.wall is not None and cause in HELD else None
-    count, hold = charge_death(book, session, launch, death, resets_at)
+    count, hold = charge_death(book, session, launch, death, resets_at, found.ours)
     charged = (*session.deaths, death.id)[-DEATHS_KEPT:] if death.charged else session.deaths
     if of_server and not launch.server_told:
         book.log(found.at, session, "server.died", **_told_of(death))

@@ -134,6 +134,7 @@ class Exit:
     root_signal: int | None = None  # the pane's root ended first, by this signal
     rebooted: bool = False
     started: bool = True
+    ours: bool = False  # it never began because Vigil itself failed
     core: bool = False  # the kernel dumped its memory
     oom: Oom | None = None  # asked for only where a SIGKILL ended it
     words: Words | None = None

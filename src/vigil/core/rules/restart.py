@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from vigil.core.model.death import Cause
+from vigil.core.model.death import Cause, Death
 from vigil.core.model.restart import Hold, HoldReason, RestartPolicy, RestartWhen
 from vigil.core.model.team import Role
 
@@ -41,12 +41,22 @@ def charge(
     if cause in HELD:
         return count, Hold(WALLS[cause], until=_lifted_at(cause, at, resets_at, policy))
     if cause in FREE:
-        return count, Hold(HoldReason.BACKOFF, until=at + policy.base_s)  # uncharged, and still no tight loop
+        return count, uncharged(at, policy)
     assert cause in COUNTED
     count += 1
     if 0 < policy.max_restarts < count:  # 0 means no limit
         return count, Hold(HoldReason.SATURATED, until=None)
     return count, Hold(HoldReason.BACKOFF, until=at + delay_s(count, policy, jitter))
+
+
+def uncharged(at: float, policy: RestartPolicy) -> Hold:
+    """Return the hold before a restart that costs nothing: still no tight loop."""
+    return Hold(HoldReason.BACKOFF, until=at + policy.base_s)
+
+
+def is_ours(death: Death | None) -> bool:
+    """Say whether a death is of a launch that never began because Vigil itself failed; it is not charged (P15)."""
+    return death is not None and death.cause is Cause.LAUNCH_FAILED and not death.charged
 
 
 def _lifted_at(cause: Cause, at: float, resets_at: float | None, policy: RestartPolicy) -> float | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,8 @@ from vigil.core.model.speech import What
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.log import log
 from vigil.daemon.base.secrets import Secrets
+from vigil.daemon.base.threads import begun_pool
+from vigil.errors import VigilError
 from vigil.forensics import ExitLog, Shelf, assemble
 from vigil.home import Home
 from vigil.kernel import durable
@@ -34,19 +35,29 @@ CAUGHT_UP = 200  # newest deaths that a new daemon checks for what its predecess
 
 
 class Coroner:
-    def __init__(self, home: Home, store: Store, clock: Clock, secrets: Secrets, find: Callable[[str], Session | None]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        store: Store,
+        clock: Clock,
+        secrets: Secrets,
+        find: Callable[[str], Session | None],
+        on_refused: Callable[[str | None], None] = lambda _why: None,
+    ) -> None:
         self._home = home
         self._store = store
         self._clock = clock
         self._secrets = secrets
         self._find = find
+        self._on_refused = on_refused  # why the disk takes no evidence; None: it does again
+        self._refused: dict[str, Death] = {}  # by launch: no bundle of them was written
         self._exit_log = ExitLog(home.log / "exits.log")
         self._shelf = Shelf(home.deaths)
         self._snapshots: dict[str, asyncio.Event] = {}
         self._unseen: dict[str, Death] = {}  # by launch: their snapshot did not come in time
         self._amended: dict[str, Death] = {}  # by launch: more was read later
         self._logged: dict[str, None] | None = None  # the newest deaths that have their line
-        self._work = ThreadPoolExecutor(1, "coroner")
+        self._work = begun_pool("coroner", 1)
 
     async def examine(self, effect: Examine) -> None:
         """Do a death's postmortem: write its line, wait for the snapshot, put the bundle together."""
@@ -90,6 +101,18 @@ class Coroner:
         removed: list[str] = await self._do(self._shelf.remove, ids)
         return removed
 
+    def write_again(self) -> None:
+        """Write what the disk refused of earlier postmortems."""
+        if self._refused or self._exit_log.waiting:
+            self._work.submit(self._write_again)
+
+    def _write_again(self) -> None:
+        self._exit_log.write_again()
+        for death in list(self._refused.values()):
+            self._assemble(death)
+        if not self._refused and not self._exit_log.waiting:
+            self._on_refused(None)
+
     def close(self) -> None:
         self._work.shutdown(wait=True, cancel_futures=True)
 
@@ -108,6 +131,9 @@ class Coroner:
         if death.id not in self._logged:
             self._logged[death.id] = None
             self._exit_log.append(death, self._secrets.redactor(death.session_id).text)
+            if self._exit_log.refused is not None:
+                log.error("no line of a death", death=death.id, why=self._exit_log.refused)
+                self._on_refused(self._exit_log.refused)
             if len(self._logged) > LOGGED_KEPT:
                 del self._logged[next(iter(self._logged))]
 
@@ -136,8 +162,11 @@ class Coroner:
                 self._clock.now(),
             )
             self._shelf.tidy(self._clock.now())
-        except OSError as error:
+            self._refused.pop(death.launch_id, None)
+        except (OSError, VigilError) as error:
             log.error("no bundle of a death", death=death.id, why=str(error))
+            _keep(self._refused, death)
+            self._on_refused(str(error))
 
     def _places(self, session_id: str) -> list[Path]:
         session = self._find(session_id)

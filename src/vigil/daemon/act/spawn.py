@@ -27,6 +27,7 @@ from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilen
 from vigil.daemon.base.secrets import Secrets
 from vigil.keeper.protocol import SpawnRequest
 from vigil.kernel.processes import read_command
+from vigil.kernel.shortage import is_shortage
 from vigil.runtimes import Order, Runtime
 from vigil.runtimes.sandbox import GATE_NAME
 
@@ -72,6 +73,7 @@ class Spawning:
     _environments: Environments
     _isolation: Isolation
     _hook_key: HookKey
+    _on_shortage: Callable[[str | None], None]  # the host could not make a launch, and why; None: it can
 
     async def spawn(self, effect: Spawn) -> None:
         """Spawn a launch, and watch it from then on."""
@@ -86,9 +88,12 @@ class Spawning:
             launch = replace(launch, cgroup=cgroup)
             start = await self._prepare(session, launch, env, os.path.realpath(folder), limited)
             born = await self._keeper.ask(SpawnRequest(launch.id, folder), timeout_s=SPAWN_S)
-        except (OSError, ValueError, KeeperRefused, KeeperSilent) as error:
+        except (OSError, ValueError, RuntimeError, KeeperRefused, KeeperSilent) as error:
+            if isinstance(error, RuntimeError) and not is_shortage(error):
+                raise
             self._give_up(session, launch, error)
             return
+        self._on_shortage(None)
         event = read_birth(launch, born, self._ground, names=agent.process)
         event = replace(self._with_start(event, session, start, env), cgroup=launch.cgroup)
         shimmed = session.spec.runtime is RuntimeKind.TMUX or session.spec.sandbox is not None
@@ -135,7 +140,9 @@ class Spawning:
             os.unlink(self._ground.home.launch(launch.id) / "launch.json")
         self._isolation.tidy(self._isolation.folder_of(launch))
         why = self._secrets.redactor(session.id).text(_in_words(error))
-        self._ground.feed(LaunchFailed(launch.id, self._ground.now(), why))
+        short = is_shortage(error) or (isinstance(error, KeeperRefused) and error.short)
+        self._on_shortage(why if short else None)
+        self._ground.feed(LaunchFailed(launch.id, self._ground.now(), why, short))
 
     def _with_start(self, event: Launched, session: Session, start: Start, env: Mapping[str, str]) -> Launched:
         """Return the birth of a spawned launch with what follows from its start."""

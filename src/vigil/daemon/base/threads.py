@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from vigil.hands import Hands, Hangs, Job
 
 T = TypeVar("T")
+BEGIN_S = 10.0
+
+
+def begun_pool(name: str, threads: int) -> ThreadPoolExecutor:
+    """Return a pool whose threads have all begun: a host that has no more later cannot refuse one."""
+    pool = ThreadPoolExecutor(threads, name)
+    gate = threading.Barrier(threads + 1)
+    for _ in range(threads):
+        pool.submit(gate.wait, BEGIN_S)
+    gate.wait(BEGIN_S)
+    return pool
 
 
 def begin(hands: Hands, work: Callable[[], T]) -> tuple[Job, asyncio.Future[T]]:

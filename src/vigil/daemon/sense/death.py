@@ -15,6 +15,7 @@ from vigil.core.events import Exited, Orphaned, RuntimeEnded
 from vigil.core.model.death import Exit, Oom
 from vigil.core.model.launch import Launch
 from vigil.daemon.base.ground import Ground
+from vigil.daemon.base.log import log
 from vigil.daemon.base.shown import Changes
 from vigil.daemon.sense.death_facts import Witness
 from vigil.daemon.sense.pidfds import Pidfds
@@ -22,10 +23,12 @@ from vigil.daemon.sense.process_ends import ProcessEnd, agent_role, end_of, ends
 from vigil.keeper import records
 from vigil.keeper.protocol import ExitWord
 from vigil.kernel import process as kernel
+from vigil.kernel.shortage import RESERVE
 
 SETTLE_S = 0.3  # a server that closes its panes is gone a few milliseconds after them
 KEEPER_S = 1.0  # how long we wait for the keeper's word where the kernel told us nothing
 ORPHAN_S = 1.0  # a hangup ends an agent at once or not at all
+AGAIN_S = 1.0
 AMBIGUOUS_OVER = 128
 
 
@@ -74,12 +77,22 @@ class DeathWatch:
 
     def _watch_role(self, watched: Watched, role: str) -> None:
         process = roles_of(watched.launch)[role]
-        pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
+        try:
+            pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
+            if pidfd is not None:
+                self._pidfds.add(pidfd, partial(self._read_end, watched, role))
+        except OSError as error:  # no descriptor is left, which says nothing of the process (P7); the keeper tells its end
+            log.warning("no pidfd", launch=watched.launch.id, role=role, why=error.strerror, next_try_s=AGAIN_S)
+            asyncio.get_running_loop().call_later(AGAIN_S, self._watch_again, watched, role)
+            return
         if pidfd is None:  # gone already: the keeper may have told it before we listened
             self._ended_unseen(watched, role)
         else:
             watched.fds[role] = pidfd
-            self._pidfds.add(pidfd, partial(self._read_end, watched, role))
+
+    def _watch_again(self, watched: Watched, role: str) -> None:
+        if self._watched.get(watched.launch.id) is watched and role not in watched.fds and role not in watched.ends:
+            self._watch_role(watched, role)
 
     def forget(self, launch_id: str) -> None:
         watched = self._watched.pop(launch_id, None)
@@ -146,7 +159,10 @@ class DeathWatch:
 
     def _read_end(self, watched: Watched, role: str) -> None:
         process = roles_of(watched.launch)[role]
-        status, source = kernel.read_wait_status(watched.fds[role], process.pid, process.start_ticks)
+        try:
+            status, source = RESERVE.call(kernel.read_wait_status, watched.fds[role], process.pid, process.start_ticks)
+        except OSError:
+            status, source = None, ""  # the keeper knows it
         self._pidfds.drop(watched.fds.pop(role))
         self._ended(watched, role, ProcessEnd(status, source, self._ground.now()))
 
