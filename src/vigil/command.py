@@ -53,16 +53,19 @@ def run_command(
     limit_bytes: int = 1 << 20,
     cwd: str | None = None,
     pass_fds: tuple[int, ...] = (),
+    insists: bool = False,
 ) -> CommandAnswer:
     """Run a command and return its answer, about half a second after its deadline at most.
 
-    It blocks: for worker threads. A missing or not executable program answers 127 or 126, as in a shell.
+    It blocks: for worker threads. A missing or not executable program answers 127 or 126, as in a shell. One that insists
+    waits for a process or a descriptor, up to its deadline.
     """
     assert argv
     reap_lingering()
     deadline = time.monotonic() + deadline_s
     try:
-        running = RESERVE.call(_start, argv, os.environ if env is None else env, stdin, limit_bytes, cwd, pass_fds)
+        until = deadline if insists else 0.0
+        running = RESERVE.insist(until, _start, argv, os.environ if env is None else env, stdin, limit_bytes, cwd, pass_fds)
     except OSError as error:
         return CommandAnswer(NOT_STARTED, b"", str(error).encode())
     try:

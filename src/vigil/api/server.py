@@ -21,6 +21,7 @@ from vigil.kernel.trust import read_peer
 
 AT_ONCE = 16  # connections taken in one turn of the loop: a flood waits in the kernel, not in the daemon
 FULL_S = 1.0
+TAKEN_SHORT = 4  # callers, of whom each takes two descriptors
 
 
 class Server(uvicorn.Server):
@@ -83,10 +84,11 @@ class Server(uvicorn.Server):
             self._admit(caller)
 
     def _take_one(self, listener: socket.socket) -> None:
-        """Answer one caller a second from the reserve, so that a person hears what is short."""
+        """Answer a few callers a second from the reserve, so that a person hears what is short."""
         RESERVE.close()
         with contextlib.suppress(OSError):
-            self._admit(listener.accept()[0])
+            for _ in range(TAKEN_SHORT):
+                self._admit(listener.accept()[0])
 
     def _accept_again(self, listener: socket.socket) -> None:
         RESERVE.refill()

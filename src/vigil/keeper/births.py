@@ -62,7 +62,11 @@ class Births:
             order = read(LaunchOrder, found)
         except Malformed as error:
             raise Malformed(f"{folder}/launch.json: {error}") from None
-        (self._begin_tmux if order.runtime == "tmux" else self._begin_headless)(launch, folder, order, answer)
+        try:
+            (self._begin_tmux if order.runtime == "tmux" else self._begin_headless)(launch, folder, order, answer)
+        except OSError:
+            _remove_fifos(folder)
+            raise
 
     def owns(self, fd: int) -> bool:
         """Say whether an epoll event is about a birth."""
@@ -222,11 +226,7 @@ class Births:
         for name in ("output_fd", "pid_fd", "go_fd"):
             self._close(birth, name)
         self._by_client.pop(birth.client, None)
-        for name in ("pid.fifo", "go.fifo"):
-            try:
-                os.unlink(os.path.join(birth.folder, name))
-            except FileNotFoundError:
-                pass
+        _remove_fifos(birth.folder)
 
     def _close(self, birth: Birth, name: str) -> None:
         fd = getattr(birth, name)
@@ -244,6 +244,14 @@ def _open_fifos(folder: str) -> tuple[int, int]:
         os.mkfifo(os.path.join(folder, name), 0o600)
     flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # for both: one side alone would wait or fail
     return os.open(os.path.join(folder, "pid.fifo"), flags), os.open(os.path.join(folder, "go.fifo"), flags)
+
+
+def _remove_fifos(folder: str) -> None:
+    for name in ("pid.fifo", "go.fifo"):
+        try:
+            os.unlink(os.path.join(folder, name))
+        except FileNotFoundError:
+            pass
 
 
 def _agent_in(heard: bytes) -> int | None:

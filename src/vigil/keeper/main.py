@@ -139,8 +139,9 @@ class Keeper:
             return
         self._unwritten.write_again()  # a new daemon reads what is on disk
         self._peers[peer.sock.fileno()] = peer
-        self._is_daemon(peer)
         self._epoll.register(peer.sock, select.EPOLLIN)
+        for word in self._watcher.owed() if self._is_daemon(peer) else ():
+            self._send(peer, wire.encode_word(word))
 
     def _hear(self, peer: Peer) -> None:
         self._flush(peer)

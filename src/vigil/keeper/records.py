@@ -25,6 +25,7 @@ class Unwritten:
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[str, Any]] = {}
+        self._why = ""
         self._write_at = 0.0
 
     def __len__(self) -> int:
@@ -39,12 +40,17 @@ class Unwritten:
             if os.path.isdir(os.path.dirname(path)) and len(self._waiting) < UNWRITTEN:
                 self._waiting[path] = value
                 self._write_at = time.monotonic() + AGAIN_S
-            return str(error)
+            self._why = str(error)
+            return self._why
         return ""
 
     def get(self, path: str) -> dict[str, Any] | None:
         """Return a record that waits."""
         return self._waiting.get(path)
+
+    def owed(self) -> list[dict[str, Any]]:
+        """Return every record that waits, with the reason: a daemon cannot read them anywhere."""
+        return [{**value, "unrecorded": self._why} for value in self._waiting.values()]
 
     def wait_s(self) -> float | None:
         """Return how long refused records still wait; None if there are none."""

@@ -175,6 +175,10 @@ class Watcher:
         self._samples.forget(launch)
         return self._peaks.pop(launch, None)
 
+    def owed(self) -> list[ExitWord]:
+        """Return the ends that are on no disk yet."""
+        return [word for word in map(_exit_in, self._unwritten.owed()) if word is not None]
+
     def watches(self) -> tuple[Watch, ...]:
         """Return what is watched, for a successor."""
         return (*self._by_fd.values(), *self._unheld)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
@@ -13,6 +14,7 @@ from typing import ParamSpec, TypeVar
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 LACKS = NO_DESCRIPTORS | NO_DISK | {errno.EAGAIN, errno.ENOMEM}
+AGAIN_S = 0.5
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -89,6 +91,16 @@ class DescriptorReserve:
                 raise
         with self.given_up():
             return work(*args, **named)
+
+    def insist(self, until: float, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Return what a call returns; for what is short it waits, up to a moment of the monotonic clock."""
+        while True:
+            try:
+                return self.call(work, *args, **named)
+            except OSError as error:
+                if not is_shortage(error) or time.monotonic() + AGAIN_S > until:
+                    raise
+            time.sleep(AGAIN_S)
 
     def close(self) -> None:
         while self._held:

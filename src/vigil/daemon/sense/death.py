@@ -53,6 +53,7 @@ class DeathWatch:
     _pidfds: Pidfds = field(default_factory=Pidfds, init=False)
     _watched: dict[str, Watched] = field(default_factory=dict, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _owed: dict[str, dict[str, ExitWord]] = field(default_factory=dict, init=False)  # by launch: ends on no disk yet
 
     def watch(self, launch: Launch, exec_seen: bool = True) -> None:
         """Watch a launch's processes for their death; report one gone already once we know how."""
@@ -95,6 +96,7 @@ class DeathWatch:
             self._watch_role(watched, role)
 
     def forget(self, launch_id: str) -> None:
+        self._owed.pop(launch_id, None)
         watched = self._watched.pop(launch_id, None)
         if watched is not None:
             for pidfd in watched.fds.values():
@@ -117,8 +119,7 @@ class DeathWatch:
         """Feed a death that the death watch missed, from what is left of the launch."""
         watched = self._watched.get(launch.id)
         if watched is None:
-            recorded = ends_from_records(self._folder(launch), self._ground.clock)
-            self._ground.feed(Exited(self.describe(launch, recorded, "daemon")))
+            self._ground.feed(Exited(self.describe(launch, self.recorded(launch), "daemon")))
             return
         role = agent_role(watched.launch)
         if role in watched.fds:
@@ -129,10 +130,16 @@ class DeathWatch:
 
     def _ended_unseen(self, watched: Watched, role: str) -> None:
         """Take a death that we missed from the keeper's records, if they have it."""
-        recorded = ends_from_records(self._folder(watched.launch), self._ground.clock)
-        self._ended(watched, role, recorded.get(role) or ProcessEnd(None, "", self._ground.now()))
+        self._ended(watched, role, self.recorded(watched.launch).get(role) or ProcessEnd(None, "", self._ground.now()))
+
+    def recorded(self, launch: Launch) -> dict[str, ProcessEnd]:
+        """Return a death as the keeper recorded it, or holds it while the disk takes no record."""
+        owed = {role: end_of(word, self._ground.clock) for role, word in self._owed.get(launch.id, {}).items()}
+        return owed | ends_from_records(self._folder(launch), self._ground.clock)
 
     def heard(self, word: ExitWord) -> None:
+        if word.unrecorded:
+            self._owed.setdefault(word.launch, {})[word.role] = word
         watched = self._watched.get(word.launch)
         if watched is None or word.pid != getattr(roles_of(watched.launch).get(word.role), "pid", None):
             return

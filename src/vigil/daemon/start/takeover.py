@@ -18,7 +18,7 @@ from vigil.core.model.session import ALIVE, Session, State
 from vigil.daemon.act import Custody, born_in, born_of, read_birth, with_processes
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.ground import Ground
-from vigil.daemon.sense.process_ends import ProcessEnd, agent_role, ends_from_records
+from vigil.daemon.sense.process_ends import ProcessEnd, agent_role
 from vigil.kernel import durable, process
 from vigil.observe.process import ask_kernel
 
@@ -55,7 +55,7 @@ class Adopter:
             if launch.host is not None:
                 await self._mark_again(launch)
             return read_birth(launch, born_of(launch), self._ground, adopted=True)
-        ends = ends_from_records(folder, self._ground.clock)
+        ends = self._custody.watch.recorded(launch)
         ends.setdefault(agent_role(launch), ProcessEnd(None, "", self._ground.now()))
         return Exited(self._custody.watch.describe(launch, ends, "start-up"))
 
