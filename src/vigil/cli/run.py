@@ -117,10 +117,10 @@ def _sandbox(wanted: bool, read: tuple[str, ...], write: tuple[str, ...], offlin
 
 
 def _warn(session: dict[str, Any]) -> None:
-    """Say so if the session does not run: its launch failed, or a limit holds it."""
+    """Say so if the session does not run: its launch failed, or a limit or a lost keeper holds it."""
     death = session["last_death"]
-    at_wall = session["hold"] is not None and session["hold"]["reason"] in ("limit", "auth")
-    if at_wall or (death is not None and death["cause"] == "launch-failed"):
+    held = session["hold"] is not None and session["hold"]["reason"] in ("limit", "auth", "keeper")
+    if held or (death is not None and death["cause"] == "launch-failed"):
         click.echo(f"vigil: {session['name']} is {session['state']}: {session['why']}", err=True)
 
 

@@ -57,6 +57,8 @@ class Book:
         self.vacated: list[tuple[str, int]] = []  # slots whose session was removed
         self.spawning: set[str] = set()
         self.waiting: deque[str] = deque()
+        self.keeper = ""  # why no keeper can be had that launches; empty: one answers
+        self.unordered: dict[str, Session] = {}  # by launch that begins: its session as it was before
         self.room: int | None = None  # how many more launches have memory; None is plenty
         self.memory = ""  # and how much there is, in words
         self.routes: tuple[str, ...] | None = None  # the ways to reach people; None: not configured yet
@@ -200,6 +202,7 @@ class Book:
         for launch_id in [key for key, owner in self.by_launch.items() if owner == session.id]:
             del self.by_launch[launch_id]
             self.spawning.discard(launch_id)
+            self.unordered.pop(launch_id, None)
 
     def reconsider(self, sessions: Iterable[Session]) -> None:
         """Mark in the book that sessions' incidents may change though the sessions did not."""

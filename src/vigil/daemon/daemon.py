@@ -27,7 +27,7 @@ from vigil.kernel.durable import record_json
 from vigil.kernel.shortage import is_shortage
 
 AGAIN_S = 1.0
-READ_S = 1.5
+TOLD_S = 2.0  # a store or a keeper that hangs does not keep callers waiting any longer
 DRAIN_S = 2.0
 CONFIG_BEATS = 5  # seconds until a changed configuration is taken in; `run` takes it in at once
 
@@ -59,14 +59,14 @@ class Daemon(DaemonParts):
         self.troubles.begin_anew(keeper_hangs=self.keeper.wedged)
         await self.keeper.rewatch()
         started: dict[str, str | int | float | None] = {"pid": self.pid, "version": __version__, "sessions": len(stored)}
-        self._remembering = asyncio.create_task(self._remember_boot(Noted("daemon.started", tuple(started.items()))))
         self.gaps.beat()
         self.delivery.start()
         self._catching_up = asyncio.create_task(self.coroner.catch_up())
         self._reading = asyncio.create_task(asyncio.to_thread(self.secrets.read_all, stored))  # logs hide them too
         self._run_loops()
-        if unknown:  # the first caller must see them
-            await self.supervisor.until(lambda: unknown.keys() <= self.supervisor.shown.keys(), READ_S)
+        await self.watch.settled(TOLD_S)
+        self._remembering = asyncio.create_task(self._remember_boot(Noted("daemon.started", tuple(started.items()))))
+        await asyncio.wait((self._remembering,), timeout=TOLD_S)  # the first caller sees all that was found, also the dead
 
     def _take_up_unknown(self) -> dict[str, Session]:
         """At the daemon's start, tell the machine of live launches that the store lacks.

@@ -7,10 +7,11 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vigil.config.loading import ConfigFile
 from vigil.core.effects import Amend, Answer, Conclude, Diagnose, Examine, Judged, Look, React, ReapEnded, SetTimer, Tell
-from vigil.core.events import Observed
+from vigil.core.events import KeeperHeard, Observed
 from vigil.core.machine import Machine
 from vigil.core.model.launch import Launch, RuntimeKind
 from vigil.daemon.act import Actors, Carrier, Custody, watches_of
@@ -18,6 +19,7 @@ from vigil.daemon.act.adopted import AdoptedLaunches
 from vigil.daemon.act.dispatch import Calls, Tasks
 from vigil.daemon.act.end import Ending
 from vigil.daemon.act.isolation import Isolation
+from vigil.daemon.act.order import Orders
 from vigil.daemon.act.postmortem import Coroner
 from vigil.daemon.act.purge import Purging
 from vigil.daemon.act.remedy import Remedies
@@ -71,7 +73,7 @@ from vigil.daemon.start.unknown_launches import UnknownLaunches, roles_in
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.tell.alarms import Alarms
 from vigil.daemon.tell.courier import Details
-from vigil.daemon.tell.host_incidents import Troubles
+from vigil.daemon.tell.host_incidents import KEEPER_IS_WELL, KEEPER_TROUBLES, Troubles
 from vigil.home import Home
 from vigil.keeper.protocol import SnapshotWord, Watch, Word
 from vigil.kernel import process
@@ -133,7 +135,7 @@ class DaemonParts:
         self.sweeps = Sweeps()
         self.feed = Feed(self.store)
         self.ground = Ground(home, self.clock, self.boot, self.inbox.feed)
-        self.census = Census(self.boot, str(home.spool))
+        self.census = Census(self.boot, str(home.spool), self._read_keeper)
         self.gaps = Gaps(self.clock.now)
         self.kinds = Kinds(self.config)
         self.hook_key = HookKey(home.hook_key, self.clock.now())
@@ -163,7 +165,7 @@ class DaemonParts:
         self.watch = DeathWatch(self.ground, self.witness)
         self.coroner = Coroner(home, self.store, clock, self.secrets, machine.sessions.get, self.troubles.bundle_changed)
         self.outputs = Outputs(self.ground)
-        self.keeper = KeeperLink(home, self._heard, self.troubles.keeper_changed, self._watches, given.nofile, given.keeper)
+        self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._watches, given.nofile, given.keeper)
         self.listening = Listening(home, kinds.adapter_of, read_env, feed, clock.off_s)
         self.conversations = Conversations(clock, kinds.adapter_of, kinds.is_set_up, read_env)
         self.finder = Finder(self.ground, machine)
@@ -182,6 +184,9 @@ class DaemonParts:
         adopted = AdoptedLaunches(custody, tmux, self.census, self.boot)
         claims = Claims(self.machine.of_launch, self.machine.owner_of)
         self.isolation = Isolation(str(home.spool), self.boot, self._read_keeper, lambda: self.config.last_good.isolation)
+        ends = (self.conversations, self.machine.of_launch, self.census, self.isolation)
+        ending = Ending(self.ground, custody, adopted, *ends)
+        self.orders = Orders(self.ground, self.census, ending.end_unborn)
         self.actors = Actors(
             custody,
             Spawning(
@@ -195,9 +200,10 @@ class DaemonParts:
                 self.environments,
                 self.isolation,
                 self.hook_key,
+                self.orders,
                 self.troubles.launch_changed,
             ),
-            Ending(self.ground, custody, adopted, self.conversations, self.machine.of_launch, self.census, self.isolation),
+            ending,
             adopted,
             Strays(tmux, feed),
             Remedies(self.ground, custody, keeper, self.sweep.look_at),
@@ -249,7 +255,8 @@ class DaemonParts:
         who = (self.operations, adopted, self.tmux, names, lambda: self.keeper.pid, self.secrets)
         self.adopting = Adopting(home, clock, supervisor, *who)
         self.explainer = Explainer(supervisor, self.sweep, self.silences)
-        self.adopter = Adopter(self.ground, self.actors.custody, self.kinds, self.is_copied, adopted.mark_again)
+        marked = (self.is_copied, adopted.mark_again)
+        self.adopter = Adopter(self.ground, self.actors.custody, self.kinds, *marked, self.keeper, self.orders)
         adopt, rewatch = self.adopter.adopt, self.keeper.rewatch
         self.unknown = UnknownLaunches(self.ground, self.machine, self.kinds, supervisor.done, adopt, rewatch)
         self.reaper = Reaper(
@@ -283,6 +290,14 @@ class DaemonParts:
         else:
             self.troubles.heard_of_record(str(self.home.launch(word.launch)), word)
             self.watch.heard(word)
+
+    def _keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
+        """Wire the keeper to people and to launches: both wait for one that answers."""
+        self.troubles.keeper_changed(kind, data)
+        if kind in KEEPER_TROUBLES:
+            self.inbox.feed(KeeperHeard(f"the keeper (pid {data.get('pid')}) {KEEPER_TROUBLES[kind]}"))
+        elif kind in KEEPER_IS_WELL:
+            self.inbox.feed(KeeperHeard())
 
     def _watches(self) -> tuple[Watch, ...]:
         return tuple(watch for launch in self.watch.watching() for watch in watches_of(launch, self.home))

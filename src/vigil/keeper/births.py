@@ -1,6 +1,6 @@
-"""Births: from the order to launch until the agent's process is known and watched. A headless launch is one spawn.
+"""Births: from the order to launch until the agent's process is known, watched and on record. A headless launch is one spawn.
 
-In tmux a shim sends the agent's pid by a pipe, waits until the keeper holds its pidfd, then becomes the agent."""
+In tmux a shim sends the agent's pid by a pipe, and becomes the agent once its birth is on disk; not without that."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import os
 import re
 import select
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
-from vigil.keeper.protocol import Answer, Born, LaunchOrder, Process, RefusedAnswer, Watch
+from vigil.keeper.protocol import BEGAN, ORDER, Answer, Born, LaunchOrder, Process, RefusedAnswer, Watch
+from vigil.keeper.records import Unwritten
 from vigil.keeper.samples import Sample, Samples
 from vigil.keeper.spawn import Program, spawn
 from vigil.keeper.watch import Watcher
 from vigil.keeper.wire import Malformed, as_json, read
 from vigil.kernel import durable, process
 from vigil.kernel.processes import read_children
-from vigil.kernel.shortage import check_descriptors, tells_shortage
+from vigil.kernel.shortage import check_descriptors, is_shortage, tells_shortage
 from vigil.kernel.theirs import open_theirs
 
 OUTPUT_BYTES = 4096
 DESCRIPTORS = 8  # a birth in tmux opens six
 FIRST_INSIDE = re.compile(rb'"child-pid": *(\d+)')  # as bwrap tells it
 Respond = Callable[[Answer], None]
+Json = dict[str, Any]
 
 
 class Birth:
@@ -43,11 +47,14 @@ class Birth:
 
 
 class Births:
-    def __init__(self, epoll: select.epoll, watcher: Watcher, samples: Samples, nofile: tuple[int, int]) -> None:
+    def __init__(
+        self, epoll: select.epoll, watcher: Watcher, samples: Samples, nofile: tuple[int, int], unwritten: Unwritten
+    ) -> None:
         self._epoll = epoll
         self._watcher = watcher
         self._samples = samples
         self._nofile = nofile
+        self._unwritten = unwritten
         self._by_fd: dict[int, Birth] = {}
         self._by_client: dict[int, Birth] = {}
         self.inputs: dict[str, int] = {}  # by launch: held open for writing
@@ -55,7 +62,7 @@ class Births:
     def begin(self, launch: str, folder: str, answer: Respond) -> None:
         """Launch what the folder's launch.json says; answer now or when the agent is known."""
         check_descriptors(DESCRIPTORS)  # first: a birth that stops half-way would leave some open
-        found = durable.read_json(os.path.join(folder, "launch.json"))
+        found = durable.read_json(os.path.join(folder, ORDER))
         if found is None:
             raise ValueError(f"{folder}/launch.json cannot be read")
         try:
@@ -118,18 +125,23 @@ class Births:
 
     def _begin_headless(self, launch: str, folder: str, order: LaunchOrder, answer: Respond) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        stdin = self._open_stdin(launch, folder, order.stdin)
-        stdout, _ = open_theirs(os.path.join(folder, "stdout.jsonl"), flags)
-        stderr, _ = open_theirs(os.path.join(folder, "stderr.log"), flags)
-        fifos = _open_fifos(folder) if order.sandboxed else ()
+        streams: list[int] = []
+        fifos: tuple[int, int] | None = None
         try:
-            pid = spawn(Program(order.argv, order.env, order.cwd, stdin, stdout, stderr, *self._inherited(order)))
+            streams.append(self._open_stdin(launch, folder, order.stdin))
+            for name in ("stdout.jsonl", "stderr.log"):
+                streams.append(open_theirs(os.path.join(folder, name), flags)[0])
+            fifos = _open_fifos(folder) if order.sandboxed else None
+            claims = (os.path.join(folder, ORDER), "" if fifos else os.path.join(folder, BEGAN))
+            pid = spawn(Program(order.argv, order.env, order.cwd, *streams, *self._inherited(order), *claims))
         except OSError:
-            for fd in fifos:
+            for fd in fifos or ():
                 os.close(fd)
+            self.close_input(launch)
+            _remove(folder, BEGAN)
             raise
         finally:
-            for fd in (stdin, stdout, stderr):
+            for fd in streams:
                 os.close(fd)
         start_ticks = process.read_start_ticks(pid) or 0  # our child: it stays until we reap it
         if fifos:
@@ -137,8 +149,12 @@ class Births:
             birth.root = (pid, start_ticks)
             self._await(birth)
             return
-        durable.write_whole(os.path.join(folder, "pid"), f"{pid}\n".encode())
-        _born(folder, Born((pid, start_ticks)), self._samples.arm(launch, folder, pid), answer)
+        with suppress(OSError):  # for people
+            durable.write_whole(os.path.join(folder, "pid"), f"{pid}\n".encode())
+        born = Born((pid, start_ticks))
+        # It runs already: a record that the disk refuses is written later, and the agent lives on.
+        self._unwritten.record(*_record_of(folder, born, self._samples.arm(launch, folder, pid)))
+        answer(born)
         self._watcher.watch(Watch(launch, folder, "agent", pid, start_ticks))
 
     def _open_stdin(self, launch: str, folder: str, kind: str | None) -> int:
@@ -158,7 +174,8 @@ class Births:
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         output_fd, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            client = spawn(Program(order.argv, order.env, "/", null, writer, writer, *self._inherited(order)))
+            claims = (os.path.join(folder, ORDER),)
+            client = spawn(Program(order.argv, order.env, "/", null, writer, writer, *self._inherited(order), *claims))
         except OSError:
             for fd in (pid_fd, go_fd, output_fd):
                 os.close(fd)
@@ -180,14 +197,15 @@ class Births:
         return self._nofile, order.umask, order.mark, order.cgroup, order.limited
 
     def _meet_agent(self, birth: Birth, pid: int) -> None:
-        """Hold the agent's pidfd, then let it begin."""
+        """Hold the pidfd of the process that will become the agent."""
         start_ticks = process.read_start_ticks(pid)
-        if start_ticks is not None:
-            birth.agent = (pid, start_ticks)
-            birth.armed = self._samples.arm(birth.launch, birth.folder, pid)
-            self._watcher.watch(Watch(birth.launch, birth.folder, "agent", pid, start_ticks))
-        os.write(birth.go_fd, b"go\n")  # it has its end open: what we write stays until it reads
-        self._close(birth, "go_fd")
+        if start_ticks is None:
+            birth.answer(RefusedAnswer("the process that was to become the agent ended before that"))
+            self._finish(birth)
+            return
+        birth.agent = (pid, start_ticks)
+        birth.armed = self._samples.arm(birth.launch, birth.folder, pid)
+        self._watcher.watch(Watch(birth.launch, birth.folder, "agent", pid, start_ticks))
         self._close(birth, "pid_fd")
         self._settle(birth)
 
@@ -205,17 +223,29 @@ class Births:
             self._finish(birth)
         elif birth.agent is not None:
             server, root = (self._watch_runtime(birth, role, int(words[n])) for n, role in enumerate(("server", "root")))
-            self._finish(birth)
-            _born(birth.folder, Born(birth.agent, root, server, pane=words[2]), birth.armed, birth.answer)
+            self._let_begin(birth, Born(birth.agent, root, server, pane=words[2]))
 
     def _settle_sandboxed(self, birth: Birth, root: Process) -> None:
         if birth.agent is not None:
-            self._finish(birth)
             self._watcher.watch(Watch(birth.launch, birth.folder, "root", *root))
-            _born(birth.folder, Born(birth.agent, root), birth.armed, birth.answer)
+            self._let_begin(birth, Born(birth.agent, root))
         elif birth.status is not None:
             self.abandon(birth.launch)
             birth.answer(RefusedAnswer(f"bwrap ended with status {birth.status} before the agent began; stderr.log says why"))
+
+    def _let_begin(self, birth: Birth, born: Born) -> None:
+        """Record a birth, and only then let its agent begin; one that cannot be recorded is refused."""
+        try:
+            durable.record_json(*_record_of(birth.folder, born, birth.armed))
+            if os.path.isdir(os.path.join(birth.folder, "spool")):  # inside its sandbox it cannot say so itself
+                durable.write_whole(os.path.join(birth.folder, BEGAN), b"")
+            os.write(birth.go_fd, b"go\n")  # it has its end open: what we write stays until it reads
+        except OSError as error:
+            birth.answer(RefusedAnswer(f"its birth cannot be recorded: {error.strerror}", is_shortage(error)))
+        else:
+            birth.answer(born)
+        finally:
+            self._finish(birth)
 
     def _watch_runtime(self, birth: Birth, role: str, pid: int) -> Process:
         start_ticks = process.read_start_ticks(pid) or 0
@@ -248,10 +278,7 @@ def _open_fifos(folder: str) -> tuple[int, int]:
 
 def _remove_fifos(folder: str) -> None:
     for name in ("pid.fifo", "go.fifo"):
-        try:
-            os.unlink(os.path.join(folder, name))
-        except FileNotFoundError:
-            pass
+        _remove(folder, name)
 
 
 def _agent_in(heard: bytes) -> int | None:
@@ -264,7 +291,13 @@ def _agent_in(heard: bytes) -> int | None:
     return next(iter(read_children(int(first[1]), threads=1)), None)
 
 
-def _born(folder: str, born: Born, armed: Sample | None, answer: Respond) -> None:
-    """Record the birth, its boot and host, then answer: a later daemon finds it here."""
-    durable.record_json(os.path.join(folder, "born.json"), {**as_json(born), "boot": process.read_boot(), "armed": armed})
-    answer(born)
+def _record_of(folder: str, born: Born, armed: Sample | None) -> tuple[str, Json]:
+    """Return where and what is recorded of a birth, with its boot and host: a later daemon finds it there."""
+    return os.path.join(folder, "born.json"), {**as_json(born), "boot": process.read_boot(), "armed": armed}
+
+
+def _remove(folder: str, name: str) -> None:
+    try:
+        os.unlink(os.path.join(folder, name))
+    except FileNotFoundError:
+        pass

@@ -58,7 +58,7 @@ class Keeper:
         self._unwritten = Unwritten()
         explained = (self._samples, kills, self._snapshots)
         self._watcher = Watcher(self._epoll, self._broadcast, *explained, self._unwritten)
-        self._births = Births(self._epoll, self._watcher, self._samples, nofile)
+        self._births = Births(self._epoll, self._watcher, self._samples, nofile, self._unwritten)
         self._door = KeeperDoor(self._epoll, self._log)
         self._parts = (self._watcher, self._unwritten, self._samples, self._snapshots, self._door)  # that have work to do later
         self._idle_since: float | None = time.monotonic()

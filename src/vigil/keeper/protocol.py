@@ -8,6 +8,8 @@ from typing import NamedTuple
 VERSION = 5  # the daemon asks a keeper of a lower version to exec itself anew
 
 Process = tuple[int, int]  # pid, start ticks
+ORDER = "launch.json"  # in a launch's folder; the daemon takes it away from an order that it gives up
+BEGAN = "began"  # beside it, made just before its agent begins
 
 
 # What the daemon asks

@@ -4,8 +4,9 @@
 # runs the agent in the foreground and writes down `$?`. `trap :` and never `trap ''`, which the agent would inherit; no
 # `set -m` (a stopped agent would look dead) and no `&` (Ctrl-C would not reach it).
 #
-# The inner sh says its pid to the keeper and waits for the keeper to hold a pidfd of it before it becomes the agent: so also
-# an agent that dies at birth has a kernel status. If the keeper dies the pipe ends, and the agent starts all the same.
+# The inner sh says its pid to the keeper and waits until the keeper holds a pidfd of it and has its birth on disk: so also an
+# agent that dies at birth has a kernel status and a record. Without the keeper's word (it died, the pipe ends), or once the
+# daemon has taken the order away, no agent begins (125): whoever finds that out may launch another one.
 #
 # Whatever the shim does once its agent is gone, it does while others tell of the death: so the recorder says nothing on the
 # terminal (`Killed`, which tmux would have to draw), and adds to the file that the keeper made (one that is cut to nothing
@@ -31,8 +32,10 @@ agent)
     exec 4<go.fifo
     echo $$ >pid
     echo $$ >pid.fifo
-    read -r _ <&4
+    read -r _ <&4 || exit 125
     exec 4<&-
+    [ -e launch.json ] || exit 125
+    : >began
     . ./agent.sh
     ;;
 sandboxed) # becomes bwrap; what waits for the keeper is the agent's process inside (runtimes/sandbox.py)

@@ -33,6 +33,8 @@ class Program(NamedTuple):
     mark: int | None = None  # inherited by all that descends from it
     cgroup: str = ""  # the folder of its own
     limited: bool = False  # that cgroup limits it: without it there is no launch
+    order: str = ""  # a file that its child finds, or does not exec: an order that was withdrawn is never carried out
+    began: str = ""  # a file that its child makes just before it execs
 
 
 def spawn(program: Program) -> int:
@@ -50,7 +52,10 @@ def _exec(program: Program) -> int:
     """Try every place of the path, as a shell does; "may not be executed" is told before "not found"."""
     streams = (program.stdin, program.stdout, program.stderr)
     # The sources are never 0, 1 or 2: the keeper keeps those open.
-    actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)]
+    actions: list[tuple[object, ...]] = [
+        *_claims(program),
+        *((os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)),
+    ]
     failed = errno.ENOENT
     for path in _places(program.argv[0], program.env):
         try:
@@ -68,6 +73,14 @@ def _exec(program: Program) -> int:
                 raise OSError(error.errno, error.strerror, "exec") from None
             failed = errno.EACCES if error.errno == errno.EACCES else failed
     raise OSError(failed, os.strerror(failed), "exec")
+
+
+def _claims(program: Program) -> Iterator[tuple[object, ...]]:
+    """Yield what the child opens in place of its input, before it has that: so the kernel decides which came first."""
+    if program.order:
+        yield os.POSIX_SPAWN_OPEN, 0, program.order, os.O_RDONLY, 0
+    if program.began:
+        yield os.POSIX_SPAWN_OPEN, 0, program.began, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600
 
 
 def _places(name: str, env: Mapping[str, str]) -> list[str]:

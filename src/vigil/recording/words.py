@@ -25,8 +25,9 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     events.MessageTyped: lambda e: "a message is being typed" if e.launch_id else "a message was not typed after all",
     events.MessageSent: lambda e: f"a message was {e.outcome}: {e.why}" if e.why else f"a message was {e.outcome}",
     events.Launched: lambda e: f"{'adopted' if e.adopted else 'launched'} as pid {e.process.pid}",
+    events.Unordered: lambda e: f"its launch was not ordered: {e.why}",
     events.Interrupted: lambda _: "its launch was cut short by the daemon's end",
-    events.LaunchFailed: lambda e: f"its launch failed: {e.why}",
+    events.LaunchFailed: lambda e: f"its launch failed{' (by Vigil itself)' if e.ours else ''}: {e.why}",
     Exited: lambda e: f"its agent ended: {ended(e.exit)}",
     events.Orphaned: lambda e: f"its agent outlived its {e.what}",
     events.Ended: lambda e: "all of its launch is gone" if e.ok else f"its launch could not be ended: {e.why}",
@@ -50,6 +51,7 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
         f"its silence was looked into: state {e.evidence.state.value}, {len(e.evidence.children)} processes below"
     ),
     events.Stepped: lambda e: f"{e.step} {'is done' if e.ok else 'failed'}{': ' if e.why else ''}{e.why}",
+    events.KeeperHeard: lambda e: e.trouble or "a keeper answers",
     events.Gap: lambda e: f"nobody looked for {e.lasted_s:.1f} s",
     events.Noted: lambda e: f"noted {e.kind}",
     events.Condition: lambda e: f"{e.kind} {'holds' if e.holds else 'is over'}: {e.why}",

@@ -12,6 +12,7 @@ from vigil.core.model.sighting import Guard
 from vigil.home import Home
 from vigil.keeper.protocol import LaunchOrder
 from vigil.keeper.wire import as_json
+from vigil.kernel import process
 from vigil.kernel.durable import record_json, write_whole
 from vigil.kernel.theirs import theirs
 from vigil.runtimes.contract import Order, RuntimeAnswer, agent_command, agent_env, declared_of, inherited, make_folder
@@ -52,6 +53,7 @@ class Headless:
             "session_id": order.session.id,
             "session": order.session.name,
             "created_at": order.launch.created_at,
+            "boot": process.read_boot(),
             "declared": declared_of(order.session),
         }
         record_json(str(folder / "launch.json"), launch)

@@ -25,7 +25,7 @@ RESOLVER = "/etc/resolv.conf"  # often a link to a file in /run
 APART = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL")
 # The shim opened 5 for bwrap, which tells the keeper its first process inside; 6 and 4 are for the agent's process itself.
 TELL = ("--info-fd", "5")
-GATE = 'echo ready >&6; read -r _ <&4; exec 4<&- 6>&-; exec "$@"'
+GATE = 'echo ready >&6; read -r _ <&4 || exit 125; exec 4<&- 6>&-; exec "$@"'
 GATE_NAME = "vigil-gate"
 TRIAL = 'command -v "$1" >/dev/null || exit 66'
 NOT_SEEN = 66

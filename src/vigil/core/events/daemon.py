@@ -25,6 +25,13 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
+class KeeperHeard:
+    """The daemon's keeper answers, or why none does: launches wait for that."""
+
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """The daemon could not look for a while: it, or the host, did not run."""
 
@@ -53,4 +60,4 @@ class Noted:
     launch_id: str | None = None
 
 
-DaemonEvent = TimerFired | Resumed | Gap | WatchdogsSet | Configured | Noted
+DaemonEvent = TimerFired | Resumed | KeeperHeard | Gap | WatchdogsSet | Configured | Noted

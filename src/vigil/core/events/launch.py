@@ -44,8 +44,16 @@ class LaunchFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Unordered:
+    """A launch was not ordered: no keeper answered."""
+
+    launch_id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The last daemon ended during a launch's spawn: nothing lives, and no charge follows (P10)."""
+    """The last daemon ended before any keeper had a launch's order: it is ordered now (P10)."""
 
     launch_id: str
 
@@ -148,5 +156,5 @@ class Recovered:
     why: str
 
 
-LaunchEvent = Launched | LaunchFailed | Interrupted | Found | Exited | Orphaned | RuntimeEnded | Ended | Closed
+LaunchEvent = Launched | LaunchFailed | Unordered | Interrupted | Found | Exited | Orphaned | RuntimeEnded | Ended | Closed
 CustodyEvent = Attended | Spared | StrayEnded | Adopted | Recovered

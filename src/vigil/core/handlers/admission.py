@@ -1,4 +1,4 @@
-"""Admission: the next launch begins when pace and memory allow it and its account has no wall."""
+"""Admission: the next launch begins when a keeper answers, pace and memory allow it, and its account has no wall."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ SHORT_S = 60.0  # after this a human should know
 
 
 def launch_when_paced(book: Book, session: Session, now: float) -> None:
-    """Admit a session's launch now, or once wall, pace and memory allow it."""
+    """Admit a session's launch now, or once wall, keeper, pace and memory allow it."""
     if _waits_for_wall(book, session, now):
         return
-    if book.room is not None and book.room <= 0:
+    if book.keeper:
+        wait_for_keeper(book, session, now)
+    elif book.room is not None and book.room <= 0:
         _wait_for_memory(book, session, now)
         book.waiting.append(session.id)
     elif len(book.spawning) < PACE:
@@ -55,15 +57,33 @@ def begin_launch(book: Book, session: Session, now: float) -> None:
     )
     if session.launch is not None:
         book.by_launch.pop(session.launch.id, None)
+    before = session
     trail = replace(SAID_NOTHING, spoke_before=session.vitals.trail.spoke or session.vitals.trail.spoke_before)
     vitals = replace(unheard(now), trail=trail, spent_before=session.spent)
     session = replace(session, launches=number, launch=launch, vitals=vitals)
     session = become(book, session, now, State.STARTING, "launching", hold=None, after=None, waking=None)
     book.change.launches.append(launch)
     book.spawning.add(launch.id)
+    book.unordered[launch.id] = before
     if book.room is not None:
         book.room -= 1
     book.do(Spawn(session, launch))
+
+
+def order_again(book: Book, session: Session, now: float) -> None:
+    """Order an admitted launch that no keeper was asked for, if admission still allows it."""
+    assert session.launch is not None
+    book.spawning.discard(session.launch.id)
+    if book.keeper or (book.room is not None and book.room <= 0):
+        launch = replace(session.launch, ended_at=now, closed=True)
+        book.change.launches.append(launch)
+        launch_when_paced(book, replace(session, launch=launch), now)
+        return
+    book.spawning.add(session.launch.id)
+    if book.room is not None:
+        book.room -= 1
+    book.log(now, session, "session.ordered-again", why="the last daemon ended before a keeper had the order")
+    book.do(Spawn(session, session.launch))
 
 
 def _waits_for_wall(book: Book, session: Session, now: float) -> bool:
@@ -79,6 +99,13 @@ def _waits_for_wall(book: Book, session: Session, now: float) -> bool:
     if until is not None:
         book.do(SetTimer(session.id, TimerKind.HOLD, until))
     return True
+
+
+def wait_for_keeper(book: Book, session: Session, now: float) -> None:
+    """Keep a launch from admission until a keeper answers: that is our fault, and costs nothing (P15)."""
+    words = f"waits for the keeper: {book.keeper}"
+    become(book, session, now, State.PENDING, words, hold=Hold(HoldReason.KEEPER, None), after=None)
+    book.waiting.append(session.id)
 
 
 def _wait_for_memory(book: Book, session: Session, now: float) -> None:
@@ -107,16 +134,17 @@ def still_short(book: Book, session: Session, now: float) -> None:
 def spawn_over(book: Book, launch_id: str, now: float) -> None:
     """When a launch has started or failed: admit the next in line."""
     book.spawning.discard(launch_id)
+    book.unordered.pop(launch_id, None)
     start_next(book, now)
 
 
 def start_next(book: Book, now: float) -> None:
-    """Admit the next launches in line, as far as pace and memory allow."""
-    while book.waiting and len(book.spawning) < PACE and (book.room is None or book.room > 0):
+    """Admit the next launches in line, as far as keeper, pace and memory allow."""
+    while book.waiting and not book.keeper and len(book.spawning) < PACE and (book.room is None or book.room > 0):
         session = book.sessions.get(book.waiting.popleft())
         if (
             session is not None
-            and _waits_for(session, HoldReason.PACE, HoldReason.MEMORY)
+            and _waits_for(session, HoldReason.PACE, HoldReason.MEMORY, HoldReason.KEEPER)
             and not _waits_for_wall(book, session, now)
         ):
             begin_launch(book, session, now)

@@ -13,7 +13,7 @@ from vigil.core.model.sighting import ReapClass
 from vigil.core.rules.wake import INTERRUPTED, NEVER, PARKED, Life, Resumability, WakeQuestion, decide
 
 # A session with one of these holds launches as soon as it can.
-ON_ITS_WAY = frozenset({HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR})
+ON_ITS_WAY = frozenset({HoldReason.PACE, HoldReason.MEMORY, HoldReason.KEEPER, HoldReason.SURVIVOR})
 QUARANTINED_KEPT = 20
 STRIKES = 2  # an agent that stalls once may be unlucky; a poisoned conversation stalls again
 QUICK_S = 60.0  # a resumed launch that ends so soon without a word did nothing

@@ -6,7 +6,7 @@ from vigil.core.book import Book
 from vigil.core.effects import CloseLaunch, SetTimer, TimerKind
 from vigil.core.events import Closed, Found, Interrupted, Launched, RuntimeEnded
 from vigil.core.handlers import heartbeat, watchdog
-from vigil.core.handlers.admission import launch_when_paced, spawn_over
+from vigil.core.handlers.admission import launch_when_paced, order_again, spawn_over
 from vigil.core.handlers.conversation import judge_resume
 from vigil.core.handlers.intent import spares_people
 from vigil.core.handlers.summary import summarise
@@ -81,18 +81,18 @@ def launched(book: Book, event: Launched, now: float) -> None:
 
 
 def interrupted(book: Book, event: Interrupted, now: float) -> None:
-    """When a launch's spawn died with the daemon: launch again, without a charge."""
-    spawn_over(book, event.launch_id, now)
-    session = book.of_launch(event.launch_id)
+    """When the last daemon ended before a keeper had a launch's order: order it now, uncharged."""
+    session = book.living(event.launch_id)
     if session is None or session.state is not State.STARTING or session.launch is None:
+        spawn_over(book, event.launch_id, now)
         return
-    launch = replace(session.launch, ended_at=now)
-    book.change.launches.append(launch)
     if book.booted and not comes_back_by_itself(book.role_of(session)):
+        spawn_over(book, event.launch_id, now)
+        launch = replace(session.launch, ended_at=now)
+        book.change.launches.append(launch)
         become(book, replace(session, launch=launch), now, State.PENDING, COLD_START, hold=Hold(HoldReason.COLD_START, None))
         return
-    session = become(book, replace(session, launch=launch), now, State.PENDING, "its launch was interrupted")
-    relaunch(book, session, now)
+    order_again(book, session, now)
 
 
 def found(book: Book, event: Found, now: float) -> None:

@@ -21,7 +21,7 @@ from vigil.core.model.restart import After, HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 
 TRIES = (IntentVerb.START, IntentVerb.RESTART, IntentVerb.RESET)  # after these the next launch does not wait for earlier walls
-ENDED_BY_RESET = frozenset(HoldReason) - {HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR}
+ENDED_BY_RESET = frozenset(HoldReason) - {HoldReason.PACE, HoldReason.MEMORY, HoldReason.KEEPER, HoldReason.SURVIVOR}
 
 
 def declared(book: Book, event: Declared, now: float) -> None:

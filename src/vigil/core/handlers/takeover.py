@@ -23,6 +23,9 @@ from vigil.core.rules.notice import interrupted
 from vigil.core.rules.restart import comes_back_by_itself
 from vigil.core.rules.wall import LONGEST_S, REASONS
 
+# What waits for no moment and no person is launched by a new daemon, or waits anew.
+AT_ONCE = (None, HoldReason.PACE, HoldReason.MEMORY, HoldReason.KEEPER, HoldReason.SURVIVOR)
+
 
 def resumed(book: Book, event: Resumed, now: float) -> None:
     """When a new daemon takes over: take up every stored session, wall, role and incident."""
@@ -62,7 +65,7 @@ def _take_up_session(book: Book, session: Session, booted: bool, now: float) -> 
         book.end_all(session.launch, unless_attended=spares_people(session.vitals.intent))
     elif booted and waits and not failed and not comes_back_by_itself(book.role_of(session)):
         become(book, session, now, State.PENDING, COLD_START, hold=Hold(HoldReason.COLD_START, None))
-    elif waits and session.waits_for in (None, HoldReason.PACE, HoldReason.MEMORY, HoldReason.SURVIVOR):
+    elif waits and session.waits_for in AT_ONCE:
         relaunch(book, session, now, by_policy=True)
     else:
         _close_launch(book, session, now)

@@ -36,6 +36,7 @@ class HoldReason(StrEnum):
     SURVIVOR = "survivor"  # what its last launch left is ended first
     PACE = "pace"  # others are launched before it
     MEMORY = "memory"
+    KEEPER = "keeper"  # no keeper answers that could launch it
     COLD_START = "cold-start"  # a new boot of the host left it waiting for a person
 
 

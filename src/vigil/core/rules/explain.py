@@ -21,6 +21,7 @@ HOLDS = {  # what ends a wait for neither a moment nor a person
     HoldReason.SURVIVOR: "is launched when the last launch is verified gone",
     HoldReason.PACE: "is launched when its turn comes",
     HoldReason.MEMORY: "is launched when the host has memory for it",
+    HoldReason.KEEPER: "is launched as soon as a keeper answers",
     HoldReason.COLD_START: "is launched by vigil up, or vigil start",
 }
 SURE = (DoubtKind.WEDGED, DoubtKind.ORPHANED)  # the trouble is known, only its outcome is not

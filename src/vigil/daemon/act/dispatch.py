@@ -100,7 +100,7 @@ def fault_of(effect: Effect, now: float) -> Event | None:
     """Return what the machine hears when a dispatched effect fails; None if it expects nothing."""
     match effect:
         case effects.Spawn():
-            return LaunchFailed(effect.launch.id, now, FAULT)
+            return LaunchFailed(effect.launch.id, now, FAULT, ours=True)
         case effects.EndLaunch():
             return Ended(effect.launch.id, ok=False, why=FAULT)
         case effects.EndStray():

@@ -35,6 +35,7 @@ from vigil.runtimes import socket_of
 from vigil.runtimes.tmux.guard import KILLED, SPARED
 
 SERVER_GRACE_S = 2.0
+UNBORN_GRACE_S = 0.5  # no agent is among them
 SERVER_ENDS_KB = 1024  # a tmux server takes a little more while it ends (measured: 64 kB)
 ROUNDS = 4  # survivors may start survivors while they are ended
 
@@ -85,6 +86,11 @@ class Ending:
             self._ground.feed(Ended(launch.id, ok=False, why=words))
         else:
             self._ground.feed(Ended(launch.id, ok=True, transcript=transcript))
+
+    async def end_unborn(self, launch: Launch) -> list[ProcessId]:
+        """End what there is of a launch that never began; return what lives on."""
+        async with self._custody.lock(launch.id):
+            return await self._end_all(launch, UNBORN_GRACE_S)
 
     async def _spared(self, launch: Launch, guard: Guard | None) -> Spared | None:
         """Compare a launch once more before its end; return why it is spared, else None."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import uuid
 from collections.abc import Callable, Mapping
@@ -13,23 +12,24 @@ from pathlib import Path
 from vigil.agents.accounts import account_of
 from vigil.agents.contract import Beginning, Place, Start
 from vigil.core.effects import Spawn
-from vigil.core.events import Launched, LaunchFailed
+from vigil.core.events import Exited, Launched, LaunchFailed, Unordered
+from vigil.core.model.death import Exit
 from vigil.core.model.launch import Launch, Mode, RuntimeKind
 from vigil.core.model.session import Session, with_vitals
 from vigil.daemon.act.birth import read_birth, with_processes
 from vigil.daemon.act.isolation import Isolation
 from vigil.daemon.act.launches import Custody
+from vigil.daemon.act.order import LostOrder, Orders, is_at_gate
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.hook_key import HookKey
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
 from vigil.daemon.base.secrets import Secrets
-from vigil.keeper.protocol import SpawnRequest
+from vigil.keeper.protocol import Born, SpawnRequest
 from vigil.kernel.processes import read_command
 from vigil.kernel.shortage import is_shortage
 from vigil.runtimes import Order, Runtime
-from vigil.runtimes.sandbox import GATE_NAME
 
 
 @dataclass(eq=False, repr=False)
@@ -57,6 +57,7 @@ class Claims:
 TOKEN = "VIGIL_TOKEN"
 HOOK = Path(__file__).parents[2] / "agents" / "hook.sh"
 SPAWN_S = 15.0
+KEEPER_S = 2.0  # without an answer in this time, no order is given
 EXEC_S = 0.5
 LAUNCHES_KEPT = 10  # folders of launches per session: a crash loop does not fill the disk
 
@@ -73,28 +74,55 @@ class Spawning:
     _environments: Environments
     _isolation: Isolation
     _hook_key: HookKey
+    _orders: Orders
     _on_shortage: Callable[[str | None], None]  # the host could not make a launch, and why; None: it can
 
     async def spawn(self, effect: Spawn) -> None:
-        """Spawn a launch, and watch it from then on."""
+        """Spawn a launch, and watch it from then on; without a keeper that answers, order nothing."""
         session, launch = effect.session, effect.launch
+        if why := await self._keeper.why_silent(KEEPER_S):
+            self._ground.feed(Unordered(launch.id, why))
+            return
         self._custody.knows(launch, session.spec.runtime)
         try:
             await self._custody.remove(f"{session.id}-{launch.number - LAUNCHES_KEPT}")
             env = await asyncio.to_thread(self._read_env, session)
-            agent = self._kinds.agent_of(session.spec.agent)
             folder = str(self._ground.home.launch(launch.id))
             cgroup, limited = await asyncio.to_thread(self._isolation.begin, launch.id, session.spec.limits)
             launch = replace(launch, cgroup=cgroup)
             start = await self._prepare(session, launch, env, os.path.realpath(folder), limited)
-            born = await self._keeper.ask(SpawnRequest(launch.id, folder), timeout_s=SPAWN_S)
-        except (OSError, ValueError, RuntimeError, KeeperRefused, KeeperSilent) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not is_shortage(error):
                 raise
-            self._give_up(session, launch, error)
+            self._give_up(session, launch, _in_words(error), short=is_shortage(error))
             return
+        born = await self._order(session, launch, folder)
+        if born is not None:
+            await self._follow(session, launch, born, start, env)
+
+    async def _order(self, session: Session, launch: Launch, folder: str) -> Born | None:
+        """Order a launch to be spawned; without an answer, find out what became of it (P1, P3)."""
+        short = False
+        try:
+            return await self._keeper.ask(SpawnRequest(launch.id, folder), timeout_s=SPAWN_S)
+        except KeeperRefused as error:
+            why, ours, short = str(error), False, error.short
+        except KeeperSilent as error:  # one that answers had the time: then the launch itself hangs
+            why, ours = str(error), bool(await self._keeper.why_silent(KEEPER_S)) or not error.timed_out
+        found = await self._orders.settle(launch)
+        if not isinstance(found, LostOrder):
+            return found
+        if found.lived:
+            self._isolation.tidy(self._isolation.folder_of(launch))
+            self._ground.feed(Exited(Exit(launch.id, self._ground.now(), "daemon")))
+        else:
+            self._give_up(session, launch, why, ours, short)
+        return None
+
+    async def _follow(self, session: Session, launch: Launch, born: Born, start: Start, env: Mapping[str, str]) -> None:
+        """Tell of a spawned launch, and watch it."""
         self._on_shortage(None)
-        event = read_birth(launch, born, self._ground, names=agent.process)
+        event = read_birth(launch, born, self._ground, names=self._kinds.agent_of(session.spec.agent).process)
         event = replace(self._with_start(event, session, start, env), cgroup=launch.cgroup)
         shimmed = session.spec.runtime is RuntimeKind.TMUX or session.spec.sandbox is not None
         exec_seen = not shimmed or await _exec_seen(event.process.pid)
@@ -134,15 +162,11 @@ class Spawning:
             raise ValueError(f"it cannot go on with conversation {launch.conversation}: {'; '.join(start.without)}")
         return start
 
-    def _give_up(self, session: Session, launch: Launch, error: Exception) -> None:
-        # A slow keeper then finds no order: a launch that we gave up is never born late (P1).
-        with contextlib.suppress(OSError):
-            os.unlink(self._ground.home.launch(launch.id) / "launch.json")
+    def _give_up(self, session: Session, launch: Launch, why: str, ours: bool = False, short: bool = False) -> None:
         self._isolation.tidy(self._isolation.folder_of(launch))
-        why = self._secrets.redactor(session.id).text(_in_words(error))
-        short = is_shortage(error) or (isinstance(error, KeeperRefused) and error.short)
+        why = self._secrets.redactor(session.id).text(why)
         self._on_shortage(why if short else None)
-        self._ground.feed(LaunchFailed(launch.id, self._ground.now(), why, short))
+        self._ground.feed(LaunchFailed(launch.id, self._ground.now(), why, ours or short))
 
     def _with_start(self, event: Launched, session: Session, start: Start, env: Mapping[str, str]) -> Launched:
         """Return the birth of a spawned launch with what follows from its start."""
@@ -174,7 +198,7 @@ async def _exec_seen(pid: int) -> bool:
             return False
         if not words:
             return False  # a zombie has none
-        if words[3:4] != [GATE_NAME.encode()] and (words[2:3] != [b"agent"] or not words[1].endswith(b"/keeper/shim.sh")):
+        if not is_at_gate(pid):
             return True
         await asyncio.sleep(0.002)
     return False

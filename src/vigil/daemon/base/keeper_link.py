@@ -20,11 +20,16 @@ from vigil.kernel.theirs import read_start
 START_S = 10.0
 PING_EVERY_S = 5.0
 PING_S = 3.0
+HUNG_EVERY_S = 0.5  # launches wait for a keeper that hangs
 WATCH_S = 10.0
 
 
 class KeeperSilent(Exception):
-    """The keeper gave no answer in time; it may still do what we asked."""
+    """The keeper gave no answer in time, or is gone; it may have done what we asked."""
+
+    def __init__(self, why: str, timed_out: bool = False) -> None:
+        super().__init__(why)
+        self.timed_out = timed_out  # it had its time, and the line to it stands
 
 
 class KeeperRefused(Exception):
@@ -52,6 +57,7 @@ class KeeperLink:
     pid: int | None = field(default=None, init=False)
     wedged: bool = field(default=False, init=False)
     _asked_anew: int | None = field(default=None, init=False)
+    _linked: asyncio.Event = field(default_factory=asyncio.Event, init=False)  # a keeper answered on this line
 
     async def connect(self) -> None:
         """Link up with the keeper, or start one; one that hangs up was dying."""
@@ -75,6 +81,7 @@ class KeeperLink:
             if self._writer is None:
                 raise
             # It is there and hangs: we watch without it until it answers.
+            self._linked.set()
             self.pid = self._pid_of_lock()
             self._note_wedged(str(error))
             return
@@ -83,7 +90,24 @@ class KeeperLink:
             self._asked_anew = self.pid  # once: installed elsewhere, it becomes what it was
             await self._upgrade()
             return
+        self._linked.set()
         await self.rewatch()
+
+    async def why_silent(self, within_s: float) -> str:
+        """Ask the keeper for a sign of life before it is given work; return why none came, else nothing."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._linked.wait()  # one that is being replaced is there in a moment
+            await self.ask(protocol.PingRequest(), timeout_s=within_s)
+        except TimeoutError:
+            return "there is no keeper at the moment"
+        except KeeperRefused as error:
+            return str(error)
+        except KeeperSilent as error:
+            if self._writer is not None and not self.wedged:
+                self._note_wedged(str(error))
+            return str(error)
+        return ""
 
     async def run(self) -> None:
         """Keep the link to the keeper: ping, notice silence, reconnect."""
@@ -93,7 +117,7 @@ class KeeperLink:
                 while self._writer is None:
                     await self._connect_again()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PING_EVERY_S):
+                async with asyncio.timeout(HUNG_EVERY_S if self.wedged else PING_EVERY_S):
                     await self._lost.wait()
             if self._writer is not None:
                 await self._check()
@@ -130,7 +154,7 @@ class KeeperLink:
             async with asyncio.timeout(timeout_s):
                 return await answered
         except TimeoutError:
-            raise KeeperSilent(f"the keeper (pid {self.pid}) gave no answer in {timeout_s:g} s") from None
+            raise KeeperSilent(f"the keeper (pid {self.pid}) gave no answer in {timeout_s:g} s", timed_out=True) from None
         except ConnectionError:
             raise KeeperSilent("the keeper hung up") from None
         finally:
@@ -163,6 +187,7 @@ class KeeperLink:
             with contextlib.suppress(ConnectionError):
                 await self._writer.wait_closed()
             self._writer = None
+            self._linked.clear()
 
     async def _connect_again(self) -> None:
         try:
@@ -235,6 +260,7 @@ class KeeperLink:
         except (ConnectionError, wire.Malformed) as error:
             log.warning("the line to the keeper broke", why=str(error))
         self._writer = None
+        self._linked.clear()
         self._lost.set()
         self.wedged = False
         for answered in self._waiting.values():

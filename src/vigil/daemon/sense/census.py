@@ -5,14 +5,16 @@ A hundred endings ask at once, and a reading of /proc costs tens of ms. A census
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from vigil.observe.survivors import SeenProcess, read_processes
 
 
 class Census:
-    def __init__(self, boot: str, spool: str) -> None:
+    def __init__(self, boot: str, spool: str, keeper: Callable[[], int | None]) -> None:
         self._boot = boot
         self._spool = spool
+        self._keeper = keeper  # in the moment of a birth it bears that launch's mark itself
         self._waiting: asyncio.Future[list[SeenProcess]] | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -29,7 +31,8 @@ class Census:
         while self._waiting is not None:
             answered, self._waiting = self._waiting, None
             try:
-                answered.set_result(await asyncio.to_thread(read_processes, self._boot, self._spool))
+                seen = await asyncio.to_thread(read_processes, self._boot, self._spool)
+                answered.set_result([one for one in seen if one.process.pid != self._keeper()])
             except BaseException as error:
                 answered.set_exception(error)
                 raise

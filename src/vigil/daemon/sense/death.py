@@ -157,6 +157,12 @@ class DeathWatch:
             return True
         return await watched.changes.until(lambda: watched.reported, within_s)
 
+    async def settled(self, within_s: float) -> None:
+        """Wait a bounded time until every death seen so far was told to the machine."""
+        seen = [one for one in self._watched.values() if agent_role(one.launch) in one.ends and not one.reported]
+        if seen:
+            await asyncio.wait([asyncio.ensure_future(self.reported(one.launch.id, within_s)) for one in seen])
+
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()

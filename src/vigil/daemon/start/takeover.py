@@ -5,24 +5,26 @@ What lives keeps its launch id, uncharged; keeper, shim and kernel tell of a dea
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from vigil.core.events import Event, Exited, Interrupted
+from vigil.core.events import Event, Exited, Interrupted, LaunchFailed
 from vigil.core.model.death import Exit
 from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Axis, AxisValue
 from vigil.core.model.session import ALIVE, Session, State
-from vigil.daemon.act import Custody, born_in, born_of, read_birth, with_processes
+from vigil.daemon.act import Custody, born_of, read_birth, with_processes
+from vigil.daemon.act.order import LostOrder, Orders
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.ground import Ground
+from vigil.daemon.base.keeper_link import KeeperLink
 from vigil.daemon.sense.process_ends import ProcessEnd, agent_role
-from vigil.kernel import durable, process
+from vigil.kernel import process
+from vigil.kernel.theirs import remove_tree
 from vigil.observe.process import ask_kernel
 
 BIRTH_S = 5.0  # for a birth that the keeper had under way
+NEVER_BEGAN = "the daemon or the keeper ended before it began"
 
 
 @dataclass(eq=False, repr=False)
@@ -32,6 +34,8 @@ class Adopter:
     _kinds: Kinds
     _copied: bool  # nothing that lives is this home's
     _mark_again: Callable[[Launch], Awaitable[None]]
+    _keeper: KeeperLink
+    _orders: Orders
 
     async def adopt(self, session: Session) -> Event | None:
         """For a new daemon, take over a stored launch; return what to tell the machine."""
@@ -41,11 +45,10 @@ class Adopter:
         self._custody.knows(launch, session.spec.runtime)
         if session.state not in ALIVE or launch.ended_at is not None:
             return None
-        folder = str(self._ground.home.launch(launch.id))
         if self._copied or (launch.process is not None and process.is_other_boot(launch.process.boot, self._ground.boot)):
             return Exited(Exit(launch.id, self._ground.now(), "start-up", rebooted=True))
         if launch.process is None:
-            return await self._adopt_unborn(session, launch, folder)
+            return await self._adopt_unborn(session, launch)
         agent = launch.agent
         assert agent is not None
         fact = ask_kernel(Axis.PROCESS, agent, self._ground.boot, self._ground.now())
@@ -59,21 +62,29 @@ class Adopter:
         ends.setdefault(agent_role(launch), ProcessEnd(None, "", self._ground.now()))
         return Exited(self._custody.watch.describe(launch, ends, "start-up"))
 
-    async def _adopt_unborn(self, session: Session, launch: Launch, folder: str) -> Event | None:
-        """Take over a launch whose birth the last daemon left to the keeper to finish."""
-        deadline = asyncio.get_running_loop().time() + BIRTH_S
-        begun = durable.read_json(f"{folder}/launch.json") is not None
-        while begun and asyncio.get_running_loop().time() < deadline:
-            born = durable.read_json(f"{folder}/born.json")
-            if born is not None and process.is_other_boot(str(born.get("boot", self._ground.boot)), self._ground.boot):
+    async def _adopt_unborn(self, session: Session, launch: Launch) -> Event | None:
+        """Take over a launch whose birth the last daemon was not told of: one truth comes of its order (P1, P3)."""
+        orders, answers, ending = self._orders, not self._keeper.wedged, session.state is State.ENDING
+        if orders.is_of_other_boot(launch):
+            if orders.has_begun(launch):
                 return Exited(Exit(launch.id, self._ground.now(), "start-up", rebooted=True))
-            processes = born_in(born, launch.id)
-            if processes is not None:
-                names = self._kinds.names_of(session.spec.agent)
-                event = read_birth(launch, processes, self._ground, adopted=True, names=names)
-                self._custody.follow(with_processes(launch, event))
-                return event
-            await asyncio.sleep(0.05)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{folder}/launch.json")  # a keeper that hangs finds no order when it goes on: nothing is born late (P1)
-        return None if session.state is State.ENDING else Interrupted(launch.id)
+            return await self._order_again(launch, ending)
+        if not orders.was_given(launch) or (answers and await orders.is_untouched(launch)):
+            return await self._order_again(launch, ending)
+        comes = answers and orders.may_come(launch, self._keeper.pid)
+        found = await orders.settle(launch, BIRTH_S if comes else 0.0)
+        if not isinstance(found, LostOrder):
+            names = self._kinds.names_of(session.spec.agent)
+            event = read_birth(launch, found, self._ground, adopted=True, names=names)
+            self._custody.follow(with_processes(launch, event))
+            return event
+        if ending:
+            return None
+        if found.lived:
+            return Exited(Exit(launch.id, self._ground.now(), "start-up"))
+        return LaunchFailed(launch.id, self._ground.now(), NEVER_BEGAN, ours=True)
+
+    async def _order_again(self, launch: Launch, ending: bool) -> Event | None:
+        """Have a launch ordered that no keeper has taken up; what was written for it goes."""
+        await asyncio.to_thread(remove_tree, self._ground.home.launch(launch.id))
+        return None if ending else Interrupted(launch.id)

@@ -25,6 +25,8 @@ OF_ONE_LIFE = (  # each daemon sees its own
     IncidentKind.LATE_DAEMON,
     IncidentKind.EXHAUSTED,
 )
+KEEPER_TROUBLES = {"keeper.wedged": "does not answer", "keeper.lost": "is gone"}
+KEEPER_IS_WELL = ("keeper.answers", "keeper.started")
 STEADY_S = 2.0  # a host's trouble must be gone so long before it is over; a short one is told all the same
 
 
@@ -111,10 +113,9 @@ class Troubles:
     def keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
         """Open the host incident of a keeper that is gone or hangs, or resolve it."""
         self._note(kind, data)
-        if kind in ("keeper.wedged", "keeper.lost"):
-            words = "does not answer" if kind == "keeper.wedged" else "is gone"
-            self._host.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {words}")
-        elif kind in ("keeper.answers", "keeper.started"):
+        if kind in KEEPER_TROUBLES:
+            self._host.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {KEEPER_TROUBLES[kind]}")
+        elif kind in KEEPER_IS_WELL:
             self._host.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
 
     def prober_changed(self, well: bool, why: str) -> None:

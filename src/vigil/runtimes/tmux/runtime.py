@@ -100,6 +100,7 @@ class Tmux:
             "session_id": order.session.id,
             "session": order.session.name,
             "created_at": order.launch.created_at,
+            "boot": process.read_boot(),
             "declared": declared_of(order.session),
         }
         record_json(str(folder / "launch.json"), launch)

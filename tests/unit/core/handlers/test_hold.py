@@ -244,15 +244,13 @@ def test_a_new_daemon_charges_nobody_and_spawns_nothing_that_lives(situation: st
         assert "Spawn" not in kinds(effects)
 
 
-def test_a_launch_that_the_daemons_own_end_interrupted_is_launched_anew_and_charges_nobody() -> None:
+def test_a_launch_that_the_daemons_own_end_interrupted_is_ordered_now_and_charges_nobody() -> None:
     stage = resumed(starting())
     stage.tell(Resumed())
 
-    assert kinds(stage.tell(Interrupted("s1-1"))) == ["EndLaunch"]
+    assert only_spawn(stage.tell(Interrupted("s1-1"))).launch.id == "s1-1"
 
-    assert (stage.state(), stage.session().charges, stage.deaths) == ("pending (survivor)", 0, [])
-    assert only_spawn(stage.end()).launch.id == "s1-2"
-    assert stage.deaths == []
+    assert (stage.state(), stage.session().charges, stage.deaths) == ("starting", 0, [])
 
 
 @pytest.mark.parametrize("situation", sorted({*SITUATIONS} - {"starting", "waiting_for_its_turn"}))
@@ -264,10 +262,10 @@ def test_only_a_launch_under_way_can_be_interrupted(situation: str) -> None:
     assert stage.session() == before
 
 
-def test_the_place_of_an_interrupted_launch_is_free() -> None:
+def test_an_interrupted_launch_keeps_its_place() -> None:
     stage = waiting_for_its_turn()
 
-    assert only_spawn(stage.tell(Interrupted("other0-1"))).session.id == "s1"
+    assert only_spawn(stage.tell(Interrupted("other0-1"))).launch.id == "other0-1"
 
 
 def test_what_is_adopted_has_been_up_since_it_was_launched() -> None:
