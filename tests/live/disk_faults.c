@@ -37,9 +37,9 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 static int fails(int kind, const char *path) {
-    size_t length;
+    size_t length, whole = strlen(path);
     uint32_t number;
-    if (!control || !control->folder[0])
+    if (!control || !control->folder[0] || (whole > 5 && !strcmp(path + whole - 5, ".fifo"))) /* a pipe has no disk */
         return 0;
     length = strlen(control->folder);
     if (strncmp(path, control->folder, length) || (control->only && !(control->only & kind)))

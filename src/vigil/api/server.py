@@ -13,7 +13,7 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from vigil.api.connections import Places, refusal
+from vigil.api.connections import REQUEST_S, Places, refusal
 from vigil.api.peers import PeerProtocol, find_agent
 from vigil.daemon.base.log import log
 from vigil.kernel.shortage import RESERVE
@@ -88,14 +88,14 @@ class Server(uvicorn.Server):
         RESERVE.close()
         with contextlib.suppress(OSError):
             for _ in range(TAKEN_SHORT):
-                self._admit(listener.accept()[0])
+                self._admit(listener.accept()[0], FULL_S)
 
     def _accept_again(self, listener: socket.socket) -> None:
         RESERVE.refill()
         if not self.should_exit:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
-    def _admit(self, caller: socket.socket) -> None:
+    def _admit(self, caller: socket.socket, request_s: float = REQUEST_S) -> None:
         caller.setblocking(False)
         pid, uid = read_peer(caller)
         if uid != os.getuid():
@@ -107,6 +107,7 @@ class Server(uvicorn.Server):
             caller.close()
             return
         protocol = PeerProtocol(self.config, self.server_state, {})
+        protocol.request_s = request_s
         protocol.closed = lambda: self._places.give_back(pid)
         task = asyncio.ensure_future(asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, caller))
         self._tasks.add(task)

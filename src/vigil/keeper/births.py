@@ -133,7 +133,8 @@ class Births:
                 streams.append(open_theirs(os.path.join(folder, name), flags)[0])
             fifos = _open_fifos(folder) if order.sandboxed else None
             claims = (os.path.join(folder, ORDER), "" if fifos else os.path.join(folder, BEGAN))
-            pid = spawn(Program(order.argv, order.env, order.cwd, *streams, *self._inherited(order), *claims))
+            stdin, stdout, stderr = streams
+            pid = spawn(Program(order.argv, order.env, order.cwd, stdin, stdout, stderr, *self._inherited(order), *claims))
         except OSError:
             for fd in fifos or ():
                 os.close(fd)

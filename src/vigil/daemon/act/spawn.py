@@ -25,6 +25,7 @@ from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.hook_key import HookKey
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
+from vigil.daemon.base.log import log
 from vigil.daemon.base.secrets import Secrets
 from vigil.keeper.protocol import Born, SpawnRequest
 from vigil.kernel.processes import read_command
@@ -56,6 +57,7 @@ class Claims:
 
 TOKEN = "VIGIL_TOKEN"
 HOOK = Path(__file__).parents[2] / "agents" / "hook.sh"
+AGAIN_S = 1.0
 SPAWN_S = 15.0
 KEEPER_S = 2.0  # without an answer in this time, no order is given
 EXEC_S = 0.5
@@ -109,7 +111,7 @@ class Spawning:
             why, ours, short = str(error), False, error.short
         except KeeperSilent as error:  # one that answers had the time: then the launch itself hangs
             why, ours = str(error), bool(await self._keeper.why_silent(KEEPER_S)) or not error.timed_out
-        found = await self._orders.settle(launch)
+        found = await self._settle(launch)
         if not isinstance(found, LostOrder):
             return found
         if found.lived:
@@ -118,6 +120,17 @@ class Spawning:
         else:
             self._give_up(session, launch, why, ours, short)
         return None
+
+    async def _settle(self, launch: Launch) -> Born | LostOrder:
+        """Find out what became of a spawned launch's order; a disk that refuses is waited for."""
+        while True:
+            try:
+                return await self._orders.settle(launch)
+            except OSError as error:
+                if not is_shortage(error):
+                    raise
+                log.error("an order is not settled", launch=launch.id, why=str(error), next_try_s=AGAIN_S)
+            await asyncio.sleep(AGAIN_S)
 
     async def _follow(self, session: Session, launch: Launch, born: Born, start: Start, env: Mapping[str, str]) -> None:
         """Tell of a spawned launch, and watch it."""

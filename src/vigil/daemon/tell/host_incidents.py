@@ -181,4 +181,4 @@ class Troubles:
 
 def _is_missing(path: str) -> bool:
     """Say whether a host still owes a record: its launch's folder is there without it."""
-    return os.path.isdir(os.path.dirname(path)) and not os.path.exists(path)
+    return os.path.isdir(os.path.dirname(path)) and not os.path.isfile(path)
