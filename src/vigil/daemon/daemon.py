@@ -24,7 +24,7 @@ from vigil.daemon.wiring import BOOT, DaemonParts, Given
 from vigil.errors import VigilError
 from vigil.keeper.protocol import QuitRequest
 from vigil.kernel.durable import record_json
-from vigil.kernel.shortage import is_shortage
+from vigil.kernel.shortage import RESERVE, is_shortage
 
 AGAIN_S = 1.0
 TOLD_S = 2.0  # a store or a keeper that hangs does not keep callers waiting any longer
@@ -203,6 +203,7 @@ class Daemon(DaemonParts):
         self._beats += 1
         self.troubles.check_store()
         self.troubles.check_records()
+        RESERVE.refill()
         if self._beats % CONFIG_BEATS == 0:
             self.use_config()
             self.coroner.write_again()

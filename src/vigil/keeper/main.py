@@ -80,6 +80,7 @@ class Keeper:
             for part in self._parts:
                 self._guard(part.catch_up)
             self._note_idle()
+            RESERVE.refill()
         self._guard(self._snapshots.finish)
 
     def _take_up(self, handed: wire.Message) -> None:
