@@ -82,3 +82,18 @@ def listed(vigil: Instance) -> list[Json]:
 
 def all_is_over(vigil: Instance) -> bool:
     return all(one["resolved_at"] for one in vigil.client.incidents(True) if one["kind"] in ("exhausted", "late-daemon"))
+
+
+@pytest.mark.parametrize("number", (1, 12, 25, 40))
+def test_a_start_that_the_disk_refuses_says_so_in_a_line_and_the_next_succeeds(
+    vigil: Instance, faults: DiskFaults, number: int
+) -> None:
+    vigil.ok("daemon", "stop")
+    faults.fail(number, error=errno.EIO)
+
+    refused = vigil.run_cli("daemon", "start")
+    faults.lift()
+
+    assert refused.returncode != 0
+    assert refused.stderr.startswith("vigil: ") and refused.stderr.count("\n") == 1, refused
+    vigil.ok("ls")

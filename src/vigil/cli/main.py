@@ -14,6 +14,7 @@ import click
 
 from vigil import __version__
 from vigil.errors import UsageError, VigilError
+from vigil.kernel.shortage import is_shortage
 
 # name: (module, one line of help). Only the command that runs is imported: a command must start fast.
 COMMANDS = {
@@ -110,6 +111,12 @@ def main() -> None:
         code = fail("Nothing was applied." if error.problems else str(error), error.exit_code)
     except KeyboardInterrupt:
         code = 130
+    except (OSError, RuntimeError) as error:
+        if not is_shortage(error):
+            raise
+        what = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
+        why = error.strerror if isinstance(error, OSError) else error
+        code = fail(f"this host lacks what the command needs: {why}{what}; vigil doctor says more", VigilError.exit_code)
     if code != 130:
         with reader_may_leave():
             sys.stdout.flush()

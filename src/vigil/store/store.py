@@ -25,7 +25,7 @@ from vigil.core.model.team import Role
 from vigil.core.model.upgrade import upgraded_incident, upgraded_session
 from vigil.core.rules.escalation import is_settled
 from vigil.errors import VigilError
-from vigil.store.opening import lengthen_log, make_engine, open_database, read_birth
+from vigil.store.opening import DatabaseRefused, lengthen_log, make_engine, open_database, read_birth
 from vigil.store.placing import copy_beside, file_of, files_of, is_whole, mark, put_aside, put_away_another, put_in_place
 from vigil.store.schema import deaths, events, incidents, roles, sessions
 from vigil.store.statements import ADD_EVENT, OLD, REMOVED, SAVED
@@ -53,7 +53,10 @@ class Store:
     def _open(self) -> None:
         self._engine: Engine = open_database(self._path)
         self._writer = _driver_of(self._engine)
-        mark(self._path, self._writer)
+        try:
+            mark(self._path, self._writer)
+        except sqlite3.Error as error:
+            raise DatabaseRefused(f"{self._path} cannot be written ({error}): free some space, or mend the disk") from error
         lengthen_log(self._path, self._writer)
         self._files = files_of(self._path)
         self.created_at = read_birth(self._engine)
