@@ -19,20 +19,27 @@ def adopt(world: World, session: Session) -> Event | None:
         return None
     if session.state not in ALIVE or launch.ended_at is not None:
         return None
-    if launch.process is None:
-        world.carriers.finish_order(launch.id)  # the keeper had it under way
-    body = world.host.bodies.get(launch.id)
-    if body is None or body.agent is None:
+    births, body = world.carriers.births, world.host.bodies.get(launch.id)
+    if launch.process is None and body is None and births.finish_order(launch.id):
         return None if session.state is State.ENDING else Interrupted(launch.id)
+    body = world.host.bodies.get(launch.id)  # the keeper had it under way
+    if body is None or body.agent is None:
+        if session.state is State.ENDING:
+            return None
+        if body is None and launch.id in births.rebooted:
+            return Interrupted(launch.id)  # of an earlier boot: nothing lives
+        return births.look(session, "start-up")
     body.unseen = False  # what its predecessor did not hear of is no loss of a new daemon's
     if body.agent.id.boot != world.host.boot:  # whatever was recorded before: a new boot is never a crash
         return Exited(Exit(launch.id, world.daemon.clock(), "start-up", rebooted=True))
     if launch.process is None:
-        world.senses.follow(body, session)
-        return world.carriers.launched(body, session, adopted=True)
+        event = births.look(session, "start-up")
+        if not isinstance(event, Exited):
+            world.senses.follow(body, session)
+        return event
     agent = world.host.find(launch.agent)
     if agent is not None and agent.alive:
         world.senses.follow(body, session)
-        return world.carriers.launched(body, session, adopted=True)
+        return births.launched(body, session, adopted=True)
     body.kept.discard("kernel")  # what the last daemon read by a pidfd went with it
     return Exited(world.senses.describe(body, "start-up"))

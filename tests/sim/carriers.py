@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tests.sim.births import Births
 from tests.sim.host import Body, Process
 from vigil.core.effects import CloseLaunch, Conclude, Diagnose, Effect, EndLaunch, Interrupt, Look, Purge, RepairSocket, Spawn
-from vigil.core.events import Attended, Closed, Ended, Launched, LaunchFailed, Spared
+from vigil.core.events import Attended, Closed, Ended, Spared
 from vigil.core.model.conversation import Kept, Transcript
 from vigil.core.model.launch import Launch
 from vigil.core.model.reading import Axis, AxisValue, Fact
@@ -19,12 +20,10 @@ from vigil.core.model.session import Session
 if TYPE_CHECKING:
     from tests.sim.world import World
 
-SPAWN_S = 15.0
 KILLED_S = 0.05
 REPORT_S = 5.0
 SERVER_GRACE_S = 2.0
 SURVIVOR_GRACE_S = 3.0
-NAMES = ("claude",)  # agents that run below a shell are found by this name
 
 
 class Carriers:
@@ -32,9 +31,8 @@ class Carriers:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.orders: dict[str, tuple[Spawn, str]] = {}  # given to the keeper, which goes on without a daemon
+        self.births = Births(world)
         self.folders: set[str] = set()  # launches that have files
-        self.fate: dict[str, str] = {}  # what the next birth of a session will be: fails, half, lost
         self.begin()
 
     def begin(self) -> None:
@@ -44,7 +42,7 @@ class Carriers:
     def carry_out(self, effect: Effect) -> None:
         """Begin what was asked for."""
         if isinstance(effect, Spawn):
-            self._spawn(effect, SPAWN_S)
+            self.births.spawn(effect)
         elif isinstance(effect, EndLaunch):
             self._one_at_a_time(effect.launch.id, lambda: self._end(effect))
         elif isinstance(effect, Interrupt):
@@ -61,101 +59,6 @@ class Carriers:
             self._world.silences.diagnose(effect)
         elif isinstance(effect, Purge):
             self._purge(effect.session)
-
-    # Births
-
-    def _spawn(self, effect: Spawn, patience_s: float) -> None:
-        world, launch = self._world, effect.launch
-        self.folders.add(launch.id)
-        if world.keeper.answers:
-            fate = self.fate.pop(effect.session.id, "")
-            if fate == "fails":
-                world.daemon.later(0.05, world.daemon.feed, LaunchFailed(launch.id, world.daemon.clock(), "no such folder"))
-                return
-            self.orders[launch.id] = (effect, fate)
-            latency_s = world.chances(effect.session.id).uniform(0.02, 0.4)
-            world.engine.after(latency_s, self._bear, launch.id, world.keeper.generation, world.daemon.life)
-        elif patience_s <= 0:
-            world.daemon.feed(LaunchFailed(launch.id, world.daemon.clock(), "the keeper does not answer"))
-        else:
-            world.daemon.later(1.0, self._spawn, effect, patience_s - 1.0)
-
-    def _bear(self, launch_id: str, keeper: int, life: int) -> None:
-        """The keeper carries out an order; a daemon that still lives hears of it."""
-        world = self._world
-        if launch_id not in self.orders:
-            return
-        if keeper != world.keeper.generation or not world.keeper.lives:
-            self.orders.pop(launch_id)  # it died with the order: the daemon that gave it hears nothing, and gives up
-            if life == world.daemon.life:
-                world.daemon.later(
-                    SPAWN_S, world.daemon.feed, LaunchFailed(launch_id, world.daemon.clock(), "the keeper is gone")
-                )
-            return
-        if world.keeper.stopped:
-            if life == world.daemon.life:
-                world.engine.after(1.0, self._bear, launch_id, keeper, life)
-            return
-        effect, fate = self.orders.pop(launch_id)
-        body = self._make_body(effect)
-        world.host.bear(body, with_agent=fate != "half")
-        world.born(body)
-        if life != world.daemon.life:
-            return
-        if fate in ("half", "lost"):  # it was given up before the keeper's word came
-            world.daemon.later(
-                SPAWN_S, world.daemon.feed, LaunchFailed(launch_id, world.daemon.clock(), "the keeper is silent")
-            )
-            return
-        world.daemon.later(0.002, self._tell_born, body, effect.session)
-
-    def _tell_born(self, body: Body, session: Session) -> None:
-        self._world.daemon.feed(self.launched(body, session))
-        if self._world.daemon.runs:
-            self._world.senses.follow(body, session)
-
-    def finish_order(self, launch_id: str) -> None:
-        """A new daemon waits a moment for a birth that is under way; what is not born by then is withdrawn, for ever."""
-        world = self._world
-        if launch_id in self.orders and world.keeper.answers:
-            self._bear(launch_id, world.keeper.generation, 0)
-        self.orders.pop(launch_id, None)
-
-    def _make_body(self, effect: Spawn) -> Body:
-        world, session = self._world, effect.session
-        chances = world.chances(session.id)
-        body = Body(
-            effect.launch.id,
-            session.id,
-            session.spec.runtime,
-            named=session.spec.agent == "claude",
-            born_at=world.engine.now,
-            keeper=world.keeper.generation,
-        )
-        body.ignores_term = chances.random() < 0.1
-        body.ignores_hup = chances.random() < 0.15
-        body.slow_to_end_s = chances.choice((0.02, 0.02, 0.5, 4.0))
-        body.when_interrupted = world.chances(f"{session.id} interrupted").choice(("ignores", "ignores", "dies", "exits"))
-        return body
-
-    def launched(self, body: Body, session: Session, adopted: bool = False) -> Launched:
-        """Return the event that says who was born."""
-        assert body.command is not None
-        launch = session.launch
-        names = NAMES if body.named else ()
-        facts = self._world.senses.read_facts(body, launch.found if launch else None, body.named, with_server=False)
-        return Launched(
-            body.launch_id,
-            (launch.started_at if launch else None) or self._world.daemon.offset + body.born_at,
-            body.command.id,
-            body.root.id if body.root else None,
-            body.server.id if body.server else None,
-            "%0" if body.root else None,
-            facts,
-            adopted,
-            names,
-            "" if adopted or launch is None or session.spec.agent != "claude" else launch.conversation or f"c-{launch.id}",
-        )
 
     def _read_conversation(self, launch: Launch) -> Transcript | None:
         """Read what is left of a launch's conversation: of some nothing is."""

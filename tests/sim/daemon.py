@@ -14,7 +14,19 @@ from tests.sim.adoption import adopt
 from tests.sim.notifier import TELLING
 from tests.sim.silences import EAGER
 from vigil.core.effects import Effect, Persist, SetTimer, Tell, TimerKind
-from vigil.core.events import Applied, Condition, Configured, Declared, Event, Gap, Launched, Resumed, TimerFired, Withdrawn
+from vigil.core.events import (
+    Applied,
+    Condition,
+    Configured,
+    Declared,
+    Event,
+    Gap,
+    KeeperHeard,
+    Launched,
+    Resumed,
+    TimerFired,
+    Withdrawn,
+)
 from vigil.core.machine import Machine
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.session import Session
@@ -101,6 +113,8 @@ class Daemon:
         world.admission.begin()  # before anybody is launched
         self._queue.append(Configured(TELLING.routes))
         self._queue.append(EAGER)
+        if world.keeper.stopped:
+            self._queue.append(KeeperHeard("the keeper does not answer"))
         self._queue.append(Resumed(booted))
         for session in stored:
             event = adopt(world, session)

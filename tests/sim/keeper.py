@@ -6,12 +6,14 @@ import signal
 from typing import TYPE_CHECKING
 
 from tests.sim.host import Body
+from vigil.core.events import KeeperHeard
 from vigil.core.model.incident import IncidentKind
 
 if TYPE_CHECKING:
     from tests.sim.world import World
 
 RESTART_S = 0.5  # the daemon starts another one
+AGAIN_S = 0.5  # one that hangs is asked so often
 SILENT_S = 5.0  # so long without an answer is worth an incident
 
 
@@ -47,6 +49,7 @@ class Keeper:
             self.lives = self.stopped = False
             self._late.clear()
             self._world.daemon.report(IncidentKind.KEEPER_LOST, "the keeper is gone")
+            self._world.daemon.feed(KeeperHeard("the keeper is gone"))
             self._world.daemon.later(RESTART_S, self.connected)
 
     def stop(self, for_s: float) -> None:
@@ -57,8 +60,14 @@ class Keeper:
             self._world.daemon.later(SILENT_S, self._missed, self.generation)
 
     def _missed(self, generation: int) -> None:
-        if generation == self.generation and self.stopped:
+        if generation == self.generation:
+            self.note_silent()
+
+    def note_silent(self) -> None:
+        """The daemon waited for an answer, and none came."""
+        if self.stopped:
             self._world.daemon.report(IncidentKind.KEEPER_LOST, "the keeper does not answer")
+            self._world.daemon.feed(KeeperHeard("the keeper does not answer"))
 
     def _go_on(self, generation: int) -> None:
         if generation == self.generation and self.stopped:
@@ -67,6 +76,7 @@ class Keeper:
                 body.kept.add("keeper")
             self._late.clear()
             self._world.daemon.over(IncidentKind.KEEPER_LOST, "the keeper answers")
+            self._world.daemon.later(AGAIN_S, self._answers)
 
     def reboot(self) -> None:
         """A new boot has no keeper until a daemon starts one."""
@@ -82,3 +92,8 @@ class Keeper:
             self._world.daemon.later(SILENT_S, self._missed, self.generation)
         else:
             self._world.daemon.over(IncidentKind.KEEPER_LOST, "a keeper answers")
+            self._answers()
+
+    def _answers(self) -> None:
+        if self.answers:
+            self._world.daemon.feed(KeeperHeard())

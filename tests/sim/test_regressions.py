@@ -22,20 +22,25 @@ WORLDS = {
     "what an orphan says does not make it well": (505834, "confused"),
 }
 
+LATER = frozenset({"keeper dies in a birth", "keeper hangs in a backoff"})  # than all worlds here
 # Unknown when these worlds were drawn, each from all faults there were.
-NEWER = TEAMS | {
-    "memory runs out",
-    "agent meets its limit",
-    "agent is locked out",
-    "agent meets its limit and lives on",
-    "agent is locked out and lives on",
-    "stopped agent loses its pane",
-}
+NEWER = (
+    TEAMS
+    | LATER
+    | {
+        "memory runs out",
+        "agent meets its limit",
+        "agent is locked out",
+        "agent meets its limit and lives on",
+        "agent is locked out and lives on",
+        "stopped agent loses its pane",
+    }
+)
 
 
 @pytest.mark.parametrize("seed", [9014, 9084])
 def test_a_person_whom_only_the_reaper_saw_is_not_asked_to_leave_by_a_shift(seed: int) -> None:
-    assert live_through(draw_plan(seed, "shifts")).words == ""
+    assert live_through(draw_plan(seed, "shifts", without=LATER)).words == ""
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -137,7 +137,7 @@ class World:
         self.engine.frozen_until = 0.0
         self.agents.calm = True
         self.dies_young.clear()
-        self.carriers.fate.clear()
+        self.carriers.births.fate.clear()
         self.people.worst.clear()
         self.people.comes.clear()
         self.senses.trouble.clear()
@@ -289,7 +289,7 @@ class World:
         self.daemon.kill()
         self.host.reboot()
         self.keeper.reboot()
-        self.carriers.orders.clear()
+        self.carriers.births.reboot()
         self.store.full, self.store.slow_s = False, 0.0
         self._wall_set_s += clock_set_s
         self.daemon.offset = EPOCH + self._wall_set_s

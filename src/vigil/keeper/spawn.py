@@ -59,6 +59,7 @@ def _exec(program: Program) -> int:
     failed = errno.ENOENT
     for path in _places(program.argv[0], program.env):
         try:
+            os.stat(path)  # before a child makes `began` and finds nothing to exec
             return os.posix_spawn(
                 path,
                 list(program.argv),

@@ -110,7 +110,7 @@ def loses_its_pane_while_stopped(world: World, session_id: str, size: float) -> 
 
 def next_birth(fate: str) -> Strike:
     def strike(world: World, session_id: str, size: float) -> bool:
-        world.carriers.fate[session_id] = fate
+        world.carriers.births.fate[session_id] = fate
         return exits(world, session_id, size)
 
     return strike

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.sim.births import STAGES
 from tests.sim.faults.agents import exits, is_signalled
 from tests.sim.faults.servers import server_is_killed
 from tests.sim.faults.sizes import Strike, between, pick
@@ -47,6 +48,19 @@ def keeper_is_stopped(world: World, session_id: str, size: float) -> bool:
     world.excuse(for_s)
     world.keeper.stop(for_s)
     return True
+
+
+def keeper_dies_in_birth(world: World, session_id: str, size: float) -> bool:
+    """The next birth of a session takes its keeper with it, at some stage; make sure there is one."""
+    world.carriers.births.fate[session_id] = STAGES[int(size * 1000) % len(STAGES)]
+    return pick(size, exits, is_signalled, server_is_killed)(world, session_id, size)
+
+
+def keeper_hangs_in_backoff(world: World, session_id: str, size: float) -> bool:
+    """An agent ends, and the keeper is stopped until after its restart is due."""
+    if not pick(size, exits, is_signalled, server_is_killed)(world, session_id, size):
+        return False
+    return keeper_is_stopped(world, session_id, size)
 
 
 def store_is_full(world: World, session_id: str, size: float) -> bool:

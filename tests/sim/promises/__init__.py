@@ -11,6 +11,7 @@ from tests.sim.promises.beating import Heartbeats
 from tests.sim.promises.calming import Converges, Obeys
 from tests.sim.promises.doubting import OnlyReading, Shown, WayOut
 from tests.sim.promises.dying import OneDeath
+from tests.sim.promises.keeping import WaitsForKeeper
 from tests.sim.promises.living import CleanIdentity, IntentFirst, NoHarm, NothingLost, OneAgent, OnlyOurs
 from tests.sim.promises.reaping import OnlyIdle
 from tests.sim.promises.reminding import Reminded
@@ -45,6 +46,7 @@ PROMISES: tuple[type[Promise], ...] = (
     Heartbeats,
     Progress,
     Admitted,
+    WaitsForKeeper,
     WayOut,
     OnTime,
     OnlyReading,

@@ -50,8 +50,13 @@ class OneDeath(Promise):
         body = self.world.host.bodies.get(death.launch_id)
         if body is None or body.agent is None or death.uptime_s is None:  # nobody was told of its birth
             meant = {intent.cause for intent in self._intents[death.launch_id]}
-            unborn = {Cause.LAUNCH_FAILED, Cause.OPERATOR, Cause.HOST_REBOOTED} | (meant & self.BY_POLICY)
-            self.demand(death.cause in unborn, f"{death.id} of an agent never born: {death.cause}")
+            lived = body is not None and body.agent is not None
+            untold = Cause.UNOBSERVED if lived else Cause.LAUNCH_FAILED
+            unborn = {untold, Cause.OPERATOR, Cause.HOST_REBOOTED} | (meant & self.BY_POLICY)
+            how = "untold" if lived else "never born"
+            self.demand(death.cause in unborn, f"{death.id} of an agent {how}: {death.cause}")
+            living = lived and body is not None and body.lives
+            self.demand(not living or meant, f"{death.launch_id} is recorded dead ({death.cause}), and its agent runs on")
             return
         if not self._was_told_of(body):
             return
@@ -140,6 +145,11 @@ class OneDeath(Promise):
         return said | ({Cause.FINISHED, Cause.EARLY_EXIT} if always and uptime_s < 11 else {Cause.FINISHED})
 
     def calm(self) -> None:
+        sessions = self.world.store.sessions
+        current = {s.launch.id for s in sessions.values() if s.launch is not None and s.launch.ended_at is None}
+        for launch_id in self.world.carriers.births.given - current:
+            known = launch_id.rpartition("-")[0] in sessions
+            self.demand(not known or launch_id in self._recorded, f"{launch_id} was ordered, and left no record")
         for body in self.world.host.bodies.values():
             known = body.session_id in self.world.store.sessions and body.agent is not None and not body.agent.alive
             if known and self._was_told_of(body):

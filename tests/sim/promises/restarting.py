@@ -9,7 +9,7 @@ from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Persist, Spawn
 from vigil.core.events import Applied, Asked, Event
 from vigil.core.model.death import Cause, Death, IntentVerb
-from vigil.core.model.restart import HoldReason, RestartPolicy, RestartWhen
+from vigil.core.model.restart import Hold, HoldReason, RestartPolicy, RestartWhen
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.team import Role
 
@@ -182,14 +182,18 @@ class Backoff(Promise):
             self._count[session.id] = 0
 
     def _died(self, death: Death, session: Session) -> None:
-        self.demand(death.charged == (death.cause in COUNTED), f"{death.launch_id}: {death.cause} charged: {death.charged}")
+        ours = self._is_ours(death)
+        counted = death.cause in COUNTED and not ours
+        self.demand(death.charged == counted, f"{death.launch_id}: {death.cause} charged: {death.charged}")
         began, key = self._charge(death, session), self._key(session)
         self._cleared.discard(session.id)
         count, role = self._count[key], self.world.daemon.roles.get(session.role or "")
         charges = session.charges if role is None else role.charges
         self.demand(charges == count, f"{session.name} has {charges} charges after {count} charged deaths")
         reaped = death.intent is not None and death.intent.verb is IntentVerb.REAP and session.state is State.PARKED
-        if session.after is None and death.cause is not Cause.OPERATOR and not reaped:  # else what follows is somebody's wish
+        if ours and session.after is None:
+            self._check_again(death, session)
+        elif session.after is None and death.cause is not Cause.OPERATOR and not reaped:  # else what follows is somebody's wish
             over = self._forbid(death, session, began)
             self.demand((session.state in self.OVER) == over, f"{session.name} is {session.state} after {death.cause}")
             if not over and death.cause in (Cause.LIMIT, Cause.AUTH):
@@ -197,13 +201,33 @@ class Backoff(Promise):
             elif not over:
                 self._check_wait(death, session, began)
 
+    def _is_ours(self, death: Death) -> bool:
+        """Say whether a launch never began because keeper or daemon were not there: P15, nobody is charged for that."""
+        return death.cause is Cause.LAUNCH_FAILED and death.launch_id not in self.world.carriers.births.by_itself
+
+    def _check_again(self, death: Death, session: Session) -> None:
+        """What Vigil lost is launched again at once, whatever its policy; the second time in a row it waits as others do."""
+        hold, policy = session.hold, session.spec.restart
+        before = self.world.daemon.was(session.id)
+        lost = before is not None and before.last_death is not None and self._is_ours(before.last_death)
+        told = f"{session.name} is {session.state} ({hold}) after Vigil lost its launch"
+        if not lost:
+            self.demand(session.state is State.PENDING and hold == Hold(HoldReason.SURVIVOR, None), told)
+            self._not_before.pop(session.id, None)
+        else:
+            self.demand(session.state is State.PENDING and hold == Hold(HoldReason.BACKOFF, death.at + policy.base_s), told)
+            self._not_before[session.id] = min(death.at, self.world.daemon.clock()) + policy.base_s
+        self._why_not.pop(session.id, None)
+
     def _key(self, session: Session) -> str:
         role = self._role_of(session)
         return session.id if role is None else role.key
 
     def _charge(self, death: Death, session: Session) -> float:
         """Count a death; return the moment from which its wait is counted."""
-        key, role, counted = self._key(session), self._role_of(session), death.cause in COUNTED
+        key, role, counted = self._key(session), self._role_of(session), death.charged
+        if self._is_ours(death):
+            return death.at
         if session.role is not None and role is None:  # its role is no more: from then on it is a lone one
             before = self.world.daemon.was(session.id)
             self._count[key] = before.charges if before is not None else 0
