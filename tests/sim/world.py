@@ -142,7 +142,7 @@ class World:
         self.people.comes.clear()
         self.senses.trouble.clear()
         self.senses.late_s.clear()
-        self.store.full, self.store.slow_s = False, 0.0
+        self.store.full, self.store.keeps, self.store.slow_s = False, False, 0.0
         self.notifier.down = False
         self.spool.trouble = ""
         self.daemon.doom = None
@@ -290,7 +290,7 @@ class World:
         self.host.reboot()
         self.keeper.reboot()
         self.carriers.births.reboot()
-        self.store.full, self.store.slow_s = False, 0.0
+        self.store.full, self.store.keeps, self.store.slow_s = False, False, 0.0
         self._wall_set_s += clock_set_s
         self.daemon.offset = EPOCH + self._wall_set_s
         self.promises.rebooted()
