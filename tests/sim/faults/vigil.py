@@ -74,12 +74,10 @@ def store_is_full(world: World, session_id: str, size: float) -> bool:
 
 
 def store_fails(world: World, session_id: str, size: float) -> bool:
-    """The disk has the rows and fails: what is told as failed is there, also for the next daemon, which may come soon."""
+    """The disk has the rows and fails: what is told as failed is there, also for the next daemon."""
     for_s = between(size, 1.0, 120.0)
     world.excuse(for_s + 1.0)
     world.store.full = world.store.keeps = True
-    if size > 0.5:
-        world.engine.after(for_s / 2, world.take_daemon_down, between(size, 0.2, 60.0))
 
     def heal() -> None:
         world.store.full = world.store.keeps = False
