@@ -1,5 +1,5 @@
 # Every target does its own set-up on a fresh machine; see scripts/setup.
-.PHONY: demo test test-real lint soak soak-live bench release clean
+.PHONY: demo test test-real lint soak soak-live chaos bench release clean
 
 BIN := .venv/bin
 
@@ -29,9 +29,15 @@ soak: ## every mutant of the core, then new simulated worlds for HOURS hours (do
 	@$(BIN)/python -m tests.sim --mutants
 	@$(BIN)/python -m tests.sim --hours $(HOURS)
 
-soak-live: ## every repeated live test as often as the promises say
+soak-live: ## every repeated live test as often as the promises say, then ten minutes of chaos
 	@scripts/setup dev
 	@VIGIL_SOAK=1 $(BIN)/pytest -q -n 2 --dist loadfile tests/live -m soak --timeout 3600
+	@$(BIN)/python -m tests.chaos --minutes 10
+
+MINUTES ?= 30
+chaos: ## a real fleet under random faults for MINUTES minutes, with a checker outside; SEED=n lives through the same again (docs/chaos.md)
+	@scripts/setup dev
+	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: ## measure, side by side with other supervisors
 	@scripts/setup dev bench

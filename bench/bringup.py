@@ -24,7 +24,7 @@ from bench.harness import AGENT, Run, find_marked, percentile, wait_for_calm, wa
 from bench.peers.contract import tool
 from bench.raw_tmux import bring_up_raw
 from vigil.client import Client
-from vigil.client.starting import answers
+from vigil.client.living import answers
 from vigil.home import home_at
 
 REPLICAS = 200

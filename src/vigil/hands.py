@@ -1,9 +1,11 @@
 """Hands: threads for what may hang. A call that hangs is given up after its deadline, and delays no exit.
 
-There is a bounded number of threads, hung ones included; when all are busy the next call waits in line."""
+There is a bounded number of threads, hung ones included; when all are busy the next call waits in line. Calls about the same
+thing go one after the other, and none is begun while one of them hangs: it takes one thread and no more."""
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -14,22 +16,27 @@ KEPT = 2  # threads that wait for the next call; more than these end
 Settle = Callable[[Any, Exception | None], None]
 
 
-class Hangs(Exception):
+class Hangs(TimeoutError):
     """A call did not come back in time; or `earlier` ones have not, and no thread is free."""
 
     def __init__(self, within_s: float, earlier: int = 0) -> None:
-        super().__init__(f"{earlier} earlier calls have not come back" if earlier else f"no answer in {within_s:g} s")
+        words = f"{earlier} earlier calls have not come back" if earlier > 1 else "an earlier call has not come back"
+        super().__init__(errno.ETIMEDOUT, words if earlier else f"no answer in {within_s:g} s")
         self.earlier = earlier
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 class Job:
     """One call: in line, under way, given up or done."""
 
-    __slots__ = ("is_done", "is_given_up", "settle", "work")
+    __slots__ = ("about", "is_done", "is_given_up", "settle", "work")
 
-    def __init__(self, work: Callable[[], Any], settle: Settle) -> None:
+    def __init__(self, work: Callable[[], Any], settle: Settle, about: str = "") -> None:
         self.work = work
         self.settle = settle
+        self.about = about
         self.is_given_up = False
         self.is_done = False
 
@@ -43,11 +50,18 @@ class Hands:
         self._most = most
         self._changed = threading.Condition()
         self._line: deque[Job] = deque()
+        self._under_way: set[str] = set()  # what calls in threads are about, hung ones included
+        self._hung_about: set[str] = set()
         self._threads = 0
         self._idle = 0
         self._closed = False
         if ready:
-            with self._changed:
+            self.begin_thread()
+
+    def begin_thread(self) -> None:
+        """Have a thread from now on: a host that has no more later cannot refuse it."""
+        with self._changed:
+            if not self._threads:
                 self._add_thread()
 
     def _add_thread(self) -> None:
@@ -59,15 +73,14 @@ class Hands:
         else:
             self._threads += 1
 
-    def begin(self, work: Callable[[], T], settle: Settle) -> Job:
+    def begin(self, work: Callable[[], T], settle: Settle, about: str = "") -> Job:
         """Begin a call; `settle` hears in its thread what it returned or raised, however late."""
-        job = Job(work, settle)
+        job = Job(work, settle, about)
         with self._changed:
-            if len(self._line) < self._idle:
-                self._changed.notify()
-            elif self._threads < self._most:
+            if len(self._line) >= self._idle and self._threads < self._most:
                 self._add_thread()
             self._line.append(job)
+            self._changed.notify()
         return job
 
     def give_up(self, job: Job) -> bool:
@@ -80,16 +93,19 @@ class Hands:
             elif not job.is_given_up:
                 job.is_given_up = True
                 self.hung += 1
+                self._hung_about.add(job.about)
             return True
 
-    def check(self, within_s: float) -> None:
-        """Raise Hangs if every thread hangs."""
+    def check(self, within_s: float, about: str = "") -> None:
+        """Raise Hangs if every thread hangs, or a call about the same."""
+        if about and about in self._hung_about:
+            raise Hangs(within_s, 1)
         if self.hung >= self._most:
             raise Hangs(within_s, self.hung)
 
-    def call(self, work: Callable[[], T], within_s: float) -> T:
+    def call(self, work: Callable[[], T], within_s: float, about: str = "") -> T:
         """Return what a call returns; raise what it raises, or Hangs. For threads, not for the loop."""
-        self.check(within_s)
+        self.check(within_s, about)
         settled = threading.Event()
         came: list[tuple[Any, Exception | None]] = []
 
@@ -97,7 +113,7 @@ class Hands:
             came.append((result, error))
             settled.set()
 
-        job = self.begin(work, settle)
+        job = self.begin(work, settle, about)
         if not settled.wait(within_s) and self.give_up(job):
             raise Hangs(within_s)
         settled.wait()
@@ -124,19 +140,28 @@ class Hands:
                 error = raised
             with self._changed:
                 job.is_done = True
-                self.hung -= job.is_given_up
+                if job.is_given_up:
+                    self.hung -= 1
+                    self._hung_about.discard(job.about)
+                self._under_way.discard(job.about)
                 self._idle += 1  # before it is told: its hearer may come with the next call
             job.settle(result, error)
             del job, result, error  # an idle thread keeps nothing alive
 
     def _next(self) -> Job | None:
-        """Return the next call; None if this thread is to end."""
+        """Return the next call that may begin; None if this thread is to end."""
         with self._changed:
-            while not self._line:
+            while (job := self._first()) is None:
                 if self._closed or self._idle > KEPT:
                     self._threads -= 1
                     self._idle -= 1
                     return None
                 self._changed.wait()
             self._idle -= 1
-            return self._line.popleft()
+            self._line.remove(job)
+            if job.about:
+                self._under_way.add(job.about)
+            return job
+
+    def _first(self) -> Job | None:
+        return next((job for job in self._line if job.about not in self._under_way), None)

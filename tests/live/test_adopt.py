@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.instance import Instance, alive, kill, wait_for
+from tests.live.recycled import process_with
 
 SLEEP = shutil.which("sleep") or "/bin/sleep"
 
@@ -156,6 +157,39 @@ def test_an_adopted_session_whose_server_dies_says_so(vigil: Instance, server: S
     os.kill(session["server_pid"], signal.SIGKILL)
 
     assert (vigil.wait_death("a")["cause"], alive(agent)) == ("server-died", False)
+
+
+def test_an_agent_that_was_alone_on_its_server_is_not_said_to_have_died_of_the_servers_end(
+    vigil: Instance, server: Server
+) -> None:
+    vigil.start()
+    for name in ("a", "b", "c", "d"):
+        agent = server.add(name, f"exec {server.claude} 1000")  # its server ends with its last pane
+        vigil.json("adopt", name, "--socket", server.socket)
+
+        kill(agent, signal.SIGKILL)
+
+        death = vigil.wait_death(name)
+        assert (death["cause"], death["signal"]) == ("killed-by-unknown", 9), death
+        wait_for(lambda: server.sessions() == [], 10, "the server to end")
+
+
+def test_whoever_has_the_number_of_a_dead_pane_is_not_ended_with_its_session(vigil: Instance, server: Server) -> None:
+    agent = server.add("a", f"exec {server.claude} 1000")
+    server.tmux("set-option", "-w", "-t", "=a:", "remain-on-exit", "on")
+    server.tmux("split-window", "-d", "-t", "=a:", "exec sleep 4000")
+    dead = int(server.tmux("list-panes", "-s", "-t", "=a", "-F", "#{pane_pid}").split()[-1])
+    kill(dead, signal.SIGKILL)
+    wait_for(
+        lambda: "1" in server.tmux("list-panes", "-s", "-t", "=a", "-F", "#{pane_dead}").split(), 10, "the pane to be dead"
+    )
+    vigil.start()
+    vigil.json("adopt", "a", "--socket", server.socket)
+
+    with process_with(dead):
+        assert vigil.run_cli("stop", "a").returncode == 0
+
+        assert (alive(agent), alive(dead)) == (False, True)
 
 
 def test_who_cannot_be_adopted_is_refused_in_words_that_are_true(vigil: Instance, server: Server) -> None:

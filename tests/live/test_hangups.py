@@ -13,8 +13,8 @@ import pytest
 from tests.live.instance import VIGIL, Instance, alive, wait_for
 
 HANGUPS = {  # what is done: the cause it must have, exit code and signal of the record
-    "kill-pane": ("killed-by-unknown", None, 1),
-    "kill-session": ("killed-by-unknown", None, 1),
+    "kill-pane": ("pane-closed", None, 1),
+    "kill-session": ("pane-closed", None, 1),
     "kill-server": ("server-died", 0, None),
     "TERM": ("server-died", 0, None),
     "KILL": ("server-died", None, 9),
@@ -102,9 +102,44 @@ def test_a_pane_root_killed_alone_takes_the_agent_with_it(shared: Instance) -> N
     os.kill(root, signal.SIGKILL)
 
     death = shared.wait_death("rootless")
-    assert (death["cause"], death["signal"]) == ("killed-by-unknown", 1)
+    assert (death["cause"], death["signal"], death["charged"]) == ("pane-closed", 1, True)
     assert any("pane's root was ended by SIGKILL" in line["text"] for line in death["evidence"])
     assert not alive(session["pid"])
+
+
+@pytest.mark.parametrize("how", ["a hangup of its root", "kill-pane"])
+def test_an_agent_that_outlives_its_closed_pane_is_replaced_for_that_and_its_server_is_not_blamed(
+    shared: Instance, how: str
+) -> None:
+    name = f"deaf-{how[0]}"
+    script = "trap '' HUP; echo ready; while :; do sleep 0.1; done"
+    session = shared.run(name, "sh", "-c", script, restart="always", backoff_base_s=0.2)
+    wait_for(lambda: "ready" in shared.ok("logs", name), 10, "the agent to be ready")
+    root = int(shared.tmux(name, "list-panes", "-F", "#{pane_pid}").stdout)
+
+    if how == "kill-pane":
+        shared.tmux(name, "kill-pane")
+    else:
+        os.kill(root, signal.SIGHUP)
+
+    wait_for(lambda: _of_second_launch(shared, name), 20, "the replacement", lambda: shared.get(name))
+    assert not alive(session["pid"])
+    death = shared.deaths(name)[0]
+    assert (death["cause"], death["signal"], death["charged"], death["confidence"]) == ("pane-closed", 15, True, "certain")
+    assert [event for event in shared.client.events(name) if event["kind"] == "server.died"] == []
+    assert shared.client.incidents() == [] or all(one["kind"] != "server-died" for one in shared.client.incidents())
+    shared.client.rm(name)
+
+
+def test_an_agent_that_answers_the_end_of_its_pane_with_an_exit_died_of_that(shared: Instance) -> None:
+    session = shared.run("answers", "sh", "-c", "trap 'exit 0' HUP; echo ready; while :; do sleep 0.1; done")
+    wait_for(lambda: "ready" in shared.ok("logs", "answers"), 10, "the agent to be ready")
+
+    shared.tmux("answers", "kill-pane")
+
+    death = shared.wait_death("answers")
+    assert (death["cause"], death["exit_code"], death["charged"]) == ("pane-closed", 0, True), death
+    assert alive(session["server_pid"]) or shared.get("answers")["state"] == "failed"
 
 
 def _of_second_launch(vigil: Instance, name: str) -> dict[str, object] | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.live.instance import Instance, alive, kill, wait_for
-from vigil.client.starting import answers
+from vigil.client.living import answers
 from vigil.core.model.launch import Launch, RuntimeKind
 from vigil.core.model.session import Session, Spec, State
 from vigil.runtimes import Headless, Order

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.live.instance import Instance, Json, kill, wait_for
+from tests.live.instance import VIGIL, Instance, Json, kill, wait_for
 from tests.live.test_deaths import wait_bundle
 from tests.live.test_snapshots import read_exit, wait_snapshot
 from vigil.kernel.cgroups import EVENTS, Cgroups
@@ -135,6 +137,25 @@ def test_the_cause_is_memory_by_the_kernel_nobody_by_hand_and_the_operator_by_vi
     assert vigil.wait_death("stopped")["cause"] == "operator"
     page = vigil.ok("death", death["id"])
     assert "the kernel ended it for want of memory" in page
+
+
+@pytest.mark.parametrize("runtime", ["tmux", "headless"])
+def test_a_kill_in_a_cgroup_that_nobody_knows_is_memory_by_the_hosts_counter_alone(
+    vigil: Instance, cage: Cage, runtime: str
+) -> None:
+    blind = ["setpriv", "--bounding-set=-syslog,-sys_admin"]  # as for most users, the kernel's log cannot be read
+    if shutil.which(blind[0]) is None or os.getuid() != 0:
+        pytest.skip("the right to read the kernel's log cannot be laid down here")
+    subprocess.run([*blind, *VIGIL, "daemon", "start"], env=vigil.env, check=True, capture_output=True, timeout=60)
+    hog = vigil.run("hog", "python3", "-c", HOG, str(vigil.path / "go"), runtime=runtime)
+    cage.admit(hog["pid"])  # long after its birth: nobody has sampled where it is now
+    cage.limit()
+
+    (vigil.path / "go").touch()
+
+    death = vigil.wait_death("hog")
+    assert read_exit(vigil, hog)["oom"]["named"] is None
+    assert (death["cause"], death["confidence"], death["signal"]) == ("oom", "likely", 9), death
 
 
 def test_a_kill_for_want_of_memory_while_the_daemon_is_down_is_told_by_the_next(vigil: Instance, cage: Cage) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 
 import pytest
 
-from tests.live.instance import Instance, command_of, wait_for
+from tests.live.instance import Instance, command_of, kill, wait_for
 
 
 def at(moment: str) -> float:
@@ -111,3 +113,61 @@ def test_stop_during_a_backoff_ends_the_wait(shared: Instance) -> None:
     time.sleep(1.2)  # longer than the backoff it had
     assert shared.get("halted")["state"] == "stopped"
     assert len(shared.deaths("halted")) == deaths
+
+
+@pytest.mark.parametrize("runtime", ["tmux", "headless"])
+def test_a_daemon_killed_again_and_again_during_a_backoff_makes_it_no_longer(vigil: Instance, runtime: str) -> None:
+    vigil.run("waits", "sh", "-c", "exit 3", restart="always", backoff_base_s=6, runtime=runtime)
+    before = vigil.wait_state("waits", "crashed")
+    until = at(before["hold"]["until"])
+
+    for _ in range(5):
+        vigil.kill_daemon()
+        vigil.start()
+        after = vigil.get("waits")
+        assert after["launch"] != before["launch"] or after["hold"] == before["hold"] or time.time() > until
+
+    launched = wait_for(lambda: starts_of(vigil, "waits")[1:], 30, "it to be launched again")[0]
+    started = [at(event["at"]) for event in vigil.client.events() if event["kind"] == "daemon.started"]
+    due = max(until, max(moment for moment in started if moment - STARTING_S <= launched))
+    assert -STARTING_S <= launched - due < 1.0 + LOAD_S, (until, started, launched)
+    assert [death["charged"] for death in vigil.deaths("waits")][-1:] == [True]
+
+
+def test_a_launch_that_a_killed_daemon_never_ordered_is_made_by_the_next_without_a_pause(vigil: Instance) -> None:
+    vigil.run("cut", "sh", "-c", "exit 3", restart="always", backoff_base_s=0.5, runtime="headless")
+    vigil.wait_state("cut", "crashed")
+    with stopped_keeper(vigil):  # the order lies there, and nobody takes it
+        wait_for(lambda: vigil.get("cut")["state"] == "starting", 20, "its launch to be ordered")
+        ordered = vigil.get("cut")["launch"]
+        wait_for(lambda: (vigil.home.launch(ordered) / "launch.json").exists(), 20, "the order")
+        vigil.kill_daemon()
+        keeper = vigil.keeper_pid
+        kill(keeper, signal.SIGKILL)
+
+    began = time.time()
+    vigil.start()
+
+    launched = wait_for(lambda: [one for one in starts_of(vigil, "cut") if one > began], 20, "it to be launched anew")
+    assert launched[0] - began < 2.0 + LOAD_S
+
+
+STARTING_S = 0.5  # a daemon acts before it says that it started
+LOAD_S = 0.0 if os.environ.get("VIGIL_SOAK") else 2.0  # beside a whole suite everything is late
+
+
+@contextmanager
+def stopped_keeper(vigil: Instance) -> Iterator[None]:
+    keeper = vigil.keeper_pid
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(keeper, signal.SIGCONT)
+
+
+def starts_of(vigil: Instance, name: str) -> list[float]:
+    """Return when each launch of a session was decided."""
+    events = vigil.client.events(name)
+    return [at(event["at"]) for event in events if event["kind"] == "session.state" and event["data"]["to"] == "starting"]

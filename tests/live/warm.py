@@ -17,7 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vigil.client.starting import answers, clean_environment, start_daemon
+from vigil.client.living import answers
+from vigil.client.starting import clean_environment, start_daemon
 from vigil.home import Home, make_home
 
 TITLE_BYTES = 400

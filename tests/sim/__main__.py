@@ -6,12 +6,14 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import partial
 from itertools import count
 from random import SystemRandom
 
-from tests.sim.mutants import Mutant, hunt, mutants
+from tests.sim.mutants import Fate, Found, decide, mutant_named, mutants
 from tests.sim.run import Outcome, live_through, shrink, tell_story
 from tests.sim.scenarios import SCENARIOS, draw_plan
 from tests.sim.totals import Totals
@@ -30,10 +32,12 @@ def main() -> int:
     parser.add_argument("--seeds", metavar="A-B", type=_seeds, help="live through all of these, B not included")
     parser.add_argument("--hours", type=float, help="live through new seeds for so many hours")
     parser.add_argument("--mutants", action="store_true", help="change every row of every decision table; each must be noticed")
+    parser.add_argument("--only", metavar="TABLE", default="", help="only mutants of tables with this in their name")
+    parser.add_argument("--quick", action="store_true", help="two worlds for each mutant, then its tests")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     asked = parser.parse_args()
     if asked.mutants:
-        return _hunt_all(asked.jobs)
+        return _hunt_all(asked.only, asked.quick, asked.jobs)
     if asked.seed is not None:
         return _one(asked.seed, asked.scenario, asked.steps, asked.all)
     if asked.seeds is not None:
@@ -109,25 +113,23 @@ def _live_through_all(seeds: Iterable[int], scenario: str | None) -> Totals:
     return totals
 
 
-def _hunt_all(jobs: int) -> int:
-    """Live with every mutant until a promise breaks."""
-    all_of_them = list(mutants())
-    survivors = []
+def _hunt_all(only: str, quick: bool, jobs: int) -> int:
+    """Say what became of every mutant; 1 if one survived."""
+    names = [mutant.name for mutant in mutants() if only in mutant.table]
+    fates = Counter[Fate]()
     with ProcessPoolExecutor(jobs) as pool:
-        for done, (mutant, words) in enumerate(zip(all_of_them, pool.map(_hunt, range(len(all_of_them))), strict=True), 1):
-            if not words:
-                survivors.append(mutant)
-            print(f"\r{done} of {len(all_of_them)} mutants, {len(survivors)} survived", end="", flush=True)
+        for name, found in zip(names, pool.map(partial(_decide, quick=quick), names), strict=True):
+            fates[found.fate] += 1
+            if found.fate is Fate.SURVIVED:
+                print(f"\rsurvived: {name}  {found.words}")
+            said = ", ".join(f"{fates[fate]} {fate}" for fate in Fate)
+            print(f"\r{fates.total()} of {len(names)} mutants: {said}", end="", flush=True)
     print()
-    for mutant in survivors:
-        print(f"survived: {mutant.name}")
-    return 1 if survivors else 0
+    return 1 if fates[Fate.SURVIVED] or not names else 0
 
 
-def _hunt(number: int) -> str:
-    mutant: Mutant = list(mutants())[number]
-    outcome = hunt(mutant)
-    return outcome.words if outcome is not None else ""
+def _decide(name: str, quick: bool) -> Found:
+    return decide(mutant_named(name), quick)
 
 
 if __name__ == "__main__":

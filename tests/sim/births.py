@@ -25,6 +25,7 @@ BRIEF_S = 0.003
 NAMES = ("claude",)  # agents that run below a shell are found by this name
 # How far a birth is when its keeper dies. An agent in tmux begins only once its birth is on record.
 STAGES = ("nothing", "server", "gate", "born", "brief")
+DAEMON_DIES = "daemon dies"
 BEGUN = ("", "lost", "born", "brief")
 
 
@@ -54,6 +55,10 @@ class Births:
             else:
                 world.keeper.note_silent()
                 world.daemon.feed(Unordered(launch.id, "the keeper gives no answer"))
+            return
+        if self.fate.get(effect.session.id) == DAEMON_DIES:
+            self.fate.pop(effect.session.id)
+            world.take_daemon_down(world.down_s)  # before it gave the order
             return
         world.carriers.folders.add(launch.id)
         self.given.add(launch.id)
@@ -86,7 +91,6 @@ class Births:
             return
         effect, fate = self.orders.pop(launch_id)
         if fate == "fails":
-            self.by_itself.add(launch_id)
             if lives_on:
                 world.daemon.later(0.05, self._settle, launch_id, False)
             return
@@ -95,9 +99,7 @@ class Births:
             world.keeper.kill()
         if not lives_on:
             return
-        if fate == "half":  # its keeper answers, and its birth comes to no end
-            self.by_itself.add(launch_id)
-        if fate in ("half", "lost"):
+        if fate in ("half", "lost"):  # its keeper answers, and its birth comes to no end, or is not told
             world.daemon.later(SPAWN_S, self._settle, launch_id, fate == "lost")
         elif fate in STAGES:
             world.daemon.later(SETTLE_S, self._settle, launch_id, True)
@@ -126,8 +128,9 @@ class Births:
             return
         body = self._world.host.bodies.get(launch_id)
         event = self.look(session, "daemon", ours)
-        if event is not None:
-            self._world.daemon.feed(event)
+        if isinstance(event, LaunchFailed) and not ours:
+            self.by_itself.add(launch_id)
+        self._world.daemon.feed(event)
         if isinstance(event, Launched) and body is not None and self._world.daemon.runs:
             self._world.senses.follow(body, session)
 

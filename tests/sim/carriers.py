@@ -33,6 +33,7 @@ class Carriers:
         self._world = world
         self.births = Births(world)
         self.folders: set[str] = set()  # launches that have files
+        self.hung: dict[str, float] = {}  # by session: how long its next end or close hangs
         self.begin()
 
     def begin(self) -> None:
@@ -194,6 +195,13 @@ class Carriers:
             self._finish(launch.id, Ended(launch.id, ok=True, transcript=self._read_conversation(launch)))
 
     def _finish(self, launch_id: str, outcome: Ended | Attended | Closed | Spared) -> None:
+        """Tell the outcome; a call that hangs on the way costs its deadline first."""
+        if hung_s := self.hung.pop(launch_id.rpartition("-")[0], 0.0):
+            self._world.daemon.later(hung_s, self._tell, launch_id, outcome)
+        else:
+            self._tell(launch_id, outcome)
+
+    def _tell(self, launch_id: str, outcome: Ended | Attended | Closed | Spared) -> None:
         self._world.daemon.feed(outcome)
         if self._world.daemon.runs and launch_id in self._busy:
             self._done(launch_id)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tests.sim.adoption import adopt
 from tests.sim.notifier import TELLING
 from tests.sim.silences import EAGER
+from tests.sim.sockets import DAEMON
 from vigil.core.effects import Effect, Persist, SetTimer, Tell, TimerKind
 from vigil.core.events import (
     Applied,
@@ -100,6 +101,8 @@ class Daemon:
         self._begin()
         self.life += 1
         self.runs = True
+        world.sockets.bound(DAEMON)
+        world.sockets.link()
         stored, incidents = world.store.read_sessions(), world.store.read_incidents(self.clock())
         self.machine = Machine(stored, incidents, roles := world.store.read_roles())
         self.known = {session.id: session for session in stored}
@@ -137,7 +140,7 @@ class Daemon:
             if self._kept_change is not None:
                 self._heard_written(self._kept, self._kept_change)
             self._world.promises.killed()
-            self.runs = False
+            self.runs = self._world.sockets.linked = False
             self.life += 1
 
     def _die(self) -> None:
@@ -266,7 +269,8 @@ class Daemon:
             if writes and not store.is_well:
                 self._writing = True
                 self.later(SLOW_S, self._note_slow, event)
-                self.later(store.slow_s or RETRY_S, self._try, event)
+                late_s, store.late_s = store.late_s, 0.0
+                self.later(max(store.slow_s, late_s) or RETRY_S, self._try, event)
                 return
             if writes:
                 self._write(event, effects[0])

@@ -11,7 +11,9 @@ from vigil.core.model.death import Oom, Words
 from vigil.core.model.launch import ProcessId, RuntimeKind
 
 HANGUP_S = 0.01
+THREAD = "thread"
 CLOSES_S = 0.005  # the shim ends right after its agent; a server right after its last pane
+SETTLE_S, ANSWERS_S = 0.3, 2.0  # a hangup is answered within these of the pane's end
 PIDS = 200  # few, so that they are used again all the time
 
 
@@ -20,7 +22,7 @@ class Process:
     """One process, as it really is."""
 
     id: ProcessId
-    role: str  # server, root, command, agent, child
+    role: str  # server, root, command, agent, child; thread
     launch_id: str
     alive: bool = True
     stopped: bool = False
@@ -88,6 +90,19 @@ class Body:
         return runtime is not None and runtime.alive
 
 
+def is_process(found: Process) -> bool:
+    """Say whether a number is a process's, and not a thread's."""
+    return found.role != THREAD
+
+
+def has_lost_its_pane(body: Body) -> bool:
+    """Say whether the pane was closed just before its agent ended, and took it along."""
+    root, agent = body.root, body.agent
+    if root is None or agent is None or root is agent or root.alive or agent.alive or root.signal is None:
+        return False
+    return root.ended_at - SETTLE_S <= agent.ended_at <= root.ended_at + ANSWERS_S
+
+
 class Host:
     """All processes of a machine."""
 
@@ -129,7 +144,14 @@ class Host:
     def find(self, wanted: ProcessId | None) -> Process | None:
         """Return exactly this process, dead or alive; None if its pid belongs to another one now, or to nobody."""
         found = self._by_pid.get(wanted.pid) if wanted is not None else None
-        return found if found is not None and found.id == wanted else None
+        return found if found is not None and found.id == wanted and is_process(found) else None
+
+    def give_to_thread(self, process: Process) -> bool:
+        """The number of a dead process becomes a thread's, begun in the same tick: only that it is none tells them apart."""
+        if process.alive or self._by_pid.get(process.id.pid) is not process:
+            return False
+        self._by_pid[process.id.pid] = Process(process.id, THREAD, "")
+        return True
 
     def end(
         self, body: Body, process: Process, exit_code: int | None = None, by_signal: int | None = None, why: str = ""

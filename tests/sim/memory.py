@@ -10,6 +10,7 @@ from vigil.core.model.death import Oom
 if TYPE_CHECKING:
     from tests.sim.world import World
 
+FOREIGN = "a cgroup that nobody knows"
 SETTLE_S = 2.0  # a count this young may be that of a death that is being looked into
 
 
@@ -42,9 +43,9 @@ class Memory:
         """Return what a keeper can say of an agent that a SIGKILL ended just now."""
         world = self._world
         recent = [launch_id for at, launch_id in self._kills if world.engine.now - at < SETTLE_S]
-        return Oom(
-            named=body.ended_by == "memory" if world.log_readable else None,
-            cgroup=f"/{body.launch_id}" if world.has_cgroups else "",
-            cgroup_kills=recent.count(body.launch_id) if world.has_cgroups else None,
-            host_kills=len(recent),
-        )
+        own = recent.count(body.launch_id) if world.has_cgroups else None
+        named = body.ended_by == "memory" if world.log_readable else None
+        moved = named is None and own == 0 and recent
+        beside = [launch_id for launch_id in recent if launch_id not in ("", FOREIGN, body.launch_id)]
+        cgroup = f"/{body.launch_id}" if world.has_cgroups else ""
+        return Oom(named, cgroup, own, len(recent), len(beside) if moved else None)

@@ -117,11 +117,10 @@ class Notifier:
         world, life = self._world, self._world.daemon.life
         now = world.daemon.clock()
         for due in due_notices(self._seen(incident_id), self._telling, now):
-            notice = begun(
-                due.before
-                or Notice(due.notice_id, due.route, NoticeState.SENDING, now, event=due.event, attempts=0, rung=due.rung),
-                now,
+            before = due.before or Notice(
+                due.notice_id, due.route, NoticeState.SENDING, now, event=due.event, attempts=0, rung=due.rung
             )
+            notice = begun(before, now, due.incident.resolved_at is not None)
             self._handed.setdefault(incident_id, {})[due.notice_id] = replace(notice, state=NoticeState.SENT)
             world.promises.handed_out(due, now)
             self._waiting.setdefault(due.route, deque()).append((world.engine.now, due, notice))
@@ -148,7 +147,10 @@ class Notifier:
         """Write down what is about to be sent, unless nobody needs it any more; that may wait behind others."""
         world, life, sent = self._world, self._world.daemon.life, []
         for _, due, notice in batch:
-            wanted = why_unwanted(due.event, self._known[due.incident.id]) is None
+            newest = self._known[due.incident.id]
+            wanted = why_unwanted(due.event, due.route, newest) is None
+            if newest.resolved_at is not None:  # one notice says both
+                due, notice = replace(due, incident=newest), replace(notice, over=True)
             world.daemon.feed(Notified(due.incident.id, notice if wanted else replace(notice, state=NoticeState.CANCELLED)))
             if life != world.daemon.life:
                 return

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 from tests.sim.manifests import WORKSPACE
+from tests.sim.sockets import DAEMON, LOOK_S
 from vigil.core.events import Acked, Applied, Asked, Declared, Event, ShiftAborted, ShiftAsked
 from vigil.core.model.death import IntentVerb
 from vigil.core.model.launch import RuntimeKind
@@ -46,8 +48,7 @@ class People:
     def declare(self, name: str) -> None:
         """Somebody wants a session; one of the same name must not exist."""
         world = self._world
-        world.daemon.start()
-        if world.daemon.has_name(name):
+        if not self._reach(self.declare, name) or world.daemon.has_name(name):
             return
         self._declared += 1
         chances = world.chances(f"declare-{self._declared}")
@@ -69,10 +70,17 @@ class People:
 
     def ask(self, verb: str, session_id: str) -> None:
         """Somebody types a command; it starts a daemon if there is none."""
-        self._world.daemon.start()
-        session = self._world.store.sessions.get(session_id)
+        session = self._world.store.sessions.get(session_id) if self._reach(self.ask, verb, session_id) else None
         if session is not None:
             self._world.daemon.feed(Asked(IntentVerb(verb), session_id, "alice"))
+
+    def _reach(self, command: Callable[..., None], *words: str) -> bool:
+        """Say whether a command reaches the daemon; one whose socket is lost is waited for, never doubled."""
+        self._world.daemon.start()
+        if DAEMON in self._world.sockets.lost:
+            self._world.engine.after(LOOK_S, command, *words)
+            return False
+        return True
 
     def apply(self, at_once: bool = False) -> None:
         """Somebody applies the manifest."""

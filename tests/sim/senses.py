@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.sim.host import Body, Process
+from tests.sim.host import Body, Process, has_lost_its_pane
 from vigil.core.events import Exited, Found, Observed, Orphaned, RuntimeEnded, Swept
 from vigil.core.model.death import Exit, Oom
 from vigil.core.model.launch import Launch, ProcessId
@@ -157,6 +157,7 @@ class Senses:
         server_ended = server is not None and not server.alive and server.ended_at <= agent.ended_at + 2 * SETTLE_S
         root = body.root.signal if body.root is not None and not body.root.alive else None
         body.told = self._memory(body) if number == signal.SIGKILL else None
+        closed = agent is body.agent and has_lost_its_pane(body)
         return Exit(
             body.launch_id,
             at,
@@ -169,6 +170,7 @@ class Senses:
             server.exit_code if server is not None and server_ended else None,
             server.signal if server is not None and server_ended else None,
             root,
+            closed,
             oom=body.told,
             words=body.words if code is not None and agent is body.agent else None,
         )

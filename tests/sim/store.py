@@ -8,6 +8,7 @@ from vigil.codec import dump, load
 from vigil.core.effects import Persist
 from vigil.core.model.death import Death, Intent
 from vigil.core.model.incident import Incident
+from vigil.core.model.launch import Launch
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 from vigil.core.rules.escalation import is_settled
@@ -22,22 +23,25 @@ class Store:
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
         self.roles: dict[str, Role] = {}
+        self.launches: dict[str, Launch] = {}
         self.deaths: dict[str, Death] = {}  # by launch id
         self.intents: dict[str, list[Intent]] = {}  # by launch id
         self.incidents: dict[str, Incident] = {}
         self.full = False
         self.keeps = False  # while it is full: what it calls failed is there for the next daemon
         self.slow_s = 0.0
+        self.late_s = 0.0  # one write only, the next
 
     @property
     def is_well(self) -> bool:
         """Say whether a write takes no time worth simulating."""
-        return not self.full and not self.slow_s
+        return not self.full and not self.slow_s and not self.late_s
 
     def write(self, change: Persist) -> None:
         """Make a change durable, all of it."""
         for session_id in change.removed:  # in the store's order: what is removed and stored in one call is there again
             self.sessions.pop(session_id, None)
+            self.launches = {key: launch for key, launch in self.launches.items() if launch.session_id != session_id}
             self.deaths = {key: death for key, death in self.deaths.items() if death.session_id != session_id}
             self.intents = {key: found for key, found in self.intents.items() if found[0].session_id != session_id}
         for key in change.removed_roles:
@@ -46,6 +50,8 @@ class Store:
             self.roles[role.key] = role
         for session in change.sessions:
             self.sessions[session.id] = session
+        for launch in change.launches:
+            self.launches[launch.id] = launch
         for death in change.deaths:
             self.deaths[death.launch_id] = death
         for intent in change.intents:

@@ -8,6 +8,7 @@ from tests.sim.faults import TEAMS
 from tests.sim.faults.sizes import between
 from tests.sim.run import live_through
 from tests.sim.scenarios import Fault, Plan, draw_plan
+from tests.sim.sockets import lost_for_good
 
 WORLDS = {
     "a death that the kernel denies needs a human after five minutes": (0, "blind"),
@@ -22,20 +23,32 @@ WORLDS = {
     "what an orphan says does not make it well": (505834, "confused"),
 }
 
-LATER = frozenset({"keeper dies in a birth", "keeper hangs in a backoff", "store fails"})  # than all worlds here
-# Unknown when these worlds were drawn, each from all faults there were.
-NEWER = (
-    TEAMS
-    | LATER
-    | {
-        "memory runs out",
-        "agent meets its limit",
-        "agent is locked out",
-        "agent meets its limit and lives on",
-        "agent is locked out and lives on",
-        "stopped agent loses its pane",
+LATER = frozenset(  # than all worlds here
+    {
+        "keeper loses its socket",
+        "daemon loses its socket",
+        "daemon dies in a birth",
+        "keeper dies in a birth",
+        "keeper hangs in a backoff",
+        "pane is hung up",
+        "memory runs out elsewhere",
+        "agent's number is a thread's",
+        "daemon is killed again and again",
+        "store commits late",
+        "store fails",
+        "agent's end hangs",
     }
 )
+# Unknown when these worlds were drawn, each from all faults there were.
+NEWER = TEAMS | {
+    "memory runs out",
+    "agent meets its limit",
+    "agent is locked out",
+    "agent meets its limit and lives on",
+    "agent is locked out and lives on",
+    "stopped agent loses its pane",
+    *LATER,
+}
 
 
 @pytest.mark.parametrize("seed", [9014, 9084])
@@ -47,7 +60,7 @@ def test_a_person_whom_only_the_reaper_saw_is_not_asked_to_leave_by_a_shift(seed
 def test_what_broke_once_holds(name: str) -> None:
     seed, scenario = WORLDS[name]
 
-    assert live_through(draw_plan(seed, scenario, without=NEWER)).words == ""
+    assert live_through(draw_plan(seed, scenario, without=NEWER | LATER)).words == ""
 
 
 def test_a_socket_that_is_lost_while_its_server_hangs_is_repaired() -> None:
@@ -105,6 +118,29 @@ def test_what_was_over_before_the_last_of_an_account_was_removed_is_told_to_nobo
     )
 
     assert live_through(Plan(2, "people", sessions=5, hours=24.0, faults=faults)).words == ""
+
+
+@pytest.mark.parametrize("size", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("stopped", [False, True], ids=["it runs", "it is stopped"])
+def test_a_keeper_that_lost_its_socket_is_found_by_the_next_daemon(size: float, stopped: bool) -> None:
+    stop = Fault(3600.0, "keeper is stopped", 0, 0.7)
+    lost = Fault(3601.0, "keeper loses its socket", 0, size)
+    killed = Fault(3602.0, "daemon is killed", 0, 0.01)
+    plan = few_faults(40, *([stop] if stopped else []), lost, killed, Fault(3700.0, "agent exits", 0, 0.5))
+
+    assert live_through(plan).words == ""
+
+
+@pytest.mark.parametrize("whose", ["keeper", "daemon"])
+def test_a_socket_that_nobody_makes_anew_is_noticed(whose: str) -> None:
+    """As it was: no command worked any more."""
+    lost = Fault(3600.0, f"{whose} loses its socket", 0, 0.6)
+
+    with lost_for_good():
+        outcome = live_through(few_faults(40, lost))
+
+    assert (outcome.broken, f"the {whose}'s socket has been lost" in outcome.words) == ("P15", True)
+    assert live_through(few_faults(40, lost)).words == ""
 
 
 def few_faults(seed: int, *faults: Fault) -> Plan:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.sim.faults import FAULTS
-from tests.sim.mutants import Mutant, breaks_anyway, hunt, mutants, of_silence
+from tests.sim.mutants import Mutant, breaks_anyway, hunt, mutant_named, mutants
 from tests.sim.run import live_through, shrink, tell_story
 from tests.sim.scenarios import SCENARIOS, draw_plan
 from tests.sim.totals import Totals
@@ -51,7 +51,7 @@ def test_every_fault_strikes() -> None:
 
 
 def test_a_failure_is_shrunk_to_what_it_needs_and_told() -> None:
-    mutant = find_mutant("verbs: stop does nothing")
+    mutant = mutant_named("verbs: stop does nothing")
     with mutant.change():
         failure = live_through(draw_plan(0, "people"))
         small = shrink(failure)
@@ -66,7 +66,7 @@ def test_a_failure_is_shrunk_to_what_it_needs_and_told() -> None:
 
 def test_what_breaks_anyway_says_nothing_of_a_mutant() -> None:
     breaks_anyway.cache_clear()
-    with find_mutant("verbs: stop does nothing").change():
+    with mutant_named("verbs: stop does nothing").change():
         found = hunt(Mutant("none", "nothing is changed", nullcontext, "people"), seeds=1)
     breaks_anyway.cache_clear()
 
@@ -97,10 +97,6 @@ def test_seeds_that_are_no_range_are_refused_with_a_line(seeds: str) -> None:
 
     assert done.returncode == 2
     assert "is not of the form A-B" in done.stderr
-
-
-def find_mutant(name: str) -> Mutant:
-    return next(mutant for mutant in mutants() if mutant.name == name)
 
 
 @pytest.mark.parametrize(
@@ -138,10 +134,10 @@ def find_mutant(name: str) -> Mutant:
     ],
 )
 def test_a_changed_row_is_noticed(name: str) -> None:
-    assert hunt(find_mutant(name)) is not None
+    assert hunt(mutant_named(name)) is not None
 
 
 def test_every_mutant_changes_a_row_that_is_there() -> None:
-    for mutant in (*mutants(), *of_silence()):
+    for mutant in mutants():
         with mutant.change():
             pass

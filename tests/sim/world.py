@@ -25,6 +25,7 @@ from tests.sim.reaper import Reaper
 from tests.sim.scenarios import LOOK, Fault, Plan
 from tests.sim.senses import Senses
 from tests.sim.silences import Silences
+from tests.sim.sockets import Sockets
 from tests.sim.spool import Spool
 from tests.sim.store import Store
 from tests.sim.story import Line
@@ -69,6 +70,7 @@ class World:
         self.people = People(self)
         self.spool = Spool(self)
         self.agents = Agents(self)
+        self.sockets = Sockets(self)
         self.keeper = Keeper(self)
         self.notifier = Notifier(self)
         self.senses = Senses(self)
@@ -142,7 +144,7 @@ class World:
         self.people.comes.clear()
         self.senses.trouble.clear()
         self.senses.late_s.clear()
-        self.store.full, self.store.keeps, self.store.slow_s = False, False, 0.0
+        self.store.full, self.store.keeps, self.store.slow_s, self.store.late_s = False, False, 0.0, 0.0
         self.notifier.down = False
         self.spool.trouble = ""
         self.daemon.doom = None
@@ -289,8 +291,9 @@ class World:
         self.daemon.kill()
         self.host.reboot()
         self.keeper.reboot()
+        self.sockets.reboot()
         self.carriers.births.reboot()
-        self.store.full, self.store.keeps, self.store.slow_s = False, False, 0.0
+        self.store.full, self.store.keeps, self.store.slow_s, self.store.late_s = False, False, 0.0, 0.0
         self._wall_set_s += clock_set_s
         self.daemon.offset = EPOCH + self._wall_set_s
         self.promises.rebooted()

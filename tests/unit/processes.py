@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
@@ -92,3 +93,23 @@ def until(read: Callable[[], T], holds: Callable[[T], bool]) -> T:
             return found
         assert time.monotonic() < deadline, found
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def a_thread() -> Iterator[int]:
+    """Yield the number of a thread of ours, which is not its process's first."""
+    begun, over = threading.Event(), threading.Event()
+
+    def live() -> None:
+        begun.set()
+        over.wait(SOON_S)
+
+    worker = threading.Thread(target=live)
+    worker.start()
+    assert begun.wait(SOON_S)
+    assert worker.native_id is not None
+    try:
+        yield worker.native_id
+    finally:
+        over.set()
+        worker.join()

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from vigil.daemon.base.threads import ask, begin
 from vigil.hands import KEPT, Hands, Hangs
+from vigil.threads import POOLS, Pool, ask, begin, in_thread
 
 WAIT_S = 20.0
 
@@ -159,6 +159,47 @@ async def test_who_was_cancelled_leaves_a_call_that_counts_until_it_comes_back(h
     while hands.hung:
         await asyncio.sleep(0.001)
     hands.close()
+
+
+def test_what_hangs_takes_one_thread_and_is_asked_again_only_when_it_came_back(hanging: Hanging) -> None:
+    hands = Hands("i", most=4)
+    with pytest.raises(Hangs, match="no answer"):
+        threading.Thread(target=lambda: hands.begin(hanging, lambda *_: None, "disk")).start()
+        until(lambda: hanging.begun == 1)
+        hands.call(hanging, 0.05, "disk")  # it waits in line: another call about the same is under way
+
+    assert (hanging.begun, hands.hung) == (1, 0)
+    hanging.let_go.set()
+    assert hands.call(lambda: 7, WAIT_S, "disk") == 7
+    hanging.let_go.clear()
+    with pytest.raises(Hangs, match="no answer"):
+        hands.call(hanging, 0.05, "disk")
+    for _ in range(10):
+        with pytest.raises(Hangs, match="an earlier call has not come back"):
+            hands.call(hanging, WAIT_S, "disk")
+    assert hands.call(lambda: 8, WAIT_S, "other") == 8
+    assert (hanging.begun, hands.hung) == (2, 1)
+    hanging.let_go.set()
+    until(lambda: hands.hung == 0)
+    assert hands.call(lambda: 9, WAIT_S, "disk") == 9
+    hands.close()
+
+
+async def test_a_purpose_whose_threads_all_hang_delays_no_other(hanging: Hanging) -> None:
+    full, other = Pool("full", 2, 0.05), Pool("other", 1, WAIT_S)
+    for _ in range(3):
+        with pytest.raises(Hangs):
+            await in_thread(full, hanging)
+
+    assert await in_thread(other, lambda: 7) == 7
+    assert hanging.begun == 2
+    for pool in (full, other):
+        pool.hands.close()
+
+
+def test_every_purpose_has_threads_of_its_own_and_a_deadline() -> None:
+    assert len({pool.purpose for pool in POOLS}) == len({id(pool.hands) for pool in POOLS}) == len(POOLS)
+    assert all(pool.most > 0 and 0 < pool.within_s <= 75 for pool in POOLS)
 
 
 def test_a_call_that_hangs_keeps_no_process_from_ending() -> None:

@@ -213,3 +213,20 @@ def test_no_function_is_longer_than_a_screen() -> None:
                 found[f"{path.relative_to(SOURCE)}:{node.name}:{node.lineno}"] = node.end_lineno - node.lineno + 1
 
     assert {name: lines for name, lines in found.items() if lines > FUNCTION_LINES} == {}
+
+
+def test_no_thread_is_taken_from_a_pool_that_everybody_shares() -> None:
+    shared = re.compile(r"to_thread|run_in_executor|ThreadPoolExecutor|run_in_threadpool|set_default_executor")
+
+    assert [str(path.relative_to(SOURCE)) for path in MODULES if shared.search(path.read_text())] == []
+
+
+def test_every_route_runs_on_the_loop_and_none_in_a_pool_of_the_framework() -> None:
+    found = [
+        f"{path.name}:{node.name}"
+        for path in (SOURCE / "api").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and any("router." in ast.unparse(one) for one in node.decorator_list)
+    ]
+
+    assert found == []

@@ -17,7 +17,7 @@ SOURCE = Path(vigil.__file__).parent
 SMALL = {
     "vigil",
     "vigil.kernel.theirs",  # how a file is opened that others may have put there
-    *(f"vigil.{name}" for name in ("codec", "errors", "hands", "home", "moments", "redact", "text", "words")),
+    *(f"vigil.{name}" for name in ("codec", "errors", "hands", "home", "moments", "redact", "text", "threads", "words")),
 }
 # What the keeper shares, with the kernel; the rest is its own.
 KEEPER = {"vigil.kernel", "vigil.keeper.protocol", "vigil.keeper.records", "vigil.keeper.wire"}
@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vigil.errors": set(),
     "vigil.text": set(),
     "vigil.hands": set(),
+    "vigil.threads": {"vigil.hands"},
     "vigil.moments": set(),
     "vigil.secret_names": set(),
     "vigil.secret_shapes": {"vigil.secret_names"},

@@ -81,7 +81,7 @@ async def admit(request: Request) -> str:
         return ""
     name = request.path_params.get("name") if callers is OWNER else None
     daemon = await the_daemon(request)
-    below, session = find_agent(peer.pid, daemon.keeper.pid, daemon.machine)
+    below, session = find_agent(peer.pid, daemon.keeper.identity, daemon.machine, daemon.boot)
     if not peer.is_here():  # its ancestry was perhaps another's
         raise Refused("who asks cannot be told: its process ended meanwhile")
     if below is None:

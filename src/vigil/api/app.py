@@ -12,6 +12,7 @@ from vigil.api.access import admit
 from vigil.daemon.base.log import log
 from vigil.daemon.daemon import Daemon
 from vigil.errors import UsageError, VigilError
+from vigil.hands import Hangs
 from vigil.kernel.shortage import is_shortage
 
 STATUS = {1: 409, 2: 400, 3: 404, 4: 403, 5: 503}
@@ -45,6 +46,11 @@ def make_app(daemon: Daemon) -> FastAPI:
         log.warning("a caller is refused", why=str(error))
         words = f"the daemon lacks what it needs for this ({why}); vigil doctor says more"
         return JSONResponse({"error": words, "exit_code": VigilError.exit_code, "problems": []}, STATUS[VigilError.exit_code])
+
+    @app.exception_handler(Hangs)
+    async def _hung(_: Request, error: Hangs) -> JSONResponse:
+        words = f"what was asked for cannot be read or written at the moment: {error}; try again"
+        return JSONResponse({"error": words, "exit_code": VigilError.exit_code, "problems": []}, 503)
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:

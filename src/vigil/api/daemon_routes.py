@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +14,7 @@ from vigil.daemon.serve.stop_all import Unknown, end_unknown
 from vigil.errors import VigilError
 from vigil.kernel.cgroups import CgroupPlace
 from vigil.moments import rfc3339
+from vigil.threads import SHOWN, in_thread
 
 router = APIRouter()
 
@@ -46,7 +46,7 @@ async def status(daemon: TheDaemon) -> dict[str, Any]:
         "keeper_wedged": daemon.keeper.wedged,
         "store_trouble": daemon.supervisor.store_trouble,
         "recording": daemon.recording(),
-        "isolation": _isolation_view(await asyncio.to_thread(daemon.isolation.place)),
+        "isolation": _isolation_view(await in_thread(SHOWN, daemon.isolation.place, about="isolation")),
     }
 
 
@@ -60,7 +60,8 @@ async def stop(daemon: TheDaemon, actor: Actor, kill_sessions: bool = False) -> 
     left = await daemon.operations.kill_all(actor) if kill_sessions else []
     unknown: list[Unknown] = []
     if kill_sessions:
-        unknown, living = await end_unknown(daemon.home, daemon.supervisor, daemon.census, daemon.keeper.pid, actor)
+        keeper = daemon.keeper.living_pid
+        unknown, living = await end_unknown(daemon.home, daemon.supervisor, daemon.census, keeper, actor)
         left += [f"{one.words()}, which no session knows" for one in living]
     daemon.stop(with_keeper=kill_sessions and not left)
     if left:

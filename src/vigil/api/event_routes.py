@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -13,13 +12,15 @@ from fastapi.responses import Response, StreamingResponse
 
 from vigil.api.access import TheDaemon
 from vigil.api.death_views import death_detail, death_view
-from vigil.api.views import event_view
+from vigil.api.views import event_view, kept_headers
 from vigil.core.book import SAME_S
 from vigil.core.model.death import Death
 from vigil.daemon.daemon import Daemon
 from vigil.errors import NoSuchSession
 from vigil.forensics import read_bundle
+from vigil.moments import rfc3339
 from vigil.store.store import StoredEvent
+from vigil.threads import READS, SHOWN, in_thread
 
 HEARTBEAT_S = 15.0
 LATER = 200
@@ -34,8 +35,8 @@ async def events(
     daemon: TheDaemon, session: str | None = None, since: float | None = None, after: After = 0, limit: Limit = 1000
 ) -> Response:
     """The event log, oldest first; the newest ones if there are more than `limit`."""
-    found = await asyncio.to_thread(daemon.store.read_events, after, _id_of(daemon, session), since, limit, True)
-    return Response(json.dumps([event_view(stored) for stored in found]), media_type="application/json")
+    found = await in_thread(READS, daemon.store.read_events, after, _id_of(daemon, session), since, limit, True)
+    return _listed(daemon, "events", [event_view(stored) for stored in found])
 
 
 @router.get("/v1/events/stream")
@@ -55,10 +56,14 @@ async def stream(
 @router.get("/v1/deaths")
 async def deaths(daemon: TheDaemon, session: str | None = None, limit: Limit = 1000) -> Response:
     """Death records, newest first; of a session that was removed by its name."""
-    found = await asyncio.to_thread(_deaths_of, daemon, session, limit)
+    found = await in_thread(READS, _deaths_of, daemon, session, limit)
     if not found and session is not None:
         daemon.operations.find(session)  # raises if there is no such session
-    return Response(json.dumps([death_view(death) for death in found]), media_type="application/json")
+    return _listed(daemon, "deaths", [death_view(death) for death in found])
+
+
+def _listed(daemon: Daemon, kind: str, found: list[dict[str, Any]]) -> Response:
+    return Response(json.dumps(found), headers=kept_headers(daemon.store, kind), media_type="application/json")
 
 
 def _deaths_of(daemon: Daemon, name: str | None, limit: int) -> list[Death]:
@@ -73,18 +78,20 @@ def _deaths_of(daemon: Daemon, name: str | None, limit: int) -> list[Death]:
 @router.get("/v1/deaths/{which:whole}")
 async def death(daemon: TheDaemon, which: str) -> dict[str, Any]:
     """One death record, or a session's last one, with its evidence, what its bundle holds, and what followed."""
-    found = await asyncio.to_thread(daemon.store.read_death, which)
+    found = await in_thread(READS, daemon.store.read_death, which)
     if found is None:
-        found = next(iter(await asyncio.to_thread(_deaths_of, daemon, which, 1)), None)
+        found = next(iter(await in_thread(READS, _deaths_of, daemon, which, 1)), None)
     if found is None:
         what = f"{which} has not died yet" if daemon.machine.find(which) else f"there is no death record {which}"
-        raise NoSuchSession(f"{what}; vigil deaths lists those there are")
+        removed = daemon.store.removed_until.get("deaths")
+        gone = "" if removed is None else f", and older ones than {rfc3339(removed)} were deleted ([retention])"
+        raise NoSuchSession(f"{what}; vigil deaths lists those there are{gone}")
     folder = daemon.home.deaths / found.id
-    bundle = await asyncio.to_thread(read_bundle, folder)
+    bundle = await in_thread(SHOWN, read_bundle, folder, about=found.id)
     if bundle is not None:
-        bundle = replace(bundle, last_events=await asyncio.to_thread(daemon.coroner.with_words, found, bundle.last_events))
-    beside = await asyncio.to_thread(daemon.store.read_died_with, found, SAME_S)
-    return death_detail(found, bundle, folder, beside, await asyncio.to_thread(_after, daemon, found))
+        bundle = replace(bundle, last_events=await in_thread(SHOWN, daemon.coroner.with_words, found, bundle.last_events))
+    beside = await in_thread(READS, daemon.store.read_died_with, found, SAME_S)
+    return death_detail(found, bundle, folder, beside, await in_thread(READS, _after, daemon, found))
 
 
 def _after(daemon: Daemon, death: Death) -> list[StoredEvent]:

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from vigil.api.access import Actor, TheDaemon
 from vigil.api.incident_views import incident_detail
-from vigil.api.views import incident_view
+from vigil.api.views import incident_view, kept_headers
 from vigil.core.events import Acked
 from vigil.core.model.incident import Incident
 from vigil.daemon.daemon import Daemon
 from vigil.errors import NoSuchSession, Refused
+from vigil.threads import READS, in_thread
 
 router = APIRouter()
 
 
 @router.get("/v1/incidents")
-async def incidents(daemon: TheDaemon, all: bool = False) -> list[dict[str, Any]]:
+async def incidents(daemon: TheDaemon, response: Response, all: bool = False) -> list[dict[str, Any]]:
     """What needs a human, newest first; with `all` also what is over."""
     if not all:
         found = sorted(daemon.supervisor.incidents.values(), key=lambda incident: -incident.opened_at)
     else:
-        found = await asyncio.to_thread(daemon.store.read_incidents, True)
+        found = await in_thread(READS, daemon.store.read_incidents, True)
+        response.headers.update(kept_headers(daemon.store, "incidents"))
     return [incident_view(incident) for incident in found]
 
 
@@ -33,7 +34,7 @@ async def incidents(daemon: TheDaemon, all: bool = False) -> list[dict[str, Any]
 async def incident(daemon: TheDaemon, incident_id: str) -> dict[str, Any]:
     """One incident: its evidence, and all that was done about it, in order."""
     found = await _find(daemon, incident_id)
-    events = await asyncio.to_thread(daemon.store.read_incident_events, found)
+    events = await in_thread(READS, daemon.store.read_incident_events, found)
     return incident_detail(found, events)
 
 
@@ -63,7 +64,7 @@ async def test(daemon: TheDaemon, name: str) -> dict[str, Any]:
 async def _find(daemon: Daemon, incident_id: str) -> Incident:
     """Return the incident of exactly this id, as far as it is durable."""
     still_open = (incident for incident in daemon.supervisor.incidents.values() if incident.id == incident_id)
-    found = next(still_open, None) or await asyncio.to_thread(daemon.store.read_incident, incident_id)
+    found = next(still_open, None) or await in_thread(READS, daemon.store.read_incident, incident_id)
     if found is None:
         raise NoSuchSession(f"there is no incident {incident_id}; vigil incidents --all shows those there were")
     return found

@@ -12,13 +12,13 @@ from http import HTTPStatus
 from vigil.api.connections import BoundedProtocol
 from vigil.core.machine import Machine
 from vigil.core.model.session import Session
-from vigil.kernel.process import read_stat
+from vigil.kernel.process import is_other_boot, read_stat
 from vigil.kernel.shortage import RESERVE
 from vigil.kernel.trust import PeerProcess
 
 DEPTH = 64
 LOOKS = 5
-Ancestry = tuple[int, ...]
+Identity = tuple[int, int]  # a pid and its start: the number alone may be another's by now
 
 
 class PeerProtocol(BoundedProtocol):
@@ -44,40 +44,41 @@ class PeerProtocol(BoundedProtocol):
         super().connection_lost(exc)
 
 
-def find_agent(pid: int, keeper_pid: int | None, machine: Machine) -> tuple[bool | None, Session | None]:
+def find_agent(pid: int, keeper: Identity | None, machine: Machine, boot: str) -> tuple[bool | None, Session | None]:
     """Say whether a caller runs below the keeper, and in which session; None if its ancestry cannot be read."""
     leaders = {
-        process.pid: session
+        (process.pid, process.start_ticks): session
         for session in machine.sessions.values()
         if session.launch is not None
         for process in (session.launch.process, session.launch.root, session.launch.server)
-        if process is not None
+        if process is not None and not is_other_boot(process.boot, boot)
     }
-    ancestry = _ancestry(pid, keeper_pid)
+    ancestry = _ancestry(pid, keeper)
     if ancestry is None:
         return None, None  # it changes as we look, or /proc is gone: no proof that this is a person
     owner = next((leaders[one] for one in ancestry if one in leaders), None)
-    return keeper_pid in ancestry or owner is not None, owner
+    return keeper in ancestry or owner is not None, owner
 
 
-def _ancestry(pid: int, keeper_pid: int | None) -> Ancestry | None:
+def _ancestry(pid: int, keeper: Identity | None) -> list[Identity] | None:
     """Return a process and its ancestors up to the keeper, read twice alike: a parent may end between two looks."""
-    before = _read_ancestry(pid, keeper_pid)
+    before = _read_ancestry(pid, keeper)
     for _ in range(LOOKS):
-        now = _read_ancestry(pid, keeper_pid)
+        now = _read_ancestry(pid, keeper)
         if now is not None and now == before:
             return now
         before = now
     return None
 
 
-def _read_ancestry(pid: int, keeper_pid: int | None) -> Ancestry | None:
-    found = [pid]
-    while found[-1] != keeper_pid and len(found) < DEPTH:
-        stat = read_stat(found[-1])
+def _read_ancestry(pid: int, keeper: Identity | None) -> list[Identity] | None:
+    found: list[Identity] = []
+    while len(found) < DEPTH:
+        stat = read_stat(pid)
         if stat is None:
             return None
-        if stat.ppid <= 1:
+        found.append(stat.key)
+        if stat.key == keeper or stat.ppid <= 1:
             break
-        found.append(stat.ppid)
-    return tuple(found)
+        pid = stat.ppid
+    return found

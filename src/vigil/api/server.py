@@ -1,4 +1,4 @@
-"""Serving: uvicorn on a socket that we bind ourselves, 0600 from the start, without its ten ticks a second."""
+"""Serving: uvicorn on a socket that we bind ourselves, without its ten ticks a second; a lost one is made anew (P15)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator
+from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
@@ -16,12 +16,14 @@ from fastapi import FastAPI
 from vigil.api.connections import REQUEST_S, Places, refusal
 from vigil.api.peers import PeerProtocol, find_agent
 from vigil.daemon.base.log import log
+from vigil.kernel.own_socket import OwnSocket
 from vigil.kernel.shortage import RESERVE
-from vigil.kernel.trust import read_peer
+from vigil.kernel.trust import Untrusted, read_peer
 
 AT_ONCE = 16  # connections taken in one turn of the loop: a flood waits in the kernel, not in the daemon
 FULL_S = 1.0
 TAKEN_SHORT = 4  # callers, of whom each takes two descriptors
+BACKLOG = 512
 
 
 class Server(uvicorn.Server):
@@ -43,22 +45,51 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._ending = asyncio.Event()
         daemon = app.state.daemon
-        self._places = Places(lambda pid: find_agent(pid, daemon.keeper.pid, daemon.machine)[0] is not False)
+        who = partial(find_agent, machine=daemon.machine, boot=daemon.boot)
+        self._places = Places(lambda pid: who(pid, daemon.keeper.identity)[0] is not False)
         self._tasks: set[asyncio.Task[object]] = set()
+        self._trouble = ""
+
+    async def serve_at(self, own: OwnSocket) -> None:
+        """Serve on a socket of ours until `stop`."""
+        self._own = own
+        await self.serve()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Take connections ourselves: asyncio's accept goes on and on when descriptors run out."""
+        assert sockets is None, "ours is made anew"
         self.servers = []
-        for listener in sockets or []:
-            listener.setblocking(False)
-            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
+        self._accept_again(self._own.listener)
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more connections, and end those there are."""
-        for listener in sockets or []:
-            asyncio.get_running_loop().remove_reader(listener)
+        asyncio.get_running_loop().remove_reader(self._own.listener)
+        self._own.close()
         await super().shutdown(sockets)
+
+    def mend(self) -> bool:
+        """Listen anew if the socket's file is gone; say whether we did.
+
+        One on which another process listens stays: commands send it nothing, and name it to a person (P13)."""
+        if not self.started or self.should_exit or not self._own.is_lost():
+            return False
+        try:
+            if RESERVE.call(self._own.is_taken):
+                return False
+            before = RESERVE.call(self._own.make)
+        except (OSError, Untrusted) as error:
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                log.error("the socket is lost and cannot be made anew", socket=self._own.path, why=str(error))
+            return False
+        self._trouble = ""
+        asyncio.get_running_loop().remove_reader(before)
+        self._accept_again(self._own.listener)
+        for _ in range(BACKLOG // AT_ONCE):
+            self._accept(before)  # those who connected before the file was gone
+        before.close()
+        return True
 
     async def main_loop(self) -> None:
         """Wait until `stop`."""
@@ -92,7 +123,7 @@ class Server(uvicorn.Server):
 
     def _accept_again(self, listener: socket.socket) -> None:
         RESERVE.refill()
-        if not self.should_exit:
+        if not self.should_exit and listener is self._own.listener:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     def _admit(self, caller: socket.socket, request_s: float = REQUEST_S) -> None:
@@ -117,18 +148,3 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to the daemon."""
         yield
-
-
-def bind(path: Path) -> socket.socket:
-    """Bind a listening socket, 0600, in place of a dead daemon's; the caller holds the lock."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    fresh = path.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    old_mask = os.umask(0o177)
-    try:
-        listener.bind(str(fresh))
-    finally:
-        os.umask(old_mask)
-    listener.listen(512)
-    os.replace(fresh, path)
-    return listener

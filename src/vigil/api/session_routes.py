@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -33,13 +32,14 @@ from vigil.daemon.daemon import Daemon
 from vigil.daemon.serve.sessions import Wanted
 from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.forensics.tails import read_tail
+from vigil.hands import Hangs
 from vigil.kernel.process import read_stat
 from vigil.moments import rfc3339
 from vigil.text import decode, plain
+from vigil.threads import SHOWN, in_thread
 
 Verb = Literal["stop", "start", "restart", "reset", "hibernate", "archive"]
 STDERR_LINES = 50
-WRITTEN_S = 2.0
 LIMITS = {"memory_max": read_memory_max, "pids_max": read_pids_max, "cpu_weight": read_weight}
 router = APIRouter()
 
@@ -145,7 +145,7 @@ async def diag(daemon: TheDaemon, name: str, window_s: Annotated[float, Query(ge
     found = await daemon.diagnoser.look(session.launch, window_s)
     if not found.processes and session.launch.ended_at is not None:
         raise VigilError(f"{name} is {session.state}: nothing of its last launch runs; vigil death {name} shows how it ended")
-    redactor = await asyncio.to_thread(daemon.secrets.redactor, session.id)
+    redactor = await in_thread(SHOWN, daemon.secrets.redactor, session.id, about=session.id)
     return diag_view(session, found, daemon.clock.at, redactor.text)
 
 
@@ -205,9 +205,8 @@ async def get(daemon: TheDaemon, name: str) -> dict[str, Any]:
 async def _read_written(daemon: Daemon, session: Session) -> dict[str, Any]:
     """Return what `_written` does; a file system that hangs costs only its deadline."""
     try:
-        async with asyncio.timeout(WRITTEN_S):
-            return await asyncio.to_thread(_written, daemon, session)
-    except TimeoutError:
+        return await in_thread(SHOWN, _written, daemon, session, about=session.id)
+    except Hangs:
         return {"stderr_tail": None, "transcripts": None}
 
 
@@ -238,7 +237,9 @@ async def _survivors(daemon: Daemon, session: Session) -> list[dict[str, Any]]:
     found = await daemon.actors.ending.survivors(launch)
     redact = daemon.secrets.redactor(session.id).text
     return [
-        {"pid": process.pid, "name": redact(stat.name)} for process in found if (stat := read_stat(process.pid)) is not None
+        {"pid": process.pid, "name": redact(stat.name)}
+        for process in found
+        if (stat := read_stat(process.pid)) is not None and stat.start_ticks == process.start_ticks
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import asdict
 from typing import Any
@@ -18,6 +17,7 @@ from vigil.core.rules.plan import Plan
 from vigil.daemon.serve.consent import RoleUse
 from vigil.moments import rfc3339
 from vigil.redact import redact_command
+from vigil.threads import DECLARED, in_thread
 
 router = APIRouter()
 
@@ -44,18 +44,18 @@ class ManifestRequest(BaseModel):
 @router.post("/v1/manifest:plan")
 async def plan(daemon: TheDaemon, wanted: ManifestRequest) -> dict[str, Any]:
     """What applying a manifest would do; nothing is done."""
-    declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder, wanted.umask)
+    declared = await in_thread(DECLARED, daemon.teams.read, wanted.text, wanted.path, wanted.folder, wanted.umask)
     found = daemon.teams.plan(declared.manifest, wanted.replace)
-    missing = await asyncio.to_thread(daemon.teams.missing, declared, found, wanted.env)
-    new = await asyncio.to_thread(daemon.consents.read_new, wanted.place, declared)
+    missing = await in_thread(DECLARED, daemon.teams.missing, declared, found, wanted.env)
+    new = await in_thread(DECLARED, daemon.consents.read_new, wanted.place, declared)
     return {**plan_view(declared.manifest.workspace, found), "missing": missing, "asks": [use_view(use) for use in new]}
 
 
 @router.post("/v1/manifest:apply")
 async def apply(daemon: TheDaemon, wanted: ManifestRequest, actor: Actor) -> dict[str, Any]:
     """Apply a manifest; returns when all of it is declared, and launching at its pace."""
-    declared = await asyncio.to_thread(daemon.teams.read, wanted.text, wanted.path, wanted.folder, wanted.umask)
-    await asyncio.to_thread(daemon.consents.require, wanted.place, declared, wanted.agreed)
+    declared = await in_thread(DECLARED, daemon.teams.read, wanted.text, wanted.path, wanted.folder, wanted.umask)
+    await in_thread(DECLARED, daemon.consents.require, wanted.place, declared, wanted.agreed)
     done = await daemon.teams.apply(declared, wanted.env, wanted.replace, actor)
     return plan_view(declared.manifest.workspace, done)
 

@@ -24,7 +24,7 @@ from vigil.core.rules.wake import Resumability
 from vigil.moments import rfc3339
 from vigil.notify.message import fields_of
 from vigil.redact import Redactor, redact_command
-from vigil.store.store import StoredEvent
+from vigil.store.store import Store, StoredEvent
 
 
 def session_view(session: Session, incidents: Iterable[Incident] = (), role: Role | None = None) -> dict[str, Any]:
@@ -295,3 +295,9 @@ def _last_death_view(death: Death) -> dict[str, Any]:
         "signal": death.signal,
         "at": rfc3339(death.at),
     }
+
+
+def kept_headers(store: Store, kind: str) -> dict[str, str]:
+    """Return the header that says up to which moment records of a kind may be deleted; none if all are there."""
+    until = rfc3339(store.removed_until.get(kind))
+    return {} if until is None else {"x-vigil-removed-until": until}

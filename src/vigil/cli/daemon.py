@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import click
 
 from vigil.cli.options import output_option
 from vigil.client import connect
-from vigil.client.starting import answers
+from vigil.client.living import DeafDaemon, end_daemon, wait_for_answer
 from vigil.errors import Unreachable
 from vigil.home import find_home
 from vigil.words import some
@@ -50,31 +52,38 @@ def stop(kill_sessions: bool) -> None:
     """Stop the daemon; all sessions run on, and the next command finds them.
 
     Example: vigil daemon stop --kill-sessions"""
-    if not kill_sessions and not answers(find_home()):
+    home = find_home()
+    try:
+        runs = wait_for_answer(home)
+    except DeafDaemon as deaf:
+        end_daemon(home, deaf.daemon)  # it cannot be asked: a signal says the same
+        if not kill_sessions:
+            print(f"the daemon (pid {deaf.daemon.pid}) could not be reached, and is stopped by a signal; its sessions run on")
+            return
+        runs = False
+    if not kill_sessions and not runs:
         print("the daemon does not run")
         return
     client = connect(start=kill_sessions)  # only a daemon can end sessions
     status = client.status()
+    with_keeper = kill_sessions and not status["keeper_wedged"]  # it has nothing left to watch; the user may remove the home
+    ending = {"daemon": status["pid"], "keeper": status["keeper_pid"] if with_keeper else None}
+    held = {what: _hold(pid) for what, pid in ending.items()}  # now: at their end the numbers may be others'
     unknown = client.stop_daemon(kill_sessions).get("unknown")
-    wait_for_end("daemon", status["pid"])
-    if kill_sessions and status["keeper_pid"] is not None and not status["keeper_wedged"]:
-        wait_for_end("keeper", status["keeper_pid"])  # the keeper has nothing left to watch; then the user may remove the home
+    for what, pidfd in held.items():
+        if pidfd is not None and not select.select([pidfd], [], [], 30)[0]:
+            raise Unreachable(f"the {what} (pid {ending[what]}) was told to stop, but still runs")
     print("the daemon is stopped" + ("; all sessions were ended" if kill_sessions else "; its sessions run on"))
     if unknown:
         print(f"ended too, though no session knew of it: {'; '.join(unknown)}")
 
 
-def wait_for_end(what: str, pid: int) -> None:
-    """Wait until the daemon's or the keeper's process is gone."""
-    import os
-    import select
-
+def _hold(pid: int | None) -> int | None:
+    """Return a pidfd of the daemon's or the keeper's process; None if it is gone."""
     try:
-        pidfd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    if not select.select([pidfd], [], [], 30)[0]:
-        raise Unreachable(f"the {what} (pid {pid}) was told to stop, but still runs")
+        return None if pid is None else os.pidfd_open(pid)
+    except OSError:
+        return None
 
 
 @daemon.command()

@@ -27,6 +27,7 @@ MEANS = {
     "crash": "it crashed",
     "oom": "the kernel ended it for want of memory",
     "server-died": "its tmux server died",
+    "pane-closed": "its pane was closed",
     "killed-by-unknown": "somebody outside Vigil ended it",
     "unobserved": "nobody saw it end",
     "host-rebooted": "the host was booted anew",

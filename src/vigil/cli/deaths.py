@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from vigil.cli.death_page import page, status_of
+from vigil.cli.kept import say_kept
 from vigil.cli.options import complete_name, output_option, show
 from vigil.cli.table import Column, print_table
 from vigil.client import connect
@@ -32,13 +33,16 @@ def deaths(name: str | None, output: str) -> None:
     """List death records, newest first, of NAME alone if it is given.
 
     Example: vigil deaths fix-tests"""
-    found = connect().deaths(name)
+    client = connect()
+    found = client.deaths(name)
     if output == "json":
         print(json.dumps(found))
     else:
         print_table(COLUMNS, [row_of(death) for death in found], wide=output == "wide")
     if len(found) >= MOST:
         click.echo(f"vigil: the newest {MOST:,} are shown", err=True)
+    else:
+        say_kept("deaths", client.removed_until)
 
 
 def row_of(death: dict[str, Any]) -> list[str]:

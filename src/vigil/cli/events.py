@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from vigil.cli.kept import say_kept
 from vigil.cli.options import complete_name, output_option, seconds_of
 from vigil.client import connect
 from vigil.text import one_line
@@ -26,7 +27,10 @@ def events(name: str | None, follow: bool, since: str | None, output: str) -> No
 
     Example: vigil events fix-tests --since 10m"""
     client = connect()
-    found = client.events(name, None if since is None else moment(since))
+    since_at = None if since is None else moment(since)
+    found = client.events(name, since_at)
+    if since is not None or len(found) < MOST:
+        say_kept("events", client.removed_until, since_at)
     if output == "json" and not follow:
         print(json.dumps(found))
         return

@@ -8,10 +8,12 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from vigil.cli.kept import say_kept
 from vigil.cli.options import output_option, show
 from vigil.cli.table import Column, print_table
 from vigil.client import connect
 
+MOST = 1000  # the daemon returns no more at once
 SEVERITY_COLOURS = {"urgent": "red", "action": "yellow", "warning": "cyan"}
 COLUMNS = (
     Column("ID", shrink=True),
@@ -48,7 +50,8 @@ def incidents(incident_id: str | None, everything: bool, output: str) -> None:
     if incident_id is not None:
         _tell(incident_id, output)
         return
-    found = connect().incidents(everything)
+    client = connect()
+    found = client.incidents(everything)
     wide = output == "wide" or everything
     if output == "json":
         print(json.dumps(found))
@@ -56,6 +59,8 @@ def incidents(incident_id: str | None, everything: bool, output: str) -> None:
         print_table(WIDE if wide else COLUMNS, [row_of(incident, wide) for incident in found], output == "wide")
     else:
         print("Nothing needs a human." if not everything else "There has been no incident.")
+    if len(found) < MOST:
+        say_kept("incidents", client.removed_until)
 
 
 def _tell(incident_id: str, output: str) -> None:

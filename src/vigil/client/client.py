@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from vigil.client import http
-from vigil.client.starting import answers, start_daemon, unsafe
+from vigil.client.living import unsafe, wait_for_answer
+from vigil.client.starting import start_daemon
 from vigil.errors import BY_EXIT_CODE, Unreachable, VigilError
 from vigil.home import Home, find_home
 from vigil.kernel.trust import Untrusted
@@ -26,6 +27,7 @@ class Client:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.trouble = ""  # why the last answer may be old
+        self.removed_until = ""  # a moment: of the records in the last answer, older ones may be deleted
 
     def status(self) -> Json:
         """Return who the daemon is and how it is."""
@@ -168,6 +170,7 @@ class Client:
     def _ask(self, method: str, path: str, body: Json | None = None, within_s: float | None = None) -> Any:
         with self._open(method, path, body, within_s or (READ_S if method == "GET" else ACT_S)) as response:
             self.trouble = response.trouble
+            self.removed_until = response.removed_until
             return json.loads(response.read())
 
     @contextlib.contextmanager
@@ -175,8 +178,7 @@ class Client:
         """Ask, and yield the answer; a failure on the way is Unreachable."""
         data = None if body is None else json.dumps(body).encode()
         try:
-            lock = str(self.home.lock("daemon"))
-            answer = http.ask(str(self.home.api_socket), method, path, data, timeout_s, lock)
+            answer = self._send(method, path, data, timeout_s)
             with contextlib.closing(answer):
                 if answer.status >= 400:
                     raise _error_of(answer)
@@ -189,11 +191,21 @@ class Client:
             words = str(error) or type(error).__name__
             raise Unreachable(f"the daemon hung up ({words}); vigil daemon logs may say why") from error
 
+    def _send(self, method: str, path: str, data: bytes | None, timeout_s: float | None) -> http.HttpAnswer:
+        """Send a request to the daemon, once more if its socket was just lost: then it has read nothing."""
+        where, lock = str(self.home.api_socket), str(self.home.lock("daemon"))
+        try:
+            return http.ask(where, method, path, data, timeout_s, lock)
+        except (FileNotFoundError, ConnectionRefusedError):
+            if not wait_for_answer(self.home):
+                raise
+            return http.ask(where, method, path, data, timeout_s, lock)
+
 
 def connect(start: bool = True) -> Client:
-    """Return a client of the daemon; start the daemon if none answers."""
+    """Return a client of the daemon; start the daemon if none lives."""
     home = find_home()
-    if not answers(home):
+    if not wait_for_answer(home):
         if not start:
             raise Unreachable(f"no daemon runs for {home.path}; any command that needs it starts it")
         start_daemon(home)

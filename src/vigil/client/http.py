@@ -26,6 +26,7 @@ class HttpAnswer:
         self._stream = sock.makefile("rb")
         self.status, headers = self._read_head()
         self.trouble = headers.get(b"x-vigil-trouble", b"").decode("utf-8", "replace")
+        self.removed_until = headers.get(b"x-vigil-removed-until", b"").decode("ascii", "replace")
         self._chunked = headers.get(b"transfer-encoding", b"").lower() == b"chunked"
         self._length = int(headers.get(b"content-length", b"0"))
 

@@ -10,14 +10,11 @@ import sys
 import time
 from pathlib import Path
 
+from vigil.client.living import START_S, answers, check_run, wait_for_answer
 from vigil.config.finding import find_config
 from vigil.errors import Unreachable, VigilError
 from vigil.home import Home, make_home
-from vigil.kernel.process import is_dying
-from vigil.kernel.trust import Untrusted, check_private, connect_own, read_peer
 
-START_S = 30.0
-ANSWERS_S = 5.0
 AGAIN_S = 1.0  # whoever was told that a daemon runs, and finds none, starts one again: that one was dying
 RUNS_ALREADY = (
     "the daemon runs already, and a recording begins with its start: vigil daemon stop leaves all sessions running, "
@@ -35,39 +32,12 @@ def start_daemon(home: Home, config: Path | None = None, record: Path | None = N
     lock = os.open(home.lock("start"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _wait_for(lock)
-        if not answers(home):
+        if not wait_for_answer(home):
             _start(home, config or find_config(), record)
         elif record is not None:
             raise VigilError(RUNS_ALREADY)
     finally:
         os.close(lock)
-
-
-def answers(home: Home) -> bool:
-    """Say whether a living daemon listens on the home's socket; a killed one still does for a moment.
-
-    Unreachable if a stranger could, or does, listen there.
-    """
-    try:
-        with connect_own(str(home.api_socket), ANSWERS_S, str(home.lock("daemon"))) as sock:
-            return not is_dying(read_peer(sock)[0])
-    except OSError:
-        return False
-    except Untrusted as error:
-        raise unsafe(error) from None
-
-
-def check_run(home: Home) -> None:
-    """Refuse a folder of sockets in which a stranger could listen."""
-    try:
-        check_private(str(home.run))
-    except Untrusted as error:
-        raise unsafe(error) from None
-
-
-def unsafe(error: Untrusted) -> Unreachable:
-    """Return what a person is told of a stranger's folder or socket."""
-    return Unreachable(f"{error}. Nothing was sent; vigil doctor says more, and another VIGIL_HOME has other sockets")
 
 
 def _wait_for(lock: int) -> None:
@@ -92,7 +62,7 @@ def _start(home: Home, config: Path, record: Path | None) -> None:
         log_path.unlink()
     deadline = time.monotonic() + START_S
     while (words := _spawn(argv, log_path)) == "already" and time.monotonic() < deadline:
-        if not _comes_up(home):
+        if not (wait_for_answer(home) or _comes_up(home)):
             continue
         if record is not None:
             raise VigilError(RUNS_ALREADY)
@@ -138,7 +108,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def _comes_up(home: Home) -> bool:
-    """Wait a moment for the daemon that holds the lock."""
+    """Wait a moment for the daemon that holds the lock, where the kernel does not show who that is."""
     deadline = time.monotonic() + AGAIN_S
     while time.monotonic() < deadline:
         if answers(home):

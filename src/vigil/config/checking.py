@@ -9,12 +9,13 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from vigil.config.models import ConfigTables, LadderTable, ReactionTable, RouteTable
+from vigil.config.models import ConfigTables, LadderTable, ReactionTable, RetentionTable, RouteTable
 from vigil.config.values import AgentConfig, Config, IsolationConfig, LaunchConfig, ReaperConfig, RouteConfig
 from vigil.config.wording import listed, place, shown
 from vigil.core.handlers.operator import VERBS
 from vigil.core.model.incident import HIBERNATE, IncidentKind, Ladder, LadderStep, Quiet, Reaction
 from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.retention import Retention
 from vigil.core.model.stall import Watchdog
 from vigil.core.rules.escalation import usual_ladders
 from vigil.core.rules.notice import RoutePatience
@@ -161,8 +162,14 @@ def _config_of(file: ConfigTables) -> Config:
         launch=LaunchConfig(file.launch.least_memory),
         isolation=IsolationConfig(file.isolation.cgroups, file.isolation.cgroup_root, file.isolation.best_effort),
         reaper=ReaperConfig(reaper.enabled, reaper.interval, reaper.idle_ttl, reaper.grace, reaper.park_on_pressure),
+        retention=_retention_of(file.retention),
         watchdog=watchdog_of(file.watchdog),
     )
+
+
+def _retention_of(kept: RetentionTable) -> Retention:
+    counts = (kept.events, kept.deaths, kept.incidents)
+    return Retention(*counts, kept.age, kept.bundles, kept.bundle_age, kept.bundle_bytes)
 
 
 def _route_of(route: RouteTable) -> RouteConfig:

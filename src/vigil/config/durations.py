@@ -31,6 +31,7 @@ class Range:
 
 ORDINARY = Range("1 s to 24 h", 1, DAY_S)
 IDLE = Range("1 s to 30 days, or 0 for never", 1, 30 * DAY_S, or_zero=True)
+AGE = Range("1 s to 10 years, or 0 for no limit", 1, 3653 * DAY_S, or_zero=True)
 AFTER = Range("0 s to 24 h", 0, DAY_S)
 DEADLINE = Range("1 s to 10 min", 1, 600)
 BACKOFF = Range("0.01 s to 24 h", 0.01, DAY_S)

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from vigil.config.durations import AFTER, BACKOFF, DEADLINE, IDLE, ORDINARY
+from vigil.config.durations import AFTER, AGE, BACKOFF, DEADLINE, IDLE, ORDINARY
 from vigil.config.hours import Zone, read_hour
 from vigil.config.sizes import read_size
 from vigil.config.values import IsolationConfig, LaunchConfig, ReaperConfig
@@ -18,6 +18,7 @@ from vigil.core.model import incident
 from vigil.core.model.identity import why_not_a_name
 from vigil.core.model.incident import IncidentKind, Severity
 from vigil.core.model.restart import RestartPolicy, RestartWhen
+from vigil.core.model.retention import Retention
 from vigil.core.model.stall import Thresholds
 
 E = TypeVar("E", bound=StrEnum)
@@ -25,7 +26,8 @@ T = TypeVar("T")
 MOST_RESTARTS = 1_000_000
 MOST_TRIES = 100
 RESTART, LAUNCH, REAPER, SILENCE = RestartPolicy(), LaunchConfig(), ReaperConfig(), Thresholds()  # the defaults
-ISOLATION = IsolationConfig()
+ISOLATION, RETENTION = IsolationConfig(), Retention()
+MOST_KEPT = 10_000_000
 
 
 def one_of(kind: type[E], value: object) -> E:
@@ -76,6 +78,12 @@ def count(value: int) -> int:
 def _tries(value: int) -> int:
     if not 1 <= value <= MOST_TRIES:
         raise ValueError(f"{shown(value)} is out of range: 1 to {MOST_TRIES}")
+    return value
+
+
+def _kept(value: int) -> int:
+    if not 1 <= value <= MOST_KEPT:
+        raise ValueError(f"{shown(value)} is out of range: 1 to {MOST_KEPT}")
     return value
 
 
@@ -181,6 +189,18 @@ class IsolationTable(Table):
     best_effort: bool = ISOLATION.best_effort
 
 
+class RetentionTable(Table):
+    """`[retention]`: how much of the past is kept; an age of 0 means no limit."""
+
+    events: Annotated[int, AfterValidator(_kept)] = RETENTION.events
+    deaths: Annotated[int, AfterValidator(_kept)] = RETENTION.deaths
+    incidents: Annotated[int, AfterValidator(_kept)] = RETENTION.incidents
+    age: Annotated[float, BeforeValidator(AGE.read)] = RETENTION.age_s
+    bundles: Annotated[int, AfterValidator(_kept)] = RETENTION.bundles
+    bundle_age: Annotated[float, BeforeValidator(AGE.read)] = RETENTION.bundle_age_s
+    bundle_bytes: Annotated[int, BeforeValidator(read_size)] = RETENTION.bundle_bytes
+
+
 class AgentTable(Table):
     """`[agents.NAME]`: a kind of agent."""
 
@@ -262,6 +282,7 @@ class ConfigTables(Table):
     restart: RestartTable = RestartTable()
     launch: LaunchTable = LaunchTable()
     isolation: IsolationTable = IsolationTable()
+    retention: RetentionTable = RetentionTable()
     agents: dict[Name, AgentTable] = {}
     routes: dict[Name, RouteTable] = {}
     ladder: list[LadderTable] = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from vigil.core.model.incident import Ladder, Quiet, Reaction
 from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.retention import Retention
 from vigil.core.model.stall import UNSAID, Watchdog, Watchdogs
 from vigil.core.rules.notice import RoutePatience
 
@@ -81,6 +82,7 @@ class Config:
     launch: LaunchConfig = field(default_factory=LaunchConfig)
     reaper: ReaperConfig = field(default_factory=ReaperConfig)
     isolation: IsolationConfig = field(default_factory=IsolationConfig)
+    retention: Retention = field(default_factory=Retention)
     watchdog: Watchdog = UNSAID
 
     @property

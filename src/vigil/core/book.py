@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Container, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from vigil.core.effects import Effect, EndLaunch, LogEntry, Persist
 from vigil.core.model.death import Death, Intent, IntentVerb
@@ -22,6 +22,7 @@ DOUBTED = frozenset({State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK})
 DOUBTFUL = frozenset({State.SUSPECT, State.STUCK})
 DEATHS_TOGETHER = 100
 SAME_S = 1.0
+Row = TypeVar("Row", Launch, Intent)
 RESOLVED_KEPT = 1000  # resolved incidents, for their last notices and in case they reopen
 
 
@@ -56,6 +57,7 @@ class Book:
         self.touched: set[str] = set()  # roles with a changed session
         self.vacated: list[tuple[str, int]] = []  # slots whose session was removed
         self.spawning: set[str] = set()
+        self.left: set[str] = set()  # launches that a daemon before us ordered; what became of them is not told yet
         self.waiting: deque[str] = deque()
         self.keeper = ""  # why no keeper can be had that launches; empty: one answers
         self.unordered: dict[str, Session] = {}  # by launch that begins: its session as it was before
@@ -193,6 +195,8 @@ class Book:
         self.change.shown[session.id] = None
         if session.role is not None:
             self.by_role[session.role].discard(session.id)
+            if not self.by_role[session.role] and session.role not in self.roles:
+                del self.by_role[session.role]
             self.touched.add(session.role)
             self.vacated.append((session.role, session.index))
         self.walled.discard(session.id)
@@ -253,13 +257,18 @@ class Change:
             return self.todo
         persist = Persist(
             tuple(self.sessions.values()),
-            tuple(self.launches),
+            outlasting(self.launches, self.removed),
             tuple(self.removed),
             tuple(self.deaths),
-            tuple(self.intents),
+            outlasting(self.intents, self.removed),
             tuple(self.incidents.values()),
             tuple(self.log),
             tuple(self.roles.values()),
             tuple(self.removed_roles),
         )
         return [persist, *self.todo]
+
+
+def outlasting(rows: Iterable[Row], removed: Container[str]) -> tuple[Row, ...]:
+    """Return the rows of one change that its removals leave; stored after them, the others would come back (P11)."""
+    return tuple(row for row in rows if row.session_id not in removed)

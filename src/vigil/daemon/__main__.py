@@ -22,11 +22,13 @@ from vigil.daemon.base.recorder import RecordingRefused, create
 from vigil.errors import VigilError
 from vigil.home import Home, home_at, make_home
 from vigil.kernel import cgroups, descent
+from vigil.kernel.own_socket import OwnSocket
 from vigil.kernel.precedence import come_first
 from vigil.kernel.shortage import RESERVE, is_shortage
+from vigil.kernel.trust import Untrusted
+from vigil.threads import begin_ready
 
 ALREADY = "already"
-THREADS = 8
 RESERVED = 24  # descriptors: a notice by a command needs eleven, a caller two, a look at /proc or at a record two
 
 
@@ -53,12 +55,12 @@ def main(argv: list[str]) -> int:
         if lock is None:
             return _say(options.ready_fd, ALREADY, 0)
         config = find_config() if options.config is None else Path(os.path.abspath(options.config))
-        asyncio.run(_serve(home, config, options.ready_fd, options.record))
+        asyncio.run(_serve(home, lock, config, options.ready_fd, options.record))
     except RecordingRefused as error:
         assert lock is not None
         os.close(lock)  # first: a command that starts at once must not hear that a daemon runs
         return _say(options.ready_fd, f"refused {error}", 1)
-    except (VigilError, OSError, KeeperSilent) as error:
+    except (VigilError, OSError, KeeperSilent, Untrusted) as error:
         words = str(error)
         if isinstance(error, OSError) and error.strerror:
             words = f"the daemon could not be started: {error.strerror} ({error.filename or home.path})"
@@ -70,13 +72,11 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -> None:
+async def _serve(home: Home, lock: int, config: Path, ready_fd: int, record: Path | None) -> None:
     from vigil.daemon.base.log import BoundedFile, log_to
-    from vigil.daemon.base.threads import begun_pool
     from vigil.store.store import Store
 
-    asyncio.get_running_loop().set_default_executor(begun_pool("worker", THREADS))
-
+    begin_ready()
     log_to(home.log / "daemon.log")
     if ready_fd >= 0:  # a starter waits: our errors go to a file, which may not grow without end
         sys.stderr = BoundedFile(home.log / "daemon.err")
@@ -85,7 +85,7 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
     keeper = start_if_none(home, nofile)  # it comes up beside these imports
 
     from vigil.api.app import make_app
-    from vigil.api.server import Server, bind
+    from vigil.api.server import BACKLOG, Server
     from vigil.config.loading import ConfigFile
     from vigil.daemon.daemon import Daemon
     from vigil.daemon.wiring import Given
@@ -105,13 +105,13 @@ async def _serve(home: Home, config: Path, ready_fd: int, record: Path | None) -
     gc.collect()
     gc.enable()
     gc.freeze()  # what a start builds stays: collecting over it again and again makes a death late
-    listener = bind(home.api_socket)
-    serving = asyncio.create_task(server.serve([listener]))
+    own = OwnSocket(str(home.api_socket), (str(home.lock("daemon")), lock), BACKLOG)
+    serving = asyncio.create_task(server.serve_at(own))
+    daemon.look_after(server.mend)
     _say(ready_fd, "ready", 0)
     await daemon.stopped()
     server.stop()
     await serving
-    home.api_socket.unlink(missing_ok=True)
 
 
 def _lock(home: Home) -> int | None:

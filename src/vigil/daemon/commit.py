@@ -20,10 +20,10 @@ from vigil.daemon.base.inbox import Queued
 from vigil.daemon.base.log import log
 from vigil.daemon.base.recorder import RecordedMachine
 from vigil.daemon.base.shown import Shown
-from vigil.daemon.base.threads import begin
 from vigil.errors import VigilError
 from vigil.hands import Hands
 from vigil.store.store import Store, StoredEvent
+from vigil.threads import begin
 
 RETRY_S = 0.5
 TELL_S = 0.25  # an incident is told without its record if the store takes longer: with its route, 1 s (P6)

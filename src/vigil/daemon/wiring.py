@@ -14,6 +14,7 @@ from vigil.core.effects import Amend, Answer, Conclude, Diagnose, Examine, Judge
 from vigil.core.events import KeeperHeard, Observed
 from vigil.core.machine import Machine
 from vigil.core.model.launch import Launch, RuntimeKind
+from vigil.core.model.retention import Retention
 from vigil.daemon.act import Actors, Carrier, Custody, watches_of
 from vigil.daemon.act.adopted import AdoptedLaunches
 from vigil.daemon.act.dispatch import Calls, Tasks
@@ -23,6 +24,7 @@ from vigil.daemon.act.order import Orders
 from vigil.daemon.act.postmortem import Coroner
 from vigil.daemon.act.purge import Purging
 from vigil.daemon.act.remedy import Remedies
+from vigil.daemon.act.retention import Pruner
 from vigil.daemon.act.spawn import Claims, Spawning
 from vigil.daemon.act.strays import Strays
 from vigil.daemon.act.timers import Timers
@@ -73,18 +75,20 @@ from vigil.daemon.start.unknown_launches import UnknownLaunches, roles_in
 from vigil.daemon.supervisor import Supervisor
 from vigil.daemon.tell.alarms import Alarms
 from vigil.daemon.tell.courier import Details
-from vigil.daemon.tell.host_incidents import KEEPER_IS_WELL, KEEPER_TROUBLES, Troubles
+from vigil.daemon.tell.host_incidents import KEEPER_IS_WELL, Troubles, keeper_trouble
 from vigil.home import Home
 from vigil.keeper.protocol import SnapshotWord, Watch, Word
 from vigil.kernel import process
 from vigil.kernel.durable import read_json
-from vigil.observe.inotify import WENT, FolderWatch
+from vigil.kernel.inotify import WENT
+from vigil.observe.inotify import FolderWatch
 from vigil.runtimes import Tmux, make_runtimes
 from vigil.store.store import Store
 
 BOOT = "boot.json"
 CLOCK = "clock.json"
 SOCKET = ".tmux"
+KEEPER_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,8 @@ class DaemonParts:
         self.tmux = tmux
         self.witness = Witness(home, self.secrets, self._agent_of_launch, kinds.adapter_of)
         self.watch = DeathWatch(self.ground, self.witness)
-        self.coroner = Coroner(home, self.store, clock, self.secrets, machine.sessions.get, self.troubles.bundle_changed)
+        evidence = (machine.sessions.get, self._retention, self.troubles.bundle_changed)
+        self.coroner = Coroner(home, self.store, clock, self.secrets, *evidence)
         self.outputs = Outputs(self.ground)
         self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._watches, given.nofile, given.keeper)
         self.listening = Listening(home, kinds.adapter_of, read_env, feed, clock.off_s)
@@ -207,7 +212,7 @@ class DaemonParts:
             adopted,
             Strays(tmux, feed),
             Remedies(self.ground, custody, keeper, self.sweep.look_at),
-            Purging(home, custody, self.environments, self.coroner.purge, self.texts.purge),
+            Purging(home, custody, self.environments, self.coroner.purge, self.texts.purge, self._forget_session),
         )
 
     def _make_loops(self) -> None:
@@ -215,6 +220,8 @@ class DaemonParts:
         self.dialogs = Dialogs(self.ground, machine.sessions.values, self.tmux, self.kinds.adapter_of, self.secrets)
         self.admission = Admission(feed, lambda: self.config.last_good.launch.least_memory_bytes, self._read_keeper)
         self.diagnoser = Diagnoser(machine, clock, feed, self._read_keeper)
+        seq, forget = (lambda: self.feed.last_seq), self.coroner.forget
+        self.pruner = Pruner(self.store, self._retention, clock.now, seq, forget)
         self.silences = Silences(self.ground, machine, self.diagnoser, self.listening, self.door.clean)
 
     def _make_supervisor(self) -> None:
@@ -252,7 +259,7 @@ class DaemonParts:
         self.teams = Teams(*asked, self.isolation)
         self.consents = Consents(home)
         self.delivery = Delivery(self.texts, supervisor, self.sending, self.conversations)
-        who = (self.operations, adopted, self.tmux, names, lambda: self.keeper.pid, self.secrets)
+        who = (self.operations, adopted, self.tmux, names, self._read_keeper, self.secrets)
         self.adopting = Adopting(home, clock, supervisor, *who)
         self.explainer = Explainer(supervisor, self.sweep, self.silences)
         marked = (self.is_copied, adopted.mark_again)
@@ -280,8 +287,17 @@ class DaemonParts:
         session = self.machine.of_launch(launch_id)
         return "" if session is None else session.spec.agent
 
+    def _forget_session(self, session_id: str) -> None:
+        """Wire a removal to the parts that have something in memory of each session."""
+        self.timers.forget(session_id)
+        self.secrets.forget(session_id)
+        self.reaper.forget(session_id)
+
+    def _retention(self) -> Retention:
+        return self.config.last_good.retention
+
     def _read_keeper(self) -> int | None:
-        return self.keeper.pid
+        return self.keeper.living_pid()
 
     def _heard(self, word: Word) -> None:
         """Wire the keeper to its hearers: pass on an ended process, or a snapshot."""
@@ -294,8 +310,8 @@ class DaemonParts:
     def _keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
         """Wire the keeper to people and to launches: both wait for one that answers."""
         self.troubles.keeper_changed(kind, data)
-        if kind in KEEPER_TROUBLES:
-            self.inbox.feed(KeeperHeard(f"the keeper (pid {data.get('pid')}) {KEEPER_TROUBLES[kind]}"))
+        if words := keeper_trouble(kind, data):
+            self.inbox.feed(KeeperHeard(words))
         elif kind in KEEPER_IS_WELL:
             self.inbox.feed(KeeperHeard())
 
@@ -307,7 +323,7 @@ class DaemonParts:
         self.inbox.feed(Observed(launch.id, (), printed_at=self.clock.now() - ago_s))
 
     def _names_went(self, names: list[str]) -> None:
-        """Wire a removed socket to the sweep, which looks at its session now."""
-        for name in names:
-            if name.endswith(SOCKET):
-                self.noticed.put_nowait(name.removesuffix(SOCKET))
+        """Wire a removed socket to the sweep, which looks at its session now; without names, at all."""
+        gone = [name.removesuffix(SOCKET) for name in names if name.endswith(SOCKET)]
+        for launch_id in gone if names else [launch.id for launch in self.watch.watching()]:
+            self.noticed.put_nowait(launch_id)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from vigil import __version__
 from vigil.client.starting import start_daemon
+from vigil.doctor.deaf import deaf_daemon, deaf_keeper, stopped, taken_socket
 from vigil.doctor.finding import Finding, note, ok, problem, warning
 from vigil.doctor.patient import Patient
-from vigil.doctor.processes import NoAnswer, listens, lock_holder, ping_keeper
+from vigil.doctor.processes import NoAnswer, listener_of, listens, lock_holder, wait_for_keeper
 from vigil.home import LONGEST_SOCKET_NAME, SOCKET_PATH_BYTES, Home, make_home
 from vigil.keeper.protocol import VERSION
 from vigil.kernel import process
@@ -137,10 +138,18 @@ def check_sockets(patient: Patient) -> list[Finding]:
     except OSError:
         return [ok(f"{says}; made when needed")]
     if not stat.S_ISDIR(found.st_mode):
-        return [problem(f"{run} is not a folder", "remove it")]
+        return [problem(f"{run} is not a folder", "remove it; vigil doctor --fix moves it aside", partial(_make_run, run))]
     if found.st_uid != os.getuid():
         return [problem(f"{run} belongs to uid {found.st_uid}", ANOTHER_HOME)]
     return _open_to_others(run) or [ok(says)]
+
+
+def _make_run(run: Path) -> str:
+    """Put a folder in the place of what is none; daemon and keeper make their sockets in it anew."""
+    aside = run.with_name(f"{run.name}.aside-{os.urandom(4).hex()}")
+    os.rename(run, aside)
+    run.mkdir(mode=0o700)
+    return f"moved it aside to {aside}"
 
 
 def check_database(patient: Patient) -> list[Finding]:
@@ -189,7 +198,7 @@ def check_daemon(patient: Patient) -> list[Finding]:
     """Check the process that decides."""
     status, home = patient.status, patient.home
     if isinstance(status, NoAnswer):
-        return [_silent("daemon", lock_holder(home.lock("daemon")), status, home.log / "daemon.log")]
+        return [_silent_daemon(home, status)]
     if status is None:
         return [_no_daemon(patient)]
     findings = []
@@ -206,11 +215,17 @@ def check_daemon(patient: Patient) -> list[Finding]:
     return findings or [ok(f"pid {status['pid']}, version {status['version']}, sessions watched: {status['sessions']}")]
 
 
+def _silent_daemon(home: Home, silence: NoAnswer) -> Finding:
+    if silence.deaf is not None:
+        return deaf_daemon(home, silence.deaf)
+    holder, listener = lock_holder(home.lock("daemon")), listener_of(home.api_socket)
+    if holder is not None and listener is not None and listener != holder:
+        return taken_socket(home, holder, listener)
+    return _silent("daemon", holder, silence, home.log / "daemon.log")
+
+
 def _no_daemon(patient: Patient) -> Finding:
     home = patient.home
-    holder = lock_holder(home.lock("daemon"))
-    if holder is not None:
-        return _silent("daemon", holder, NoAnswer("it does not listen"), home.log / "daemon.log")
 
     def mend() -> str:
         start_daemon(home)
@@ -225,7 +240,7 @@ def _no_daemon(patient: Patient) -> Finding:
 def _silent(who: str, pid: int | None, silence: NoAnswer, log: Path) -> Finding:
     state = process.read_stat(pid) if pid else None
     if pid is not None and state is not None and state.state in "Tt":
-        return problem(f"pid {pid} is stopped", f"kill -CONT {pid}")
+        return stopped(pid)
     last = f", or end it (kill {pid}): sessions live on, and the next command starts it anew" if pid else ""
     return problem(f"{f'pid {pid}' if pid else who} does not answer: {silence}", f"see {log}{last}")
 
@@ -234,12 +249,14 @@ def check_keeper(patient: Patient) -> list[Finding]:
     """Check the process that records every end."""
     home = patient.home
     try:
-        answer = ping_keeper(home)
+        answer = wait_for_keeper(home)
     except NoAnswer as silence:
         return [_silent("keeper", lock_holder(home.lock("keeper")), silence, home.log / "keeper.log")]
     if answer is not None:
         older = f"; version {answer.version} of its protocol, the daemon upgrades it" if answer.version < VERSION else ""
         return [ok(f"pid {answer.pid}, processes watched: {answer.watching}{older}")]
+    if (holder := lock_holder(home.lock("keeper"))) is not None:
+        return [deaf_keeper(patient, holder)]
     if isinstance(patient.status, dict):
         return [warning("does not run, though the daemon does", f"it should be back in a second; if not, see {home.log}")]
     if patient.living:

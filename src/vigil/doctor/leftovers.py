@@ -25,7 +25,7 @@ SHOWN = 3
 
 def check_leftovers(patient: Patient) -> list[Finding]:
     """Check for what should have gone and has not."""
-    parts = (_sockets, _temporary, _unknown_launches, _unknown_environments, _descendants)
+    parts = (_sockets, _aside, _temporary, _unknown_launches, _unknown_environments, _descendants)
     return [finding for part in parts for finding in part(patient)] or [ok("none")]
 
 
@@ -72,6 +72,14 @@ def _remove_sockets(paths: list[Path]) -> str:
     for path in gone:
         path.unlink(missing_ok=True)
     return f"removed {len(gone)} stale sockets"
+
+
+def _aside(patient: Patient) -> Iterator[Finding]:
+    """Yield folders that stood in the place of a socket."""
+    found = sorted(patient.home.run.glob("*.sock.aside-*"))
+    if found:
+        what = f"{some(len(found), 'folder')} that stood in a socket's place, moved aside"
+        yield note(f"{what}: {_some(found)} in {patient.home.run}; remove what you do not need")
 
 
 def _temporary(patient: Patient) -> Iterator[Finding]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from vigil.client import Client
-from vigil.errors import VigilError
+from vigil.client.living import LOOK_S, SOCKET_S, DeafDaemon, LivingDaemon, wait_for_answer
+from vigil.errors import Unreachable, VigilError
 from vigil.hands import Hands, Hangs
 from vigil.home import Home
 from vigil.keeper import wire
@@ -21,7 +23,9 @@ T = TypeVar("T")
 
 
 class NoAnswer(Exception):
-    """It is there, but does not answer."""
+    """It is there, but does not answer; `deaf` if it cannot be asked."""
+
+    deaf: LivingDaemon | None = None
 
 
 def listens(path: Path) -> bool:
@@ -36,9 +40,14 @@ def listens(path: Path) -> bool:
 
 
 def ask_daemon(home: Home) -> dict[str, Any] | None:
-    """Return the daemon's status, None if none listens; NoAnswer if it is silent too long."""
-    if not listens(home.api_socket):
-        return None
+    """Return the daemon's status, None if none lives; NoAnswer if it is silent too long, or stays deaf."""
+    try:
+        if not wait_for_answer(home):
+            return None
+    except Unreachable as error:
+        silence = NoAnswer(str(error))
+        silence.deaf = error.daemon if isinstance(error, DeafDaemon) else None
+        raise silence from None
     return _within(ANSWER_S, Client(home).status)
 
 
@@ -62,6 +71,16 @@ def ping_keeper(home: Home) -> PingAnswer | None:
     except (OSError, ValueError, Untrusted) as error:
         raise NoAnswer(str(error)) from error
     raise NoAnswer("it hung up")
+
+
+def wait_for_keeper(home: Home) -> PingAnswer | None:
+    """Return as `ping_keeper`, after a wait for a living keeper that makes its lost socket anew."""
+    deadline = time.monotonic() + SOCKET_S
+    while (answer := ping_keeper(home)) is None and lock_holder(home.lock("keeper")) is not None:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(LOOK_S)
+    return answer
 
 
 def lock_holder(lock: Path) -> int | None:

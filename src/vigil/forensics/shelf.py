@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ UNFINISHED_S = 3600.0  # a bundle takes milliseconds; the writer of one this old
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much the shelf keeps."""
+    """How much the shelf keeps; an age of 0 is no limit."""
 
     count: int = 500
     age_s: float = 30 * 86400.0
@@ -43,19 +43,23 @@ LIMITS = Limits()
 class Shelf:
     """One folder of bundles, with an index of them."""
 
-    def __init__(self, deaths: Path, limits: Limits = LIMITS) -> None:
+    def __init__(self, deaths: Path, limits: Limits | Callable[[], Limits] = LIMITS) -> None:
         self._deaths = deaths
-        self._limits = limits
+        self._limits = limits if callable(limits) else lambda: limits
         self._index: Index = {}
 
     def tidy(self, now: float) -> list[str]:
         """Remove bundles beyond the limits, and return the ids of their deaths; it reads only those new or replaced."""
-        index, limits = self._index, self._limits
+        index, limits = self._index, self._limits()
         _refresh(self._deaths, now, index)
         total_bytes = sum(kept.bytes for kept in index.values())
         removed = []
         for death_id, kept in sorted(index.items(), key=lambda item: (item[1].at, item[0])):
-            if len(index) <= limits.count and total_bytes <= limits.bytes and now - kept.at <= limits.age_s:
+            if (
+                len(index) <= limits.count
+                and total_bytes <= limits.bytes
+                and (not limits.age_s or now - kept.at <= limits.age_s)
+            ):
                 break  # all that follow are younger
             del index[death_id]  # also if the removal fails: it must not drive out the others
             total_bytes -= kept.bytes

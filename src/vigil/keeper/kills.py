@@ -36,11 +36,19 @@ class Counter:
         elif now - self._fresh[0] >= SETTLE_S:
             self._settled, self._fresh = self._fresh[1], (now, value)
 
+    def growth(self, value: int | None, now: float) -> int | None:
+        """Return its growth that no death accounts for; None without a value to compare."""
+        before = self._before(now)
+        return None if value is None or before is None else max(0, value - before)
+
+    def _before(self, now: float) -> int | None:
+        if self._fresh is not None and (self._settled is None or now - self._fresh[0] >= SETTLE_S):
+            return self._fresh[1]
+        return self._settled
+
     def grown(self, value: int | None, now: float) -> int | None:
         """Return its growth, and account for one: the rest is for others who end now. None without a value to compare."""
-        before = self._settled
-        if self._fresh is not None and (before is None or now - self._fresh[0] >= SETTLE_S):
-            before = self._fresh[1]
+        before = self._before(now)
         if value is not None:
             self._settled = value if before is None else min(value, before + 1)
             self._fresh = (now, value)
@@ -76,13 +84,20 @@ class Kills:
     def account(self, pid: int, start_ticks: int, cgroup: str | None, armed: dict[str, Any] | None) -> KillFacts:
         """Return what is known of a process that ended by SIGKILL; `cgroup` is the last it was seen in."""
         if self._groups.version == 2:
-            cgroup = self._groups.path_of(pid) or cgroup  # a zombie still says where it was
+            found = self._groups.path_of(pid)  # a zombie still says where it was
+            cgroup = found if found and process.read_start_ticks(pid) == start_ticks else cgroup
         now = self._clock()
         host_kills = self._host.grown(read_oom_kills(self._proc), now)
         cgroup_kills = self._grown_in(cgroup, armed, now)
         line = self._await_line(pid, start_ticks / process.TICKS_A_SECOND, bool(host_kills))
         named = True if line is not None else self._log.denies()
-        return KillFacts(named, line, cgroup, cgroup_kills, host_kills)
+        moved = named is None and cgroup_kills == 0 and host_kills  # then it may have been in a cgroup that we do not know
+        return KillFacts(named, line, cgroup, cgroup_kills, host_kills, self._grown_beside(cgroup, now) if moved else None)
+
+    def _grown_beside(self, own: str | None, now: float) -> int:
+        """Return how many were killed in the cgroups of other launches, as far as none of their deaths accounts for it."""
+        others = ((path, counter) for path, counter in self._counters.items() if path != own)
+        return sum(counter.growth(self._groups.read_kills(path), now) or 0 for path, counter in others)
 
     def _grown_in(self, path: str | None, armed: dict[str, Any] | None, now: float) -> int | None:
         if path is None:

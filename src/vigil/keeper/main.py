@@ -21,7 +21,8 @@ from typing import assert_never
 from vigil.keeper import protocol, wire
 from vigil.keeper.births import Births
 from vigil.keeper.kills import Kills
-from vigil.keeper.peers import KeeperDoor, Peer
+from vigil.keeper.listener import BACKLOG, KeeperSocket
+from vigil.keeper.peers import Peer
 from vigil.keeper.records import Unwritten
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
@@ -30,6 +31,7 @@ from vigil.kernel import cgroups, descent
 from vigil.kernel.cgroups import Cgroups
 from vigil.kernel.host import HostFacts
 from vigil.kernel.kernel_log import KernelLog
+from vigil.kernel.own_socket import OwnSocket
 from vigil.kernel.shortage import RESERVE, is_shortage
 from vigil.kernel.trust import read_lock_holder
 
@@ -41,16 +43,16 @@ OUTBOX_BYTES = 8 << 20  # a daemon that leaves this much unread is not listening
 
 
 class Keeper:
-    def __init__(self, run: str, lock_path: str, log: str, listener: socket.socket, lock: int, nofile: tuple[int, int]) -> None:
+    def __init__(self, run: str, lock_path: str, log: str, own: OwnSocket, lock: int, nofile: tuple[int, int]) -> None:
         self._run = run
         self._lock_path = lock_path
         self._daemon_lock = os.path.join(os.path.dirname(lock_path), "daemon.lock")
         self._log_path = log
-        self._listener = listener
         self._lock = lock
         self._nofile = nofile
         self._epoll = select.epoll()
         self._peers: dict[int, Peer] = {}
+        self._listener = KeeperSocket(self._epoll, own, self._is_daemon, self._admit, self._log)
         host, groups, log_ = HostFacts(), Cgroups(), KernelLog()
         kills = Kills(log_, groups)
         self._samples = Samples(host, groups, log_, kills)
@@ -59,8 +61,8 @@ class Keeper:
         explained = (self._samples, kills, self._snapshots)
         self._watcher = Watcher(self._epoll, self._broadcast, *explained, self._unwritten)
         self._births = Births(self._epoll, self._watcher, self._samples, nofile, self._unwritten)
-        self._door = KeeperDoor(self._epoll, self._log)
-        self._parts = (self._watcher, self._unwritten, self._samples, self._snapshots, self._door)  # that have work to do later
+        # These have work to do later.
+        self._parts = (self._watcher, self._unwritten, self._samples, self._snapshots, self._listener)
         self._idle_since: float | None = time.monotonic()
         self._quit = False
 
@@ -69,9 +71,7 @@ class Keeper:
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        self._listener.setblocking(False)
         self._epoll.register(wake_read, select.EPOLLIN)
-        self._epoll.register(self._listener, select.EPOLLIN)
         self._guard(self._take_up, handed)
         self._watcher.reap()  # what ended before: its signal is long gone
         while not self._done():
@@ -111,8 +111,8 @@ class Keeper:
             self._births.readable(fd)
         elif fd in self._peers:
             self._hear(self._peers[fd])
-        elif fd == self._listener.fileno():
-            self._accept()
+        elif self._listener.owns(fd):
+            self._listener.readable(fd)
         elif fd == wake_read:
             os.read(wake_read, 4096)
             self._watcher.reap()
@@ -131,10 +131,7 @@ class Keeper:
 
     # Daemons
 
-    def _accept(self) -> None:
-        peer = self._door.take(self._listener, self._is_daemon)
-        if peer is None:
-            return
+    def _admit(self, peer: Peer) -> None:
         if peer.process.uid != os.getuid():
             peer.close()
             return
@@ -292,6 +289,7 @@ def main(argv: list[str]) -> int:
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         print("keeper: this kernel has no child subreapers", file=sys.stderr)
         return 1
+    listener: socket.socket | None
     if handed:
         lock, listener, state = _take_over(handed[0])
     else:
@@ -302,24 +300,12 @@ def main(argv: list[str]) -> int:
             return 0  # there is one already
         length = os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         os.ftruncate(lock, length)
-        listener = _listen(os.path.join(run, "keeper.sock"))
-        state = {"watches": []}
+        listener, state = None, {"watches": []}
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    Keeper(run, lock_path, log, listener, lock, (int(soft), hard)).run(state)
+    own = OwnSocket(os.path.join(run, "keeper.sock"), (lock_path, lock), BACKLOG, listener)
+    Keeper(run, lock_path, log, own, lock, (int(soft), hard)).run(state)
     return 0
-
-
-def _listen(path: str) -> socket.socket:
-    """Bind the socket under a name of its own first: no connection meets a socket that does not listen yet."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path + ".new")
-    listener.bind(path + ".new")
-    os.chmod(path + ".new", 0o600)
-    listener.listen(16)
-    os.replace(path + ".new", path)
-    return listener
 
 
 def _take_over(handed: str) -> tuple[int, socket.socket, wire.Message]:

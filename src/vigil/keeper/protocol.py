@@ -126,6 +126,7 @@ class KillFacts(NamedTuple):
     cgroup: str | None
     cgroup_kills: int | None
     host_kills: int | None
+    elsewhere: int | None = None  # of the host's, those in other launches' cgroups; None: not counted
 
 
 class ExitWord(NamedTuple):

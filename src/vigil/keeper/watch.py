@@ -111,7 +111,7 @@ class Watcher:
 
     def _conclude(self, fd: int) -> None:
         watch, at = self._by_fd[fd], time.time()
-        status, source = self._status_of_child(watch.pid)
+        status, source = self._status_of_child(fd)
         if not source:
             status, source = self._status_of_other(fd, watch)
         self._drop(fd)
@@ -183,9 +183,9 @@ class Watcher:
         """Return what is watched, for a successor."""
         return (*self._by_fd.values(), *self._unheld)
 
-    def _status_of_child(self, pid: int) -> tuple[int | None, str]:
-        try:
-            child = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    def _status_of_child(self, fd: int) -> tuple[int | None, str]:
+        try:  # by its pidfd: its pid may be another child's, once it was reaped
+            child = os.waitid(os.P_PIDFD, fd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return None, ""
         if child is None:
@@ -204,7 +204,7 @@ class Watcher:
     def _record_unseen(self, watch: Watch) -> None:
         """Tell what an earlier keeper recorded; without a record say unknown."""
         known = _exit_in(self._unwritten.get(records.exit_path(watch.folder, watch.role))) or _read_exit(watch)
-        if known is not None and known.pid == watch.pid:
+        if known is not None and (known.pid, known.start_ticks) == (watch.pid, watch.start_ticks):
             self._tell(known)
             self._look_back(watch, time.clock_gettime(time.CLOCK_BOOTTIME))
         else:

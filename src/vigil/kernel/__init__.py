@@ -8,6 +8,8 @@ usage        what a process has used, and where it waits
 descriptors  what a process has open
 clients      connections to sockets, by path
 trust        whom a unix socket leads to
+own_socket   a socket of ours, made anew when it is lost
+inotify      what changed in files and folders
 host         memory, pressure and load of the host
 cgroups      memory cgroups and their counters, and a cgroup for each launch
 descent      the number that all processes below a launch inherit

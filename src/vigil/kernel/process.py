@@ -24,8 +24,11 @@ LINE_BYTES = 1024  # a line of stat has about three hundred
 STATUS_BYTES = 8192
 NUMBER_BYTES = 32  # with the blanks before it
 ENDED = "ZX"
+STOPPED = ("T", "t")
 # Fields of stat, counted from the state; the first are split, the rest only where needed.
-FLAGS_AT, SPLIT, PENDING_AT, STATUS_AT = 6, 22, 28, 49
+FLAGS_AT, SPLIT, PENDING_AT, EXIT_SIGNAL_AT, STATUS_AT = 6, 22, 28, 35, 49
+NO_SIGNAL = -1  # of a thread: the kernel itself tells threads from processes by it, without a look at their Tgid
+NO_PROCESS = (errno.ESRCH, errno.EINVAL, errno.ENOENT)  # the last two: the number is a thread's, a group's or a session's
 PF_EXITING = 0x4
 SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
 
@@ -65,14 +68,20 @@ class Stat(NamedTuple):
 
 
 def read_stat(pid: int, proc: str = PROC) -> Stat | None:
-    """Read a process's stat; None if there is no such process."""
+    """Read a process's stat; None if there is no such process: /proc answers for a thread's number too."""
     try:
         line = RESERVE.call(read_file, f"{proc}/{pid}/stat", LINE_BYTES)
     except (FileNotFoundError, ProcessLookupError):
         return None
     if (stat := parse_stat(line)) is None:
         raise OSError(errno.EIO, f"the stat of pid {pid} is no line of the kernel's")
-    return stat
+    return None if is_thread(line) else stat
+
+
+def is_thread(line: bytes) -> bool:
+    """Say whether a line of stat is a thread's that is not its process's first."""
+    rest = line.rpartition(b")")[2]
+    return b" -1 " in rest and _number_at(EXIT_SIGNAL_AT, rest) == NO_SIGNAL
 
 
 def parse_stat(line: bytes) -> Stat | None:
@@ -106,6 +115,15 @@ def _number_at(at: int, rest: bytes) -> int | None:
     return int(field[at]) if len(field) > at else None
 
 
+def is_stopped(pid: int, start_ticks: int | None = None) -> bool:
+    """Say whether the kernel has stopped a process: it answers nobody until it goes on; None is whoever has that pid now."""
+    try:
+        found = read_stat(pid)
+    except OSError:
+        return False
+    return found is not None and found.state in STOPPED and start_ticks in (None, found.start_ticks)
+
+
 def is_dying(pid: int) -> bool:
     """Say whether a process is on its way out: its sockets stay open until its last thread is gone."""
     try:
@@ -113,8 +131,10 @@ def is_dying(pid: int) -> bool:
     except OSError:
         return False
     stat, rest = parse_stat(line), line.rpartition(b")")[2]
+    if stat is None or is_thread(line):
+        return False
     flags, pending = _number_at(FLAGS_AT, rest) or 0, _number_at(PENDING_AT, rest) or 0
-    return (stat is not None and stat.state in ENDED) or bool(flags & PF_EXITING or pending & SIGKILL_BIT)
+    return stat.state in ENDED or bool(flags & PF_EXITING or pending & SIGKILL_BIT)
 
 
 def read_start_ticks(pid: int) -> int | None:
@@ -187,7 +207,7 @@ def open_pidfd(pid: int, start_ticks: int) -> int | None:
     try:
         pidfd = os.pidfd_open(pid)
     except OSError as error:
-        if error.errno in (errno.ESRCH, errno.EINVAL, errno.ENOENT):  # the last two: the number is a thread's now
+        if error.errno in NO_PROCESS:
             return None
         raise
     # Read after opening: the fd pins the pid, so stat now speaks of the process that the fd holds.

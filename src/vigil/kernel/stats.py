@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from vigil.kernel.proc import PROC, folder_of, read_file
-from vigil.kernel.process import ENDED, LINE_BYTES, TICKS_A_SECOND, Stat, parse_stat, read_stat
+from vigil.kernel.process import ENDED, LINE_BYTES, TICKS_A_SECOND, Stat, is_thread, parse_stat, read_stat
 
 
 class Scan(NamedTuple):
@@ -60,7 +60,7 @@ def _read_all(names: Iterable[str], folder: int, proc: str) -> tuple[dict[int, S
         except OSError:
             continue  # it ended
         stat = parse_stat(line)
-        if stat is not None:
+        if stat is not None and not is_thread(line):  # its number may have become a thread's since the folder was listed
             found[stat.pid] = stat if stat.state != "Z" else _of_the_living(stat, proc)
     return found, hidden
 

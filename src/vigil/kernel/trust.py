@@ -77,7 +77,7 @@ def connect_own(path: str, timeout_s: float | None, lock: str | None = None) -> 
         _connect(sock, path, timeout_s)
         pid, uid = read_peer(sock)
         _check_uid(path, uid)
-        if lock is not None and pid > 0 and (holder := _read_holder(lock)[0]) not in (None, pid):
+        if lock is not None and pid > 0 and (holder := read_locker(lock)) not in (None, pid):
             if is_dying(pid):
                 raise ConnectionRefusedError("it is on its way out")
             raise Untrusted(f"pid {pid} listens on {path}, in the place of pid {holder}")
@@ -176,6 +176,11 @@ def read_lock_holder(path: str) -> int | None:
     """Return the pid that holds a file's lock, as the kernel says; where it tells nothing, as the file says."""
     known, said = _read_holder(path)
     return said if known is None else known
+
+
+def read_locker(path: str) -> int | None:
+    """Return the pid that holds a file's lock, by the kernel's word alone; None if none does, or none can be seen."""
+    return _read_holder(path)[0]
 
 
 def _read_holder(path: str) -> tuple[int | None, int | None]:

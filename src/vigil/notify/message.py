@@ -26,6 +26,7 @@ PLAIN = {
     IncidentKind.AUTH: "it is not let in, and waits for a person",
 }
 EVENTS = {"opened": "", "reminder": "still: ", "again": "again: ", "escalated": "escalated: ", "resolved": "over: "}
+OVER_ALREADY = "over already: "  # of what is first heard of when it has ended
 
 
 def message_of(due: Due, details: Mapping[str, Any] | None = None) -> bytes:
@@ -39,7 +40,7 @@ def message_of(due: Due, details: Mapping[str, Any] | None = None) -> bytes:
 def summary_of(dues: Sequence[Due], details: bool = False) -> bytes:
     """Return many notices as one: counts by kind, the first incidents, and all ids."""
     ids = [due.notice_id for due in dues]
-    kinds = Counter(f"{EVENTS[due.event]}{due.incident.kind}" for due in dues)
+    kinds = Counter(f"{_mark_of(due.event, due.incident.resolved_at)}{due.incident.kind}" for due in dues)
     worst = min((due.incident.severity for due in dues), key=list(Severity).index)
     return _json(
         {
@@ -74,7 +75,8 @@ def title_of(said: Mapping[str, Any]) -> str:
     if said["event"] == "summary":
         return f"[vigil] {said['severity']}: {said['count']} notices at once"
     whose = said["session"] or "the host"
-    return f"[vigil] {EVENTS.get(said['event'], '')}{said['severity']}: {said['kind']}: {whose}"
+    mark = _mark_of(said["event"], said.get("resolved_at"))
+    return f"[vigil] {mark}{said['severity']}: {said['kind']}: {whose}"
 
 
 def text_of(said: Mapping[str, Any]) -> str:
@@ -92,13 +94,19 @@ def text_of(said: Mapping[str, Any]) -> str:
     for name, value in said.get("details", {}).items():
         lines += ["", f"{name}:", *([str(value)] if isinstance(value, str) else map(str, value))]
     todo = f"vigil incidents {said['id']} tells all of it"
-    return "\n".join(
-        [*lines, "", todo if said["event"] == "resolved" else f"{todo}; vigil ack {said['id']} ends the reminders"]
-    )
+    return "\n".join([*lines, "", todo if said["resolved_at"] else f"{todo}; vigil ack {said['id']} ends the reminders"])
 
 
 def _words(said: Mapping[str, Any]) -> str:
-    return f"over: {said['resolution']}" if said.get("resolution") else str(said["why"])
+    if not said.get("resolution"):
+        return str(said["why"])
+    over = f"over: {said['resolution']}"
+    return over if said["event"] == "resolved" else f"{said['why']}; {over}"
+
+
+def _mark_of(event: str, resolved_at: object) -> str:
+    """Return the word before a notice: what became of its incident since the last one."""
+    return OVER_ALREADY if resolved_at is not None and event != "resolved" else EVENTS.get(event, "")
 
 
 def fields_of(incident: Incident, details: bool = True) -> dict[str, Any]:

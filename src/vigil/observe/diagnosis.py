@@ -11,6 +11,7 @@ from vigil.core.model.launch import Launch, ProcessId
 from vigil.kernel.descriptors import Pipe
 from vigil.kernel.proc import PROC
 from vigil.kernel.process import ENDED, TICKS_A_SECOND, Stat
+from vigil.kernel.stats import read_living
 from vigil.kernel.usage import Io, Turns
 from vigil.observe.details import READING, Detail, read_detail, read_moved, read_own_network, read_turns_of
 from vigil.observe.sockets import Socket, Sockets, read_sockets
@@ -109,12 +110,18 @@ def take_sample(launch: Launch, tokens: Tokens, thorough: bool = True, proc: str
         io = {stat.pid: found for stat in looked_at if (found := read_moved(stat.pid, proc)) is not None}
         turns = {stat.pid: taken for stat in looked_at if (taken := read_turns_of(stat.pid, proc, stat.thread)) is not None}
         return Sample(tree, io=io, turns=turns)
-    details = {stat.pid: read_detail(stat.pid, proc, stat.thread) for stat in looked_at if stat.state not in ENDED}
+    looks = [(stat, read_detail(stat.pid, proc, stat.thread)) for stat in looked_at if stat.state not in ENDED]
+    details = {stat.pid: detail for stat, detail in looks if _is_there(stat, proc)}  # asked after: it is of this process
     io = {pid: detail.io for pid, detail in details.items() if detail.io is not None}
     turns = {pid: detail.turns for pid, detail in details.items() if detail.turns is not None}
     has_sockets = any(detail.open is not None and detail.open.sockets for detail in details.values())
     sockets = read_sockets(unix=True) if has_sockets else Sockets(tree.at_s)
     return Sample(tree, details, io, turns, sockets, read_own_network(proc))
+
+
+def _is_there(stat: Stat, proc: str) -> bool:
+    now = read_living(stat.pid, proc)
+    return now is not None and now.key == stat.key
 
 
 def diagnose(launch: Launch, before: Sample | None, after: Sample) -> Diagnosis:
@@ -187,7 +194,7 @@ def _reading(
 def _role(stat: Stat, launch: Launch, tree: ProcessTree) -> str:
     if stat.pid in tree.strays:
         return "stray"
-    return "command" if launch.process is not None and stat.pid == launch.process.pid else "child"
+    return "command" if launch.process is not None and stat.key == (launch.process.pid, launch.process.start_ticks) else "child"
 
 
 def _moved(stat: Stat, before: Sample | None, after: Sample) -> Io | None:

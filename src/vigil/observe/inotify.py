@@ -1,29 +1,28 @@
-"""inotify, raw: one instance for the whole daemon. A library would add 50 to 100 ms."""
+"""Watched files and folders: the kernel's inotify in the daemon's loop. A library would add 50 to 100 ms."""
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import errno
 import os
-import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-IN_MODIFY = 0x2
-IN_CLOSE_WRITE = 0x8
-IN_MOVED_FROM, IN_MOVED_TO = 0x40, 0x80
-IN_CREATE, IN_DELETE = 0x100, 0x200
-IN_SELF_GONE = 0x400 | 0x800
-IN_Q_OVERFLOW, IN_IGNORED = 0x4000, 0x8000
-IN_ONLYDIR, IN_DONT_FOLLOW, IN_ONESHOT = 0x01000000, 0x02000000, 0x80000000
-CAME = IN_MOVED_TO | IN_CLOSE_WRITE
-WENT = IN_MOVED_FROM | IN_DELETE
-IN_FOLDER = IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_SELF_GONE | IN_ONLYDIR
-EVENT = struct.Struct("iIII")
-LIBC = ctypes.CDLL(None, use_errno=True)
+from vigil.kernel.inotify import (
+    CAME,
+    IN_IGNORED,
+    IN_MODIFY,
+    IN_ONESHOT,
+    IN_ONLYDIR,
+    IN_Q_OVERFLOW,
+    LIBC,
+    add_watch,
+    open_inotify,
+    read_events,
+)
+
 REMEMBERED = 10_000  # watches that fired of late
 
 Who = TypeVar("Who")
@@ -68,12 +67,17 @@ class FolderWatch(_Instance):
 
     def __init__(self, path: str | os.PathLike[str], on_change: Callable[[list[str]], None], mask: int = CAME) -> None:
         super().__init__()
+        self._path, self._mask = os.fspath(path), mask | IN_ONLYDIR
         self._on_change = on_change
         try:
-            add_watch(self._fd, os.fspath(path), mask | IN_ONLYDIR)
+            self.renew()
         except OSError:
             self.close()
             raise
+
+    def renew(self) -> None:
+        """Watch the folder that has the path now; a folder that was removed and made anew is another."""
+        add_watch(self._fd, self._path, self._mask)
 
     def _read(self) -> None:
         names = [name for _, _, name in read_events(self._fd)]
@@ -157,30 +161,3 @@ class Watches(Generic[Who]):
             del self._fired[next(iter(self._fired))]
         for who in self._asked.pop(number, ()):
             self._on_event(who)
-
-
-def open_inotify() -> int:
-    fd: int = LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    if fd < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"inotify_init1: {os.strerror(code)}")
-    return fd
-
-
-def add_watch(fd: int, path: str, mask: int) -> int:
-    """Watch a path; return the number its events carry."""
-    number: int = LIBC.inotify_add_watch(fd, os.fsencode(path), ctypes.c_uint32(mask))
-    if number < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), path)
-    return number
-
-
-def read_events(fd: int) -> Iterator[tuple[int, int, str]]:
-    """Yield each event: the watch's number, the mask, and the name in a watched folder, if any."""
-    data = os.read(fd, 65536)
-    at = 0
-    while at < len(data):
-        number, mask, _, length = EVENT.unpack_from(data, at)
-        at += EVENT.size + length
-        yield number, mask, os.fsdecode(data[at - length : at].rstrip(b"\0"))

@@ -9,7 +9,7 @@ from functools import partial
 
 from vigil.core.model.launch import ProcessId
 from vigil.core.model.reading import Axis, AxisValue, Fact
-from vigil.kernel.process import Stat, has_ended, is_alive, is_other_boot, read_start_ticks, read_stat
+from vigil.kernel.process import NO_PROCESS, Stat, has_ended, is_alive, is_other_boot, read_start_ticks, read_stat
 from vigil.kernel.processes import read_children, read_command
 
 NAME_BYTES = 15  # the kernel keeps no more of a name
@@ -46,12 +46,14 @@ def ask_kernel(axis: Axis, process: ProcessId, boot: str, now: float) -> Fact:
     fact = partial(Fact, axis, source="pidfd", observed_at=now)
     try:
         pidfd = os.pidfd_open(process.pid)
-    except ProcessLookupError:
-        return fact(AxisValue.DEAD, conclusive=True)
     except OSError as error:
+        if error.errno in NO_PROCESS:
+            return fact(AxisValue.DEAD, conclusive=True)
         return fact(AxisValue.FAILED, why=error.strerror or str(error))
     try:
         ticks = read_start_ticks(process.pid)
+        if ticks is None and has_ended(pidfd):  # it, or the one that had its number after it
+            return fact(AxisValue.DEAD, conclusive=True)
         if ticks is None:  # the number is in use, and its owner unknown
             return fact(AxisValue.UNKNOWN, why="its start time cannot be read")
         if ticks != process.start_ticks:
@@ -71,6 +73,9 @@ def read_group(leader: ProcessId, process: Fact, now: float) -> Fact:
         return Fact(Axis.RUNTIME, process.value, process.source, now, why=process.why)
     try:
         os.killpg(leader.pid, 0)  # no signal is sent: it only says whether the group has members
+        if read_start_ticks(leader.pid) not in (None, leader.start_ticks):  # its number was free, so its group was empty
+            why = "the number belongs to another group now"
+            return Fact(Axis.RUNTIME, AxisValue.DEAD, "procfs", now, conclusive=True, why=why)
     except ProcessLookupError:
         return Fact(Axis.RUNTIME, AxisValue.DEAD, "killpg", now, process.conclusive)
     except OSError as error:

@@ -99,7 +99,14 @@ def survivors_of(
 def _own_session(launch: Launch, seen: list[SeenProcess]) -> int | None:
     """Return the number of a launch's terminal session; None if another process has it since."""
     leader = launch.root or launch.process
-    if leader is None:
+    now = None if leader is None else next((found for found in seen if found.process.pid == leader.pid), None)
+    if leader is None or (now is not None and now.launch_id == ELSEWHERE):
         return None
-    now = next((found for found in seen if found.process.pid == leader.pid), None)
-    return leader.pid if now is None or (now.process == leader and now.launch_id != ELSEWHERE) else None
+    return leader.pid if now is None or now.process == leader else None
+
+
+def session_of(leader: ProcessId, seen: list[SeenProcess]) -> list[ProcessId]:
+    """Return the processes of a terminal session among those seen; none if another leads one of its number since."""
+    if any(one.process.pid == leader.pid and one.process != leader for one in seen):
+        return []
+    return [one.process for one in seen if one.sid == leader.pid]

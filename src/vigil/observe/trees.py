@@ -176,12 +176,12 @@ def _tree(
     command = _of(launch.process, scan)
     if command is not None:
         _walk(command, scan, members)
-    spared = {process.pid for process in (launch.server, launch.root) if process is not None} | set(above)
+    spared = {(process.pid, process.start_ticks) for process in (launch.server, launch.root) if process is not None}
     leader = launch.root or launch.process
     same_session = by_sid.get(leader.pid, ()) if leader is not None and _of(leader, scan) is not None else ()
     strays = []
     for stat in (*by_token.get(launch.id, ()), *same_session):
-        if stat.pid not in spared and stat.pid not in members and stat.state not in ENDED:
+        if stat.key not in spared and stat.pid not in above and stat.pid not in members and stat.state not in ENDED:
             strays.append(stat.pid)
             _walk(stat, scan, members)
     agent = _of(launch.agent, scan)

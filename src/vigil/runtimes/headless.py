@@ -19,6 +19,7 @@ from vigil.runtimes.contract import Order, RuntimeAnswer, agent_command, agent_e
 from vigil.runtimes.sandbox import SHIM, script_of
 from vigil.runtimes.tail import read_last_lines
 from vigil.runtimes.tmux.guard import KILLED, SPARED, Use
+from vigil.threads import SHOWN, in_thread
 
 FOLLOW_S = 0.2
 CHUNK_BYTES = 1 << 18
@@ -75,8 +76,8 @@ class Headless:
     async def read_output(self, launch: Launch, lines: int) -> bytes:
         """Return the last lines of stdout, then those of stderr."""
         folder = self._home.launch(launch.id)
-        stderr = await asyncio.to_thread(read_last_lines, folder / "stderr.log", lines)
-        stdout = await asyncio.to_thread(read_last_lines, folder / "stdout.jsonl", lines)
+        stderr = await in_thread(SHOWN, read_last_lines, folder / "stderr.log", lines, about=launch.id)
+        stdout = await in_thread(SHOWN, read_last_lines, folder / "stdout.jsonl", lines, about=launch.id)
         return stdout + (b"\n" if stdout and stderr and not stdout.endswith(b"\n") else b"") + stderr
 
     async def follow_output(self, launch: Launch, lines: int) -> AsyncIterator[bytes]:
@@ -88,7 +89,7 @@ class Headless:
         while True:
             data = b""
             for path in paths:
-                part = await asyncio.to_thread(_read_from, path, offsets[path])
+                part = await in_thread(SHOWN, _read_from, path, offsets[path], about=launch.id)
                 offsets[path] += len(part)
                 data += part
             yield data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sqlite3
@@ -18,6 +19,8 @@ from vigil.store.schema import metadata
 
 BIRTHS_FROM = 1577836800  # 2020: seconds from here fit SQLite's `user_version` for longer than we do
 CHECKED_BYTES = 256 << 20  # a larger database is not read whole at every start
+VACUUMED_BYTES = 64 << 20  # half a second
+INCREMENTAL = 2
 
 
 class DatabaseRefused(VigilError):
@@ -38,6 +41,7 @@ def open_database(path: Path) -> Engine:
             _create(engine)
         elif revision != HEAD:
             migrate(engine)
+        make_shrinkable(path, engine)
         with engine.begin() as connection:
             connection.exec_driver_sql("SELECT count(*) FROM events WHERE seq < 0")
             _remember_birth(connection)
@@ -96,7 +100,16 @@ def read_revision(path: Path) -> str | None:
 LOG_BYTES = 1000 * 4152  # SQLite moves so many pages, with their headers, into the database
 CACHE_BYTES = 2000 << 10
 PLENTY_BYTES = 256 << 20
-PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", f"cache_size=-{CACHE_BYTES >> 10}")
+LONGEST_LOG_BYTES = 8 << 20  # what a burst made longer is cut to this once it is in the database
+PRAGMAS = (
+    "auto_vacuum=INCREMENTAL",  # first: it counts for a database that is made now, or vacuumed
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=ON",
+    "secure_delete=ON",
+    f"cache_size=-{CACHE_BYTES >> 10}",
+    f"journal_size_limit={LONGEST_LOG_BYTES}",
+)
 
 
 def make_engine(path: Path, read_only: bool = False) -> Engine:
@@ -135,6 +148,24 @@ def lengthen_log(path: Path, connection: sqlite3.Connection) -> None:
             os.fsync(log.fileno())
     except (sqlite3.Error, OSError):  # a quota, or a disk that fails now: without it a commit only takes longer
         connection.rollback()
+
+
+def make_shrinkable(path: Path, engine: Engine) -> None:
+    """Let a small database of a version before give free pages back; a large or a busy one stays as it is.
+
+    SQLite writes it anew in one transaction: a crash leaves it as it was."""
+    size, disk = path.stat().st_size, os.statvfs(path.parent)
+    with engine.connect() as connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        if driver.execute("PRAGMA auto_vacuum").fetchone()[0] == INCREMENTAL:
+            return
+        if size > VACUUMED_BYTES or disk.f_bavail * disk.f_frsize < 3 * size + PLENTY_BYTES:
+            return
+        with contextlib.suppress(sqlite3.OperationalError):  # somebody reads it: next time
+            driver.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            driver.execute("VACUUM")
+            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _create(engine: Engine) -> None:

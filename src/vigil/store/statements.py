@@ -1,35 +1,18 @@
-"""What is written of each value: the statement that saves it, and the trimming of too many."""
+"""What is written of each value: the statement that saves it."""
 
 from __future__ import annotations
 
 import sqlite3
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Delete, Insert, Table, bindparam, delete, func, insert, select
+from sqlalchemy import Column, Delete, Insert, Table, bindparam, delete, insert
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from vigil.codec import dump
 from vigil.store.schema import deaths, events, incidents, intents, launches, roles, sessions
 
-INCIDENTS_KEPT = 5_000
-DEATHS_KEPT = 50_000
-EVENTS_KEPT = 200_000  # the log is bounded: the oldest go first
 GONE = "gone"  # a parameter: the key of what is removed
-
-
-def _old(table: Table, since: Column[Any], most: int, *over: ColumnElement[bool]) -> Delete:
-    """Return the removal of all but the newest rows, as far as they are over."""
-    newest = select(table.c.id).order_by(since.desc()).limit(most)
-    return delete(table).where(*over, table.c.id.not_in(newest))
-
-
-OLD = (
-    delete(events).where(events.c.seq <= select(func.max(events.c.seq)).scalar_subquery() - EVENTS_KEPT),
-    _old(incidents, incidents.c.opened_at, INCIDENTS_KEPT, incidents.c.resolved_at.is_not(None)),
-    _old(deaths, deaths.c.at, DEATHS_KEPT),
-    _old(launches, launches.c.created_at, DEATHS_KEPT, launches.c.ended_at.is_not(None)),
-)
 
 
 class _Statement:

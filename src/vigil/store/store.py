@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -20,6 +21,7 @@ from vigil.codec import NotUnderstood, load
 from vigil.core.effects import LogEntry, Persist
 from vigil.core.model.death import Death
 from vigil.core.model.incident import Incident
+from vigil.core.model.retention import Retention
 from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 from vigil.core.model.upgrade import upgraded_incident, upgraded_session
@@ -27,11 +29,11 @@ from vigil.core.rules.escalation import is_settled
 from vigil.errors import VigilError
 from vigil.store.opening import DatabaseRefused, lengthen_log, make_engine, open_database, read_birth
 from vigil.store.placing import copy_beside, file_of, files_of, is_whole, mark, put_aside, put_away_another, put_in_place
+from vigil.store.retention import OldRows, delete_old, find_old, give_back, read_kept, record_kept
 from vigil.store.schema import deaths, events, incidents, roles, sessions
-from vigil.store.statements import ADD_EVENT, OLD, REMOVED, SAVED
+from vigil.store.statements import ADD_EVENT, REMOVED, SAVED
 
 T = TypeVar("T")
-TRIMMED_EVERY = 1000  # events
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,13 @@ class StoredEvent:
 class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._is_long = False  # the log may have grown over its bounds
+        self._writing = threading.Lock()  # a write or a deletion, one at a time
         self.aside = put_away_another(path)  # where the last foreign database is that lay in our place
         self._readers: Engine = make_engine(path, read_only=True)
         self._open()
         self._again: tuple[Persist, ...] = ()  # to be written before anything else
         self.begun_anew = 0  # how often another file was found in our place
+        self.removed_until = read_kept(path)  # by kind of record: older ones may have been deleted
 
     def _open(self) -> None:
         self._engine: Engine = open_database(self._path)
@@ -69,25 +72,35 @@ class Store:
     def write(self, changes: Sequence[Persist], whole: Callable[[], Persist] | None = None) -> list[StoredEvent]:
         """Make decisions durable, all or none, and return their events; `whole` gives the state for a file that is lost."""
         stored: list[StoredEvent] = []
-        if whole is not None and self.is_lost():
-            self._begin_anew(whole)
-        if self._is_long:
-            self._trim()
-        with self._writer:  # one transaction
-            cursor = self._writer.cursor()
-            for change in (*self._again, *changes):
-                _write_one(cursor, change, stored)
-        self._again = ()
-        if stored and stored[-1].seq % TRIMMED_EVERY < len(stored):
-            self._is_long = True
+        with self._writing:
+            if whole is not None and self.is_lost():
+                self._begin_anew(whole)
+            with self._writer:  # one transaction
+                cursor = self._writer.cursor()
+                for change in (*self._again, *changes):
+                    _write_one(cursor, change, stored)
+            self._again = ()
         return stored
 
-    def _trim(self) -> None:
-        """Remove what is too old; before a write, because what is durable must not fail afterwards."""
-        with self._engine.begin() as connection:
-            for removal in OLD:
-                connection.execute(removal)
-        self._is_long = False
+    def prune(self, retention: Retention, now: float) -> OldRows:
+        """Delete a few of the rows that are beyond the retention; return them."""
+        with closing(self._readers.raw_connection()) as reader:
+            driver = reader.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            old = find_old(driver, retention, now)
+        if old.keys and not self.is_lost():
+            until = {kind: max(at, self.removed_until.get(kind, 0.0)) for kind, at in old.until.items()}
+            if until.items() - self.removed_until.items():  # first: a list must not look whole that is not
+                self.removed_until = self.removed_until | until
+                record_kept(self._path, self.removed_until)
+            with self._writing:
+                delete_old(self._writer, old)
+        return old
+
+    def give_back(self) -> bool:
+        """Give a few free pages back to the disk; say whether there are more."""
+        with self._writing:
+            return not self.is_lost() and give_back(self._writer)
 
     def is_lost(self) -> bool:
         """Say whether our file is no longer in its place: it was removed or replaced."""

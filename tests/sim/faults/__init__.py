@@ -11,6 +11,7 @@ from tests.sim.faults.agents import (
     hangs,
     is_signalled,
     is_stopped,
+    its_number_is_a_threads,
     leaks,
     loses_its_pane_while_stopped,
     next_birth,
@@ -21,7 +22,7 @@ from tests.sim.faults.host import (
     host_sleeps,
     somebody_types,
 )
-from tests.sim.faults.memory import memory_runs_out
+from tests.sim.faults.memory import memory_runs_out, memory_runs_out_elsewhere
 from tests.sim.faults.pulses import signs_of_life
 from tests.sim.faults.senses import (
     axis_cannot_be_read,
@@ -36,6 +37,7 @@ from tests.sim.faults.servers import (
     all_servers_hang,
     comes_at_the_last_moment,
     pane_is_closed,
+    pane_is_hung_up,
     server_hangs,
     server_is_killed,
     socket_is_lost,
@@ -43,6 +45,7 @@ from tests.sim.faults.servers import (
 )
 from tests.sim.faults.shifts import shift_meets, shifts_a_team
 from tests.sim.faults.sizes import Strike
+from tests.sim.faults.sockets import daemon_loses_its_socket, keeper_loses_its_socket
 from tests.sim.faults.teams import (
     applies_it_again,
     changes_a_manifest,
@@ -52,8 +55,12 @@ from tests.sim.faults.teams import (
     takes_a_team_down,
 )
 from tests.sim.faults.vigil import (
+    call_hangs,
+    commit_is_late,
     daemon_dies,
+    daemon_dies_in_birth,
     daemon_is_killed,
+    daemon_is_killed_again_and_again,
     daemon_is_stopped,
     keeper_dies_in_birth,
     keeper_hangs_in_backoff,
@@ -113,6 +120,9 @@ FAULTS: dict[str, Strike] = {
     "daemon is stopped": daemon_is_stopped,
     "keeper is killed": keeper_is_killed,
     "keeper is stopped": keeper_is_stopped,
+    "keeper loses its socket": keeper_loses_its_socket,
+    "daemon loses its socket": daemon_loses_its_socket,
+    "daemon dies in a birth": daemon_dies_in_birth,
     "keeper dies in a birth": keeper_dies_in_birth,
     "keeper hangs in a backoff": keeper_hangs_in_backoff,
     "store is full": store_is_full,
@@ -143,6 +153,12 @@ FAULTS: dict[str, Strike] = {
     "replica is silent": signs_of_life("silent"),
     "replica gives late signs of life": signs_of_life("late_beats"),
     "launches lack memory": memory_is_short,
+    "pane is hung up": pane_is_hung_up,
+    "memory runs out elsewhere": memory_runs_out_elsewhere,
+    "agent's number is a thread's": its_number_is_a_threads,
+    "daemon is killed again and again": daemon_is_killed_again_and_again,
+    "store commits late": commit_is_late,
+    "agent's end hangs": call_hangs,
 }
 TEAMS = frozenset(kind for kind in FAULTS if kind.startswith(("team", "replica", "launches"))) | {
     "somebody changes a manifest",

@@ -108,6 +108,15 @@ def loses_its_pane_while_stopped(world: World, session_id: str, size: float) -> 
     return True
 
 
+def its_number_is_a_threads(world: World, session_id: str, size: float) -> bool:
+    """It dies, and a thread gets its number before anybody asks after it."""
+    body = world.living(session_id)
+    if body is None or body.agent is None:
+        return False
+    world.host.end(body, body.agent, by_signal=signal.SIGKILL, why="signal")
+    return world.host.give_to_thread(body.agent)
+
+
 def next_birth(fate: str) -> Strike:
     def strike(world: World, session_id: str, size: float) -> bool:
         world.carriers.births.fate[session_id] = fate

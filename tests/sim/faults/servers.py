@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 from tests.sim.faults.sizes import between, pick
@@ -29,6 +30,16 @@ def pane_is_closed(world: World, session_id: str, size: float) -> bool:
     if body is None or body.root is None or not body.root.alive:
         return False
     world.host.close_pane(body)
+    return True
+
+
+def pane_is_hung_up(world: World, session_id: str, size: float) -> bool:
+    """Somebody hangs up the pane's root; the server lives on, and some agents do too."""
+    body = world.living(session_id)
+    if body is None or body.root is None or not body.root.alive:
+        return False
+    body.ignores_hup |= pick(size, True, False)
+    world.host.end(body, body.root, by_signal=pick(size, signal.SIGHUP, signal.SIGHUP, signal.SIGKILL))
     return True
 
 

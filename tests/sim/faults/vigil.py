@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.sim.births import STAGES
+from tests.sim.births import DAEMON_DIES, STAGES
 from tests.sim.faults.agents import exits, is_signalled
 from tests.sim.faults.servers import server_is_killed
 from tests.sim.faults.sizes import Strike, between, pick
 
 if TYPE_CHECKING:
     from tests.sim.world import World
+
+KILLS = 5
 
 
 def daemon_is_killed(world: World, session_id: str, size: float) -> bool:
@@ -56,6 +58,13 @@ def keeper_dies_in_birth(world: World, session_id: str, size: float) -> bool:
     return pick(size, exits, is_signalled, server_is_killed)(world, session_id, size)
 
 
+def daemon_dies_in_birth(world: World, session_id: str, size: float) -> bool:
+    """The daemon dies at the next birth of a session, before it gives the order; make sure there is one."""
+    world.carriers.births.fate[session_id] = DAEMON_DIES
+    world.down_s = between(size, 0.2, 1800.0)
+    return pick(size, exits, is_signalled, server_is_killed)(world, session_id, size)
+
+
 def keeper_hangs_in_backoff(world: World, session_id: str, size: float) -> bool:
     """An agent ends, and the keeper is stopped until after its restart is due."""
     if not pick(size, exits, is_signalled, server_is_killed)(world, session_id, size):
@@ -98,3 +107,29 @@ def notifier_is_down(world: World, session_id: str, size: float) -> bool:
     world.notifier.down = True
     world.engine.after(between(size, 30.0, 7200.0), setattr, world.notifier, "down", False)
     return True
+
+
+def daemon_is_killed_again_and_again(world: World, session_id: str, size: float) -> bool:
+    """An agent dies, and while it waits for its restart one daemon after the other is killed."""
+    if not exits(world, session_id, size):
+        return False
+    gap_s = between(size, 0.3, 20.0)
+    for number in range(KILLS):
+        world.engine.after((number + 0.5) * gap_s, world.take_daemon_down, gap_s * 0.3)
+    return True
+
+
+def commit_is_late(world: World, session_id: str, size: float) -> bool:
+    """One write takes long, that of a death: what follows from it waits for it, and no longer."""
+    late_s = between(size, 1.0, 30.0)
+    world.excuse(2 * late_s + 60.0)
+    world.store.late_s = late_s
+    return exits(world, session_id, size)
+
+
+def call_hangs(world: World, session_id: str, size: float) -> bool:
+    """The next end or close of a session hangs in a file or a server until its deadline."""
+    hung_s = between(size, 2.0, 60.0)
+    world.excuse(hung_s + 60.0)
+    world.carriers.hung[session_id] = hung_s
+    return exits(world, session_id, size)

@@ -11,17 +11,20 @@ from tests.sim.promises.beating import Heartbeats
 from tests.sim.promises.calming import Converges, Obeys
 from tests.sim.promises.doubting import OnlyReading, Shown, WayOut
 from tests.sim.promises.dying import OneDeath
+from tests.sim.promises.hearing import Heard
 from tests.sim.promises.keeping import WaitsForKeeper
 from tests.sim.promises.living import CleanIdentity, IntentFirst, NoHarm, NothingLost, OneAgent, OnlyOurs
 from tests.sim.promises.reaping import OnlyIdle
 from tests.sim.promises.reminding import Reminded
 from tests.sim.promises.replicas import Exact
 from tests.sim.promises.restarting import Backoff, Marker
+from tests.sim.promises.resting import Due, Rests
 from tests.sim.promises.shifting import Rolling, ShiftEnds
 from tests.sim.promises.stalling import Progress
 from tests.sim.promises.telling import Activity, OneIncident, OnTime
 from tests.sim.promises.waking import Conversations
 from tests.sim.promises.walls import OncePerAccount
+from tests.sim.promises.watching import SocketsBack
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -39,6 +42,8 @@ PROMISES: tuple[type[Promise], ...] = (
     ServerDied,
     Backoff,
     Marker,
+    Rests,
+    Due,
     OncePerAccount,
     Exact,
     Rolling,
@@ -56,10 +61,12 @@ PROMISES: tuple[type[Promise], ...] = (
     CleanIdentity,
     OneIncident,
     Reminded,
+    Heard,
     Shown,
     Activity,
     Obeys,
     Conversations,
+    SocketsBack,
     Converges,
 )
 

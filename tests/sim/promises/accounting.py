@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from tests.sim.host import Body
+from tests.sim.host import Body, has_lost_its_pane
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Effect, Examine, Persist, TimerKind
 from vigil.core.events import Event, Exited, Launched, Observed, Orphaned, Swept, TimerFired
@@ -54,6 +54,8 @@ class Sure(Promise):
         if agent.id.boot != self.world.host.boot:
             return {Cause.HOST_REBOOTED}
         found = {Cause.SERVER_DIED} if server and not server.alive and server.ended_at <= agent.ended_at + SETTLE_S else set()
+        if has_lost_its_pane(body):
+            found |= {Cause.PANE_CLOSED}
         if body.ended_by == "vigil":
             return found | {Cause.SERVER_DIED}  # an orphan that was replaced; what else policy ends has its intent
         found |= {met.cause for met in body.met}
@@ -107,6 +109,7 @@ class Summarised(Promise):
     def written(self, change: Persist) -> None:
         self._died |= {death.launch_id for death in change.deaths}
         ended = {launch.id for launch in change.launches if launch.ended_at is not None}
+        ended |= {entry.launch_id or "" for entry in change.log if entry.session_id in change.removed}  # it has no row any more
         for entry in change.log:
             if entry.kind == KIND:
                 launch_id = entry.launch_id or ""

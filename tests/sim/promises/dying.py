@@ -6,12 +6,13 @@ import signal
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from tests.sim.host import Body
+from tests.sim.host import Body, has_lost_its_pane
 from tests.sim.promises.base import Promise
 from vigil.core.effects import Persist
-from vigil.core.model.death import Cause, Death, Intent
+from vigil.core.model.death import Cause, Death, Intent, IntentVerb
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.restart import RestartWhen
+from vigil.core.rules.death import OF_ITS_RUNTIME
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -35,6 +36,7 @@ class OneDeath(Promise):
     def written(self, change: Persist) -> None:
         self._found |= {launch.id for launch in change.launches if launch.found is not None}
         for intent in change.intents:
+            self._check_replaced(intent)
             self._intents[intent.launch_id].append(intent)
             self._spared_at.pop(intent.launch_id, None)
         for entry in change.log:
@@ -45,6 +47,7 @@ class OneDeath(Promise):
             self.demand(death.evidence and death.evidence[0].text, f"the death of {death.launch_id} has no evidence")
             self._recorded.add(death.launch_id)
             self._check_cause(death)
+            self._check_status(death)
 
     def _check_cause(self, death: Death) -> None:
         body = self.world.host.bodies.get(death.launch_id)
@@ -64,6 +67,21 @@ class OneDeath(Promise):
         self._check_late(death, body)
         allowed = self._causes(death, body)
         self.demand(death.cause in allowed, f"{death.launch_id}: {death.cause}, though it was {sorted(allowed)} ({_how(body)})")
+
+    def _check_replaced(self, intent: Intent) -> None:
+        """Whoever outlived its server or its pane is replaced for that, and not for the other."""
+        body = self.world.host.bodies.get(intent.launch_id)
+        if intent.verb is IntentVerb.REPLACE and body is not None:
+            server_lives = body.server is not None and body.server.alive
+            self.demand(not server_lives or intent.cause is not Cause.SERVER_DIED, f"{intent.reason}, and its server lives")
+
+    def _check_status(self, death: Death) -> None:
+        """What is said of a server is the server's."""
+        body = self.world.host.bodies.get(death.launch_id)
+        server = body.server if body is not None else None
+        if death.cause is Cause.SERVER_DIED and (death.exit_code, death.signal) != (None, None):
+            own = None if server is None else (server.exit_code, server.signal)
+            self.demand((death.exit_code, death.signal) == own, f"{death.launch_id}: its server's status is not {death.signal}")
 
     def _check_late(self, death: Death, body: Body) -> None:
         """What could be seen is recorded soon."""
@@ -87,12 +105,12 @@ class OneDeath(Promise):
             return own if asked_at > death.at + 0.01 and death.observed_by != "shim" else {Cause.OPERATOR}
         if body.ended_by == "vigil" and intents:
             return {Cause.OPERATOR} | policy  # whoever wanted it last
-        replaced = any(intent.cause is Cause.SERVER_DIED for intent in self._intents[death.launch_id])
+        replaced = {intent.cause for intent in self._intents[death.launch_id]} & OF_ITS_RUNTIME
         if body.ended_by == "vigil":  # without an intent of its own policy ends orphans, and nothing else
-            return policy | ({Cause.SERVER_DIED} if replaced or not policy else set())
+            return policy | (replaced or (set() if policy else {Cause.SERVER_DIED}))
         if death.cause in policy:
             return self._meant_before(death, own)
-        return own | ({Cause.SERVER_DIED} if replaced else set())
+        return own | replaced
 
     def _meant_before(self, death: Death, own: set[Cause]) -> set[Cause]:
         """What ended by itself is called what was meant with it only if that was meant before, and then.
@@ -113,6 +131,8 @@ class OneDeath(Promise):
             if by_status == {Cause.OOM}:  # that says more than what became of its server
                 return by_status
             return {Cause.SERVER_DIED} | (by_status & {Cause.OOM} if first and body.ended_by != "vigil" else by_status)
+        if body.known and has_lost_its_pane(body) and agent.signal in (None, signal.SIGHUP):
+            return {Cause.PANE_CLOSED}
         return by_status
 
     def _by_status(self, body: Body) -> set[Cause]:
@@ -125,7 +145,10 @@ class OneDeath(Promise):
             return {Cause.CRASH, Cause.KILLED_BY_UNKNOWN}  # only `$?` is known
         if body.ended_by == "memory":
             return {Cause.OOM}
-        if number == signal.SIGKILL and body.told is not None and body.told.named is None and body.told.host_kills:
+        told = body.told
+        if number == signal.SIGKILL and told is not None and told.named is None and told.host_kills:
+            if told.cgroup_kills == 0 and told.host_kills == told.elsewhere:
+                return {Cause.KILLED_BY_UNKNOWN}  # others of ours died of it
             return {Cause.KILLED_BY_UNKNOWN, Cause.OOM}  # the kernel ended somebody just before, and nobody can read whom
         if number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT):
             return {Cause.CRASH}

@@ -189,6 +189,11 @@ class CleanIdentity(Promise):
                 not any(i.key.startswith(f"{session_id}/") and i.resolved_at is None for i in incidents),
                 f"{session_id} was removed, and an incident of it stays open",
             )
+            left = [launch.id for launch in self.world.store.launches.values() if launch.session_id == session_id]
+            left += [one.id for found in self.world.store.intents.values() for one in found if one.session_id == session_id]
+            self.demand(not left, f"{session_id} was removed, and these rows are stored: {left}")
+            roles = [role.key for role in self.world.store.roles.values() if role.trial == session_id]
+            self.demand(not roles, f"{session_id} was removed, and it is on trial for {roles}")
             for other in self.world.people.existing - {session_id}:
                 self.demand(other in self.world.store.sessions, f"{other} went with {session_id}")
         for session in change.sessions:

@@ -39,6 +39,7 @@ class Reminded(Promise):
         self._known_at: dict[str, float] = {}
         self._handed: dict[tuple[str, str], list[float]] = {}
         self._cleared: set[str] = set()
+        self._both: set[tuple[str, str]] = set()  # incidents and routes that heard of it when it was over already
         self._hushed: set[str] = set()  # incidents that were over when the last session they concerned was removed
         self._waiting: dict[str, dict[str, float]] = {}  # by route: notices that it was handed and has not begun to deliver
         self._checked: set[str] = set()
@@ -90,6 +91,7 @@ class Reminded(Promise):
 
     def delivered(self, due: Due) -> None:
         now = self.world.engine.now
+        (self._both.discard if due.incident.resolved_at is None else self._both.add)((due.incident.id, due.route))
         known_at = self.world.people.acks.get(due.incident.id, now)
         late_s = now - known_at - self.world.deafness.since(known_at, now)
         wanted = due.event == "resolved" or late_s <= self.ON_ITS_WAY_S
@@ -153,7 +155,9 @@ class Reminded(Promise):
         if removed or over_s < self.OVER_S or self._is_quiet(incident, clock):
             return
         for route in {
-            notice.route for notice in incident.notices if notice.state == "sent" and notice.event != NoticeEvent.RESOLVED
+            notice.route
+            for notice in incident.notices
+            if notice.state == "sent" and notice.event != NoticeEvent.RESOLVED and (incident.id, notice.route) not in self._both
         }:
             told = f"{incident.id}/resolved/{route}" in self._cleared
             self.demand(told, f"{incident.key} is over since {over_s:.0f} s, and {route} was not told")

@@ -30,8 +30,9 @@ ONE_EVENT_S = 1.0
 class Backoff(Promise):
     """Documented backoff is the real one; every death path goes through the same charge; restarts never exceed the policy.
 
-    A role has one count. Deaths within a second of the first are one event and one charge; the count returns to 0 when the
-    youngest live replica was up long enough and none is in backoff. A role that was given up has one trial at a time.
+    A role has one count. Deaths within a second of the first are one event and one charge, each waits from its own moment; the
+    count returns to 0 when the youngest live replica was up long enough and none is in backoff. A role that was given up has
+    one trial at a time.
     """
 
     name = "P4"
@@ -199,24 +200,18 @@ class Backoff(Promise):
             if not over and death.cause in (Cause.LIMIT, Cause.AUTH):
                 self._check_wall(death, session)
             elif not over:
-                self._check_wait(death, session, began)
+                self._check_wait(death, session)
 
     def _is_ours(self, death: Death) -> bool:
         """Say whether a launch never began because keeper or daemon were not there: P15, nobody is charged for that."""
         return death.cause is Cause.LAUNCH_FAILED and death.launch_id not in self.world.carriers.births.by_itself
 
     def _check_again(self, death: Death, session: Session) -> None:
-        """What Vigil lost is launched again at once, whatever its policy; the second time in a row it waits as others do."""
+        """What Vigil lost is launched again after its base, whatever its policy."""
         hold, policy = session.hold, session.spec.restart
-        before = self.world.daemon.was(session.id)
-        lost = before is not None and before.last_death is not None and self._is_ours(before.last_death)
         told = f"{session.name} is {session.state} ({hold}) after Vigil lost its launch"
-        if not lost:
-            self.demand(session.state is State.PENDING and hold == Hold(HoldReason.SURVIVOR, None), told)
-            self._not_before.pop(session.id, None)
-        else:
-            self.demand(session.state is State.PENDING and hold == Hold(HoldReason.BACKOFF, death.at + policy.base_s), told)
-            self._not_before[session.id] = min(death.at, self.world.daemon.clock()) + policy.base_s
+        self.demand(session.state is State.PENDING and hold == Hold(HoldReason.BACKOFF, death.at + policy.base_s), told)
+        self._not_before[session.id] = min(death.at, self.world.daemon.clock()) + policy.base_s
         self._why_not.pop(session.id, None)
 
     def _key(self, session: Session) -> str:
@@ -259,7 +254,7 @@ class Backoff(Promise):
         role = self.world.daemon.roles.get(session.role or "")
         if death.cause in COUNTED:
             wait_s = self._delay_s(policy, count) * (1 - policy.jitter)
-        self._not_before[session.id] = min(began, self.world.daemon.clock()) + wait_s  # the clock may have been set back
+        self._not_before[session.id] = min(death.at, self.world.daemon.clock()) + wait_s  # the clock may have been set back
         self._why_not.pop(session.id, None)
         if policy.when is RestartWhen.NEVER or (policy.when is RestartWhen.ON_FAILURE and death.cause is Cause.FINISHED):
             self._why_not[session.id] = f"after {death.cause} under {policy.when}"
@@ -273,7 +268,7 @@ class Backoff(Promise):
             return False
         return True
 
-    def _check_wait(self, death: Death, session: Session, began: float) -> None:
+    def _check_wait(self, death: Death, session: Session) -> None:
         """The wait is as long as documented, give or take the jitter; a fleet that a boot took may wait for a person."""
         hold, policy = session.hold, session.spec.restart
         if hold is not None and hold.reason == HoldReason.COLD_START:
@@ -281,7 +276,7 @@ class Backoff(Promise):
         wait_s, jitter = policy.base_s, 0.0
         if death.cause in COUNTED:
             wait_s, jitter = self._delay_s(policy, self._count[self._key(session)]), policy.jitter
-        least, most = began + wait_s * (1 - jitter), began + wait_s * (1 + jitter)
+        least, most = death.at + wait_s * (1 - jitter), death.at + wait_s * (1 + jitter)
         right = hold is not None and hold.until is not None and least - 0.01 <= hold.until <= most + 0.01
         self.demand(right, f"{session.name} waits for {hold} after {death.cause}, and not from {least} to {most}")
 

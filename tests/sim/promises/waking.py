@@ -29,6 +29,8 @@ class Conversations(Promise):
         logged = {entry.session_id for change in changes for entry in change.log if entry.kind == "session.wake"}
         for spawn in (effect for effect in effects if isinstance(effect, Spawn)):
             before = self.world.daemon.was(spawn.session.id)
+            if before is not None and before.launch is not None and before.launch.id == spawn.launch.id:
+                continue  # it was decided, and durable, before another daemon ordered it
             decided = spawn.session.id in logged or (before is not None and before.waking is not None)
             self.demand(decided, f"{spawn.session.name} is launched ({spawn.launch.mode}), and nobody said why so")
             if before is not None and before.launch is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vigil.client.starting import answers
+from vigil.client.living import answers
 from vigil.home import Home, home_at, make_home
 
 LISTENS = """

@@ -146,7 +146,9 @@ class World:
             return [*(born if launch.process is None else []), Exited(body.exit)]
         if session.state is State.ENDING:
             return []
-        return [Interrupted(launch.id)]
+        if body.phase == "unborn":  # no keeper had its order
+            return [Interrupted(launch.id)]
+        return [LaunchFailed(launch.id, now, "it never began", ours=True)]
 
     def expects(self, what: str, launch_id: str | None = None) -> bool:
         """Say whether something is still to come: a task that is not done, or a word that was not told."""
@@ -289,13 +291,14 @@ class Promises(RuleBasedStateMachine):
         self.now += seconds
 
     @precondition(lambda self: self.stored)
-    @rule(births=st.integers(0, 15), now_and_then=st.integers(0, 3))
+    @rule(births=st.integers(0, 255), now_and_then=st.integers(0, 3))
     def daemon_is_killed(self, births: int, now_and_then: int) -> None:
         """`kill -9` at any instant: what was not durable, not carried out and not told is gone."""
         if now_and_then:
             return
         for number, task in enumerate(task for task in self.world.tasks if isinstance(task, Spawn)):
-            self.world.bodies[task.launch.id].phase = "alive" if births >> number & 1 else "never"  # the keeper went on
+            fates = ("unborn", "alive", "never", "alive")  # no keeper had the order, or it went on, or died with it
+            self.world.bodies[task.launch.id].phase = fates[births >> 2 * number & 3]
         self.world.tasks, self.world.mail, self.world.timers, self.told = [], [], {}, []
         self.machine = Machine([_stored(session) for session in self.stored.values()])
         charges = {session.id: session.charges for session in self.machine.sessions.values()}
@@ -375,14 +378,17 @@ class Promises(RuleBasedStateMachine):
         for session_id in change.removed:  # in the store's order: what is removed and stored in one call is there again
             del self.stored[session_id]
             self.check_deaths_of(session_id)
+        kept = {launch.session_id for launch in change.launches} | {intent.session_id for intent in change.intents}
+        assert not kept & set(change.removed), "P11: a row of a removed session is stored again"
         for session in change.sessions:
             self.stored[session.id] = _stored(session)
             assert self.stored[session.id] == session
 
     def check_spawn(self, effect: Spawn) -> None:
-        assert effect.launch.id not in self.world.bodies, "a launch id was used twice"
+        again = self.world.bodies.get(effect.launch.id)  # an order that no keeper had may be given again
+        assert again is None or again.phase == "unborn", "a launch id was used twice"
         for body in self.world.bodies.values():
-            if body.session_id == effect.session.id:
+            if body is not again and body.session_id == effect.session.id:
                 assert body.phase in ("dead", "never"), f"P1: spawned while {body.launch_id} is {body.phase}"
                 assert body.launch_id in self.verified, f"P1: spawned before {body.launch_id} was verified gone"
         self.check_deaths_of(effect.session.id)

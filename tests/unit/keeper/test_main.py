@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -9,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +196,78 @@ def test_a_keeper_reads_no_lock_that_could_hang_it(path: Path) -> None:
     assert not line.ask({"id": 3, "do": "quit"})["ok"]
     assert line.ask({"id": 4, "do": "ping"})["ok"]
     line.close()
+
+
+def reach(path: Path) -> Line:
+    """Connect to a keeper that is about to make its socket anew."""
+    until = time.monotonic() + PATIENT_S
+    while True:
+        with socket.socket(socket.AF_UNIX) as sock:
+            if sock.connect_ex(str(path)) == 0:
+                return Line(path)
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def put_folder(path: Path) -> None:
+    path.unlink()
+    with contextlib.suppress(FileExistsError):  # it may be back already
+        path.mkdir()
+
+
+def rename(path: Path) -> None:
+    os.rename(path, path.with_name("aside"))
+
+
+def replace(path: Path) -> None:
+    """Put another process's socket in its place, at once."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(path.with_name("other")))
+        sock.listen()
+        os.replace(path.with_name("other"), path)
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, rename, replace, put_folder])
+def test_a_keeper_makes_its_lost_socket_anew_and_keeps_its_daemon(path: Path, line: Line, lose: Callable[[Path], None]) -> None:
+    pid = line.ask({"id": 3, "do": "ping"})["pid"]
+
+    lose(path)
+
+    other = reach(path)
+    assert other.ask({"id": 4, "do": "ping"})["pid"] == pid
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert line.ask({"id": 5, "do": "forget", "launch": "a"})["ok"]
+    other.close()
+
+
+def test_a_keeper_with_a_lost_socket_sleeps_when_it_is_back(path: Path, line: Line) -> None:
+    pid = line.ask({"id": 3, "do": "ping"})["pid"]
+    for _ in range(3):
+        path.unlink()
+        reach(path).close()
+    line.ask({"id": 3, "do": "ping"})
+    time.sleep(0.5)  # after its last word it has nothing to do
+
+    def turns() -> int:
+        return int(Path(f"/proc/{pid}/status").read_text().partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+    before = turns()
+    time.sleep(1.0)
+    assert turns() - before <= 2
+
+
+def test_a_keeper_that_became_another_makes_its_lost_socket_anew(path: Path, line: Line) -> None:
+    pid = line.ask({"id": 3, "do": "ping"})["pid"]
+    path.unlink()
+    reach(path).close()
+    assert line.ask({"id": 3, "do": "upgrade"})["ok"]
+    assert line.answers.readline() == b""
+    again = reach(path)
+    assert again.ask({"id": 4, "do": "ping"})["pid"] == pid
+
+    path.unlink()
+
+    other = reach(path)
+    assert (again.ask({"id": 4, "do": "ping"})["ok"], other.ask({"id": 4, "do": "ping"})["pid"]) == (True, pid)
+    for one in (again, other):
+        one.close()

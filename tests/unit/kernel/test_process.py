@@ -7,15 +7,20 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from tests.unit.processes import a_thread
 from vigil.kernel.process import (
     has_ended,
+    has_left,
     is_alive,
+    is_dying,
+    is_thread,
+    number_in,
     open_pidfd,
     parse_stat,
     read_boot,
@@ -24,6 +29,8 @@ from vigil.kernel.process import (
     read_wait_status,
     split_status,
 )
+from vigil.kernel.processes import read_pids
+from vigil.kernel.stats import read_living, read_scan
 
 STATUSES = [0, 1, 7, 126, 127, 129, 137, 143, 255]
 SIGNALS = [signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1]
@@ -119,20 +126,31 @@ def test_a_recycled_pid_is_another_process() -> None:
         assert len(os.listdir("/proc/self/fd")) == before, "a descriptor was left open"
 
 
-def test_a_pid_that_is_a_thread_of_somebody_now_is_another_process() -> None:
-    found: list[object] = []
+def test_a_number_that_is_a_threads_now_is_no_process_whatever_its_start() -> None:
+    with a_thread() as number:
+        own = parse_stat(Path(f"/proc/{number}/stat").read_bytes())
+        assert own is not None, "/proc answers for a thread"
 
-    def be_a_thread() -> None:
-        try:
-            found.append(open_pidfd(threading.get_native_id(), 1))
-        except OSError as error:
-            found.append(error)
+        assert read_stat(number) is None
+        assert read_living(number) is None
+        assert not is_alive(number, own.start_ticks)
+        assert open_pidfd(number, own.start_ticks) is None
+        assert (has_left(number), is_dying(number)) == (True, False)
+        assert number not in read_scan().stats
 
-    thread = threading.Thread(target=be_a_thread)
-    thread.start()
-    thread.join()
 
-    assert found == [None]
+def test_the_line_of_a_thread_says_the_same_as_its_tgid() -> None:
+    with a_thread():
+        for pid in read_pids():
+            for number in os.listdir(f"/proc/{pid}/task"):
+                try:
+                    line = Path(f"/proc/{number}/stat").read_bytes()
+                    status = Path(f"/proc/{number}/status").read_bytes()
+                except OSError:
+                    continue  # it ended
+                assert is_thread(line) == (number_in(status, b"Tgid") != int(number)), line
+            if pid > os.getpid():
+                break
 
 
 def test_this_boot_is_the_same_whenever_it_is_asked() -> None:

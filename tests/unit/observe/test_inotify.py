@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.following import SOON_S, append
-from vigil.observe.inotify import CAME, IN_MODIFY, WENT, FolderWatch, Watches
+from vigil.kernel.inotify import CAME, IN_MODIFY, WENT
+from vigil.observe.inotify import FolderWatch, Watches
 
 
 async def test_a_watch_that_fires_before_the_loop_knows_of_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,3 +201,20 @@ async def test_a_closed_watch_says_nothing_more(tmp_path: Path) -> None:
     watch.close()
     assert closed.calls == []
     assert descriptors() == before
+
+
+async def test_a_folder_that_was_removed_and_made_anew_is_watched_again(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    told = Told()
+    watch = FolderWatch(folder, told, WENT)
+    folder.rmdir()
+    await told.until(lambda: [] in told.calls)
+    folder.mkdir()
+
+    watch.renew()
+    (folder / "a").touch()
+    (folder / "a").unlink()
+
+    await told.until(lambda: "a" in told.names)
+    watch.close()

@@ -37,7 +37,6 @@ from vigil.core.model.reading import Axis
 from vigil.core.model.restart import After, Hold, HoldReason
 from vigil.core.model.session import Session, State
 from vigil.errors import VigilError
-from vigil.store import statements
 from vigil.store.opening import DatabaseRefused, make_engine, migrate, open_database, read_revision
 from vigil.store.revision import HEAD
 from vigil.store.schema import metadata
@@ -294,23 +293,6 @@ def test_the_data_of_an_event_comes_back_as_it_was(store: Store) -> None:
     store.write([Persist(log=(LogEntry(1.0, "k", "s1", "alpha", "s1-1", data),))])
 
     assert store.read_events()[0].entry == LogEntry(1.0, "k", "s1", "alpha", "s1-1", data)
-
-
-def test_the_log_is_bounded_and_the_oldest_go_first(path: Path, store: Store) -> None:
-    store.write([Persist(log=(log("old"),))])
-    store.close()
-    connection = sqlite3.connect(path)
-    with connection:
-        connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'", (statements.EVENTS_KEPT + 999,))
-    connection.close()
-    reopened = Store(path)
-
-    reopened.write([Persist(log=(log("new"),))])
-    reopened.write([Persist(log=(log("newer"),))])
-
-    assert [event.entry.kind for event in reopened.read_events()] == ["new", "newer"]
-    assert reopened.read_events()[0].seq == statements.EVENTS_KEPT + 1000
-    reopened.close()
 
 
 # Opening

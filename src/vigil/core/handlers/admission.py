@@ -17,15 +17,15 @@ from vigil.core.model.replace import replace
 from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import Session, State, unheard
 from vigil.core.rules import incident
-from vigil.core.rules.restart import WALLS
+from vigil.core.rules.restart import WALLS, earliest_at
 
 PACE = 4  # launches that may start at once on a host (DESIGN 4.4)
 SHORT_S = 60.0  # after this a human should know
 
 
-def launch_when_paced(book: Book, session: Session, now: float) -> None:
-    """Admit a session's launch now, or once wall, keeper, pace and memory allow it."""
-    if _waits_for_wall(book, session, now):
+def launch_when_paced(book: Book, session: Session, now: float, at_once: bool = False) -> None:
+    """Admit a session's launch now, or once its rest, wall, keeper, pace and memory allow it."""
+    if (not at_once and _rests(book, session, now)) or _waits_for_wall(book, session, now):
         return
     if book.keeper:
         wait_for_keeper(book, session, now)
@@ -74,7 +74,7 @@ def order_again(book: Book, session: Session, now: float) -> None:
     """Order an admitted launch that no keeper was asked for, if admission still allows it."""
     assert session.launch is not None
     book.spawning.discard(session.launch.id)
-    if book.keeper or (book.room is not None and book.room <= 0):
+    if book.keeper or (book.room is not None and book.room <= 0) or account.met_by(book, session, now) is not None:
         launch = replace(session.launch, ended_at=now, closed=True)
         book.change.launches.append(launch)
         launch_when_paced(book, replace(session, launch=launch), now)
@@ -84,6 +84,18 @@ def order_again(book: Book, session: Session, now: float) -> None:
         book.room -= 1
     book.log(now, session, "session.ordered-again", why="the last daemon ended before a keeper had the order")
     book.do(Spawn(session, session.launch))
+
+
+def _rests(book: Book, session: Session, now: float) -> bool:
+    """Keep a launch from admission that would follow its session's death at once; say so (P4)."""
+    until = earliest_at(session, now)
+    if until <= now or session.last_death is None:
+        return False
+    state = session.state if session.state is State.CRASHED else State.PENDING
+    words = f"{session.last_death.cause}: {session.last_death.evidence[0].text}"
+    become(book, session, now, state, words, hold=Hold(HoldReason.BACKOFF, until), after=None)
+    book.do(SetTimer(session.id, TimerKind.HOLD, until))
+    return True
 
 
 def _waits_for_wall(book: Book, session: Session, now: float) -> bool:

@@ -12,7 +12,7 @@ from vigil.core.model.replace import replace
 from vigil.core.model.restart import Hold, HoldReason
 from vigil.core.model.session import ALIVE, Session, State
 from vigil.core.model.team import Role
-from vigil.core.rules.restart import charge, jitter_of, uncharged
+from vigil.core.rules.restart import charge, delay_s, jitter_of, uncharged
 
 DEATHS_KEPT = 5  # an incident lists these
 EVENT_S = 1.0  # deaths of a role within this of the first are one event
@@ -32,18 +32,25 @@ def charge_death(
     if death.charged:
         role = book.keep_role(replace(role, deaths=(*role.deaths, death.id)[-DEATHS_KEPT:]))
         if role.hold is not None and _is_of_last_event(role, launch, at):
-            return role.charges, role.hold
+            book.keep_role(replace(role, taken=(*role.taken, launch.id)))
+            return role.charges, _hold_of_event(role.hold, at + delay_s(role.charges, policy, jitter))
     steady = steady_at(book, role)
     before = 0 if steady is not None and at >= steady else role.charges
     count, hold = charge(cause, at, before, 0.0, policy, jitter, resets_at)
     if hold.reason == HoldReason.SATURATED and role.spec.retry_saturated_s > 0:
         hold = replace(hold, until=at + role.spec.retry_saturated_s)
     if death.charged:
-        book.keep_role(replace(role, charges=count, event_at=at, hold=hold))
+        book.keep_role(replace(role, charges=count, event_at=at, taken=(launch.id,), hold=hold))
         book.do(SetTimer(role.key, TimerKind.STEADY, at + policy.reset_after_s))
     elif count != role.charges:
         book.keep_role(replace(role, charges=count))
     return count, hold
+
+
+def _hold_of_event(hold: Hold, until: float) -> Hold:
+    """Return what a later death of a charged event waits for: as long as the first, from its own moment."""
+    # By the first's moment alone, with a base of 0.3 s one came back 13 ms after its death.
+    return replace(hold, until=until) if hold.reason == HoldReason.BACKOFF else hold
 
 
 def _is_of_last_event(role: Role, launch: Launch, at: float) -> bool:
@@ -58,7 +65,7 @@ def take_marker(book: Book, session: Session, now: float) -> bool:
     if role is None:
         return True
     for other in [s for s in book.replicas(role.key) if s.state is State.CRASHED and s.id != session.id]:
-        if other.index < session.index and other.hold == role.hold:  # replicas of one event have the same hold
+        if other.index < session.index and other.launch is not None and other.launch.id in role.taken:
             return False
         become(book, other, now, State.PENDING, other.why, hold=other.hold)
     return True
@@ -90,7 +97,7 @@ def forgive(book: Book, session: Session) -> Session:
 
 
 def forgive_role(book: Book, role: Role) -> None:
-    book.keep_role(replace(role, charges=0, event_at=None, hold=None, trial=None))
+    book.keep_role(replace(role, charges=0, event_at=None, taken=(), hold=None, trial=None))
 
 
 def stable(book: Book, session: Session, now: float) -> None:

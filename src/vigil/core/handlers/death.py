@@ -11,7 +11,7 @@ from vigil.core.handlers.admission import spawn_over
 from vigil.core.handlers.charge import DEATHS_KEPT, charge_death, take_marker
 from vigil.core.handlers.conversation import strike
 from vigil.core.handlers.intent import spares_people
-from vigil.core.handlers.launch import COLD_START, relaunch
+from vigil.core.handlers.launch import COLD_START
 from vigil.core.handlers.summary import await_summary
 from vigil.core.handlers.transition import become
 from vigil.core.handlers.wall import meet
@@ -39,19 +39,15 @@ def launch_failed(book: Book, event: LaunchFailed, now: float) -> None:
     if session is None:
         return
     found = Exit(event.launch_id, event.at, "daemon", started=False, ours=event.ours, status_source="launch")
-    again = is_ours(session.last_death)
     session, death, hold = record_death(book, session, found, event.why)
     if is_ours(death) and session.after is None:
-        _launch_again(book, session, hold if again else None, now)
+        _launch_again(book, session, hold, now)
     else:
         after_death(book, session, death, hold, now)
 
 
-def _launch_again(book: Book, session: Session, hold: Hold | None, now: float) -> None:
-    """After a launch that Vigil itself lost: launch again, at once or, the second time, after its hold."""
-    if hold is None:
-        relaunch(book, session, now)
-        return
+def _launch_again(book: Book, session: Session, hold: Hold, now: float) -> None:
+    """After a launch that Vigil itself lost: launch again after its hold, whatever the restart policy."""
     assert session.launch is not None and session.last_death is not None and hold.until is not None
     words = f"launched again after {session.last_death.evidence[0].text}"
     become(book, session, now, State.PENDING, words, hold=hold)
@@ -61,6 +57,8 @@ def _launch_again(book: Book, session: Session, hold: Hold | None, now: float) -
 
 def exited(book: Book, event: Exited, now: float) -> None:
     """When an agent exits: record its death; a repeat or an old launch changes nothing."""
+    if event.exit.launch_id in book.spawning:  # its birth was not told
+        spawn_over(book, event.exit.launch_id, now)
     session = book.living(event.exit.launch_id)
     if session is None:
         return
@@ -78,6 +76,7 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
     case = deaths.ExitFacts(found, session.vitals.intent, uptime_s, when, beside, launch.server_told)
     cause = deaths.classify(case)
     of_server = cause is Cause.SERVER_DIED and case.server_to_blame
+    exit_code, signal = deaths.status_of(case, cause)
     evidence = deaths.evidence_of(case)
     if why:
         evidence = (EvidenceLine("launch", why), *evidence[1:])
@@ -89,8 +88,8 @@ def record_death(book: Book, session: Session, found: Exit, why: str = "") -> tu
         at=found.at,
         observed_by=found.observed_by,
         cause=cause,
-        exit_code=found.server_exit_code if of_server else found.exit_code,
-        signal=found.server_signal if of_server else found.signal,
+        exit_code=exit_code,
+        signal=signal,
         charged=cause in COUNTED and not found.ours,
         intent=session.vitals.intent,
         uptime_s=uptime_s,

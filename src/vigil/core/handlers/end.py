@@ -199,6 +199,9 @@ def remove(book: Book, session: Session, now: float) -> None:
     """After its end, forget a session and everything keyed by it."""
     session = summarise(book, session, now)
     book.log(now, session, "session.removed")
+    role = book.role_of(session)
+    if role is not None and role.trial == session.id:
+        book.keep_role(replace(role, trial=None))
     book.forget(session)
     for other in forgotten(book, session):  # by a timer: this change may remove them too
         assert other.hold is not None
@@ -209,10 +212,17 @@ def remove(book: Book, session: Session, now: float) -> None:
     book.do(Purge(session))
 
 
+def _relaunch(book: Book, session: Session, now: float) -> None:
+    """After its end, launch a session anew: at once for a person, else after a rest (P4)."""
+    intent = session.vitals.intent
+    by_policy = session.waking is None and intent is not None and intent.cause is Cause.POLICY
+    launch_when_paced(book, session, now, at_once=not by_policy)
+
+
 FOLLOWS: dict[After, Callable[[Book, Session, float], None]] = {  # what follows a verified end
     After.STOP: _stop,
     After.PARK: _park,
     After.ARCHIVE: archive,
-    After.RELAUNCH: launch_when_paced,
+    After.RELAUNCH: _relaunch,
     After.REMOVE: remove,
 }

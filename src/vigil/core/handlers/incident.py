@@ -8,12 +8,12 @@ from vigil.core.book import Book
 from vigil.core.effects import LogEntry, SetTimer, Tell, TimerKind
 from vigil.core.events import Condition
 from vigil.core.model.death import EvidenceLine
-from vigil.core.model.incident import Incident, IncidentKind
+from vigil.core.model.incident import Incident, IncidentKind, Notice, Severity
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session
 from vigil.core.rules.explain import explain
 from vigil.core.rules.incident import EVENTS, MARGIN_S, incident_of, key_of, opened, same_s
-from vigil.core.rules.notice import REMOVED, cancelled
+from vigil.core.rules.notice import OVER, REMOVED, cancelled, why_unwanted
 from vigil.core.rules.reaction import react_at, reaction_to
 
 
@@ -86,19 +86,27 @@ def resolve(book: Book, key: str, resolution: str, now: float, final: bool = Fal
         resolved_at=resolved_at,
         resolution=resolution,
         over_at=resolved_at if final else resolved_at + same_s(before) + MARGIN_S,
-        notices=tuple(cancelled(notice, "it is over") for notice in before.notices),
         hushed=hushed,
+        # Not known yet, right after a start: there may be routes.
+        owed=before.severity is Severity.URGENT and before.acked_at is None and not hushed and book.routes != (),
     )
+    incident = replace(incident, notices=tuple(_over(notice, incident) for notice in before.notices))
     book.keep_incident(incident)
     log(book, now, incident, "incident.resolved", resolution=resolution)
     book.do(Tell(incident))
+
+
+def _over(notice: Notice, incident: Incident) -> Notice:
+    """Cancel a notice that nobody needs to hear once its incident is over."""
+    unwanted = why_unwanted(notice.event, notice.route, incident) is not None
+    return cancelled(notice, OVER) if unwanted else notice
 
 
 def hush(book: Book, incident: Incident) -> None:
     """Cancel the all-clear of an incident whose session was removed."""
     # The person who removed the session knows.
     notices = tuple(cancelled(notice, REMOVED) for notice in incident.notices)
-    book.keep_incident(replace(incident, hushed=True, over_at=incident.resolved_at, notices=notices))
+    book.keep_incident(replace(incident, hushed=True, owed=False, over_at=incident.resolved_at, notices=notices))
     book.do(Tell(book.resolved[incident.id]))
 
 

@@ -92,7 +92,9 @@ def interrupted(book: Book, event: Interrupted, now: float) -> None:
         book.change.launches.append(launch)
         become(book, replace(session, launch=launch), now, State.PENDING, COLD_START, hold=Hold(HoldReason.COLD_START, None))
         return
-    order_again(book, session, now)
+    if event.launch_id in book.left:  # heard again, it would be ordered twice (P1)
+        book.left.discard(event.launch_id)
+        order_again(book, session, now)
 
 
 def found(book: Book, event: Found, now: float) -> None:

@@ -6,7 +6,7 @@ from vigil.core.book import Book
 from vigil.core.effects import Tell
 from vigil.core.events import Acked, Notified, Reached
 from vigil.core.handlers.incident import log, open_incident, resolve
-from vigil.core.model.incident import Incident, IncidentKind, Notice, NoticeState
+from vigil.core.model.incident import Incident, IncidentKind, Notice, NoticeEvent, NoticeState
 from vigil.core.model.replace import replace
 from vigil.core.rules.incident import key_of
 from vigil.core.rules.notice import GIVEN_UP, cancelled, is_revivable, revived, uncancelled, why_unwanted
@@ -26,8 +26,11 @@ def notified(book: Book, event: Notified, now: float) -> None:
     ):
         return  # a late loop hears of the attempt after its outcome
     others = tuple(_overtaken(other, notice) for other in incident.notices if other.id != notice.id)
-    why = why_unwanted(notice.event, incident)
-    notice = uncancelled(notice, now) if why is None else cancelled(notice, why)
+    why = why_unwanted(notice.event, notice.route, incident)
+    if why is not None:
+        notice = cancelled(notice, why)
+    elif incident.resolved_at is None or notice.event is NoticeEvent.RESOLVED:  # it came back, or is over again
+        notice = uncancelled(notice, now)
     incident = replace(incident, notices=(*others, notice)[-NOTICES_KEPT:])
     book.keep_incident(incident)
     if notice.state is NoticeState.SENDING:
@@ -74,7 +77,7 @@ def _revive(book: Book, incident: Incident, route: str, now: float) -> None:
     """Retry an incident's newest given-up notice, if it holds and no later one arrived."""
     own = [notice for notice in incident.notices if notice.route == route and notice.state is not NoticeState.CANCELLED]
     newest = max(own, key=lambda notice: notice.at, default=None)
-    if newest is None or not is_revivable(newest, now) or why_unwanted(newest.event, incident) is not None:
+    if newest is None or not is_revivable(newest, now) or why_unwanted(newest.event, route, incident) is not None:
         return
     notices = tuple(revived(notice, now) if notice.id == newest.id else notice for notice in incident.notices)
     incident = replace(incident, notices=notices)

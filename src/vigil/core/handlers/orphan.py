@@ -15,6 +15,7 @@ from vigil.core.rules.liveness import AxisSign, runtime_sign
 from vigil.core.rules.restart import COMES_BACK
 
 LOOK_S = 5.0  # how often Vigil looks at an orphan
+CAUSES = {"server": Cause.SERVER_DIED, "pane": Cause.PANE_CLOSED}  # by what an agent outlived
 
 
 def orphaned(book: Book, event: Orphaned, now: float) -> None:
@@ -40,13 +41,13 @@ def orphan(
     doubt = session.vitals.doubt or Doubt(DoubtKind.ORPHANED, Axis.RUNTIME, now, 1, words, now)
     session = with_vitals(session, doubt=doubt)
     sure = runtime_sign(session.vitals.axes) is AxisSign.DEAD
-    if not sure or Cause.SERVER_DIED not in COMES_BACK[session.spec.restart.when]:
+    if not sure or CAUSES[what] not in COMES_BACK[session.spec.restart.when]:
         state = State.STUCK if session.state is State.STUCK else State.SUSPECT
         become(book, session, now, state, f"{words}; vigil stop {session.name} ends it", hold=None)
         book.do(SetTimer(session.id, TimerKind.LOOK, now + LOOK_S))
         return
     assert session.launch is not None
-    intent = intend(book, session, IntentVerb.REPLACE, Cause.SERVER_DIED, "policy", words, now)
+    intent = intend(book, session, IntentVerb.REPLACE, CAUSES[what], "policy", words, now)
     become(book, session, now, State.ENDING, f"{words} and is ended before its replacement", after=None, intent=intent)
     book.end_all(session.launch)
 

@@ -33,7 +33,8 @@ def resumed(book: Book, event: Resumed, now: float) -> None:
     book.void_before = now  # an agent that spoke while no daemon listened counts as heard now
     _date_back(book, now)
     stored = list(book.sessions.values())
-    book.spawning |= {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
+    book.left = {s.launch.id for s in stored if s.state is State.STARTING and s.launch and s.launch.process is None}
+    book.spawning |= book.left
     _take_up_incidents(book, now)
     for session in stored:
         _take_up_session(book, session, event.booted, now)

@@ -21,6 +21,7 @@ class Cause(StrEnum):
     CRASH = "crash"
     OOM = "oom"
     SERVER_DIED = "server-died"
+    PANE_CLOSED = "pane-closed"
     KILLED_BY_UNKNOWN = "killed-by-unknown"
     UNOBSERVED = "unobserved"
     HOST_REBOOTED = "host-rebooted"
@@ -90,6 +91,7 @@ class Oom:
     cgroup: str = ""
     cgroup_kills: int | None = None  # by how much the counter of its cgroup has grown
     host_kills: int | None = None  # and the host's
+    elsewhere: int | None = None  # of the host's, those in other launches' cgroups; None: not counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ class Exit:
     server_exit_code: int | None = None
     server_signal: int | None = None
     root_signal: int | None = None  # the pane's root ended first, by this signal
+    pane_closed: bool = False  # the root's end was just before the agent's, and not the agent's own
     rebooted: bool = False
     started: bool = True
     ours: bool = False  # it never began because Vigil itself failed

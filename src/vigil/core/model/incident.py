@@ -90,6 +90,7 @@ class Notice:
     took: tuple[str, ...] = ()  # of several receivers, those that took it: they get no retry
     revived: bool = False  # given up before; one last try, as its route delivers again
     rung: Rung | None = None  # None: beside the ladder
+    over: bool = False  # it said that its incident is over already
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ class Incident:
     spent: int = 0  # reactions already spent on those before it
     reminders: int = 0  # reminders beside its ladder
     hushed: bool = False  # its session was removed: no more notices, not even an all-clear
+    owed: bool = False  # urgent, and over: a route that has not heard of it still does (P14)
 
 
 ALWAYS = frozenset({Severity.URGENT})  # these always pass

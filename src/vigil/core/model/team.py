@@ -88,6 +88,7 @@ class Role:
     declared_at: float
     charges: int = 0
     event_at: float | None = None  # the first death of the newest event that was charged
+    taken: tuple[str, ...] = ()  # launches that died in that event
     hold: Hold | None = None  # what that event's replacements wait for
     slots: tuple[int, ...] = ()  # its indexes; a shift replaces them by others
     born: int = 0  # how many sessions it has made

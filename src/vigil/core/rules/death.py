@@ -1,7 +1,7 @@
 """Death: the cause of an exit, how sure it is, and the evidence for it (DESIGN 4.4).
 
-Pure, and tables: the first row that holds decides. Intents stand first, so our own kills are never crashes (P8); the server
-stands before the agent's status, because a hangup kills the agent by a signal that explains nothing."""
+Pure, and tables: the first row that holds decides. Intents stand first, so our own kills are never crashes (P8); server and
+pane stand before the agent's status, because a hangup kills the agent by a signal that explains nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from vigil.core.model.death import Cause, Confidence, EvidenceLine, Exit, Intent
+from vigil.core.model.death import Cause, Confidence, EvidenceLine, Exit, Intent, Oom
 from vigil.core.model.restart import RestartWhen
 from vigil.words import few
 
@@ -21,6 +21,7 @@ EARLY_S = 10.0
 # A shell, and an agent that handles the signal, answer these with 128+n: without an intent they count as that signal.
 SIGNAL_EXITS = {128 + n: n for n in (signals.SIGHUP, signals.SIGINT, signals.SIGTERM)}
 FOR_A_REASON = frozenset({Cause.UNHEALTHY, Cause.STALLED})  # our reason says more than the signal
+OF_ITS_RUNTIME = frozenset({Cause.SERVER_DIED, Cause.PANE_CLOSED})  # whatever the agent answered
 NAMED = 5  # so many others of the same second are named, the rest counted
 
 
@@ -65,16 +66,43 @@ class ExitFacts:
         oom = self.exit.oom
         if oom is None or self.exit.signal != signals.SIGKILL:
             return False
-        kills = oom.host_kills if oom.cgroup_kills is None else oom.cgroup_kills
-        return (kills or 0) > 0 if oom.named is None else oom.named
+        return next(rule.so for rule in MEMORY if rule.holds(oom))
 
     @property
     def server_to_blame(self) -> bool:
         """Whether its server's end, which we did not mean, is to blame for a death."""
         return self.exit.server_ended and (self.intended is None or self.server_told)
 
+    @property
+    def hung_up(self) -> bool:
+        """Whether its pane's end, under a living server, explains a death: by the hangup, or by its answer to that."""
+        found = self.exit
+        known = found.exit_code is not None or found.signal is not None
+        return known and found.pane_closed and not found.server_ended and found.signal in (None, signals.SIGHUP)
+
+    @property
+    def pane_to_blame(self) -> bool:
+        """Whether its pane's end is to blame for a death, also of an agent that outlived it and was replaced."""
+        return self.hung_up if self.intended is None else self.intended.cause is Cause.PANE_CLOSED
+
     def said(self, cause: Cause) -> bool:
         return self.exit.words is not None and self.exit.words.cause is cause
+
+
+class MemoryRule(NamedTuple):
+    so: bool
+    holds: Callable[[Oom], bool]
+
+
+MEMORY = (  # The first row that holds decides: what the kernel wrote down is what it did; unread, the nearest counter.
+    MemoryRule(True, lambda oom: oom.named is True),
+    MemoryRule(False, lambda oom: oom.named is False),
+    MemoryRule(True, lambda oom: (oom.cgroup_kills or 0) > 0),
+    MemoryRule(True, lambda oom: oom.cgroup_kills is None and (oom.host_kills or 0) > 0),
+    # Moved to a cgroup that we do not know: the host's counter grew in that moment, and no other of ours died of it.
+    MemoryRule(True, lambda oom: oom.elsewhere is not None and (oom.host_kills or 0) > oom.elsewhere),
+    MemoryRule(False, lambda _: True),
+)
 
 
 class DeathRule(NamedTuple):
@@ -87,6 +115,7 @@ RULES = (
     DeathRule(Cause.LAUNCH_FAILED, lambda c: not c.exit.started),
     DeathRule(Cause.OOM, lambda c: c.out_of_memory),
     DeathRule(Cause.SERVER_DIED, lambda c: c.exit.server_ended),
+    DeathRule(Cause.PANE_CLOSED, lambda c: c.hung_up),
     DeathRule(Cause.CRASH, lambda c: c.signal in CRASH_SIGNALS),
     DeathRule(Cause.KILLED_BY_UNKNOWN, lambda c: c.signal is not None),
     DeathRule(Cause.LIMIT, lambda c: c.said(Cause.LIMIT)),
@@ -109,7 +138,7 @@ RESERVES = (  # The first row that holds decides; without one it is certain.
     Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.OOM and not (case.exit.oom and case.exit.oom.named)),
     Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.KILLED_BY_UNKNOWN and _may_be_memory(case)),
     Reserve(Confidence.LIKELY, lambda _, cause: cause in (Cause.LIMIT, Cause.AUTH)),  # by its words alone
-    Reserve(Confidence.LIKELY, lambda case, cause: case.exit.ambiguous and cause is not Cause.SERVER_DIED),
+    Reserve(Confidence.LIKELY, lambda case, cause: case.exit.ambiguous and cause not in OF_ITS_RUNTIME),
     Reserve(Confidence.LIKELY, lambda case, cause: cause is Cause.KILLED_BY_UNKNOWN and case.exit.signal is None),
 )
 
@@ -131,6 +160,14 @@ def classify(case: ExitFacts) -> Cause:
     return next(rule.cause for rule in RULES if rule.holds(case))
 
 
+def status_of(case: ExitFacts, cause: Cause) -> tuple[int | None, int | None]:
+    """Return a death's exit code and signal: a dead server's own, never its agent's, and none that we gave it."""
+    found = case.exit
+    if cause is not Cause.SERVER_DIED:
+        return found.exit_code, found.signal
+    return (found.server_exit_code, found.server_signal) if case.server_to_blame else (None, None)
+
+
 def confidence_of(case: ExitFacts, cause: Cause) -> Confidence:
     return next((row.confidence for row in RESERVES if row.holds(case, cause)), Confidence.CERTAIN)
 
@@ -149,6 +186,8 @@ def evidence_of(case: ExitFacts) -> tuple[EvidenceLine, ...]:
         claim = "" if case.intended is not None else ", without an intent"
         status = _status(found.server_exit_code, found.server_signal)
         first = (EvidenceLine("keeper", f"its tmux server {status}{claim}"), own)
+    elif case.pane_to_blame:
+        first = (EvidenceLine("pidfd", "its pane was closed, and its tmux server lives on"), own)
     return (*first, *_circumstances(case))
 
 
@@ -189,6 +228,8 @@ def _memory(case: ExitFacts) -> Iterator[EvidenceLine]:
     for counter, kills in ((f"cgroup {oom.cgroup}", oom.cgroup_kills), ("host", oom.host_kills)):
         if kills is not None:
             yield EvidenceLine("oom_kill", f"the counter of the {counter} grew by {kills}")
+    if oom.elsewhere is not None:
+        yield EvidenceLine("oom_kill", f"of these, {oom.elsewhere} in the cgroups of other launches")
 
 
 def describe_status(found: Exit) -> str:

@@ -20,7 +20,7 @@ from vigil.core.model.incident import (
     Telling,
 )
 from vigil.core.model.replace import replace
-from vigil.core.rules.notice import OPEN, TOLD
+from vigil.core.rules.notice import FIRST, OPEN, TOLD, is_owed, told_routes
 from vigil.core.rules.quiet_hours import is_of_team, quiet_until
 
 SEVERITY: dict[IncidentKind, Severity] = {
@@ -102,7 +102,7 @@ def due_notices(incident: Incident, telling: Telling, now: float) -> list[Due]:
 
 def _due(incident: Incident, telling: Telling, now: float) -> list[Due]:
     if incident.resolved_at is not None:
-        return [*_all_clears(incident, now), *_retries(incident, now)]
+        return [*_owed(incident, telling, now), *_all_clears(incident, now), *_retries(incident, now)]
     if incident.acked_at is not None:
         return []
     due = _steps_due(incident, telling, now)
@@ -111,8 +111,27 @@ def _due(incident: Incident, telling: Telling, now: float) -> list[Due]:
     return [*due, *_told_again(incident, now), *retries]
 
 
+def _owed(incident: Incident, telling: Telling, now: float) -> list[Due]:
+    """Return the first notices of an urgent incident for routes that it was over too soon for."""
+    first_at = _first_at(incident, telling)
+    if not incident.owed or incident.resolved_at is None or first_at is None or now < _owed_at(incident, first_at):
+        return []
+    due = _steps_due(incident, telling, max(incident.resolved_at, first_at))
+    return [notice for notice in due if notice.event in FIRST]
+
+
+def _owed_at(incident: Incident, first_at: float) -> float:
+    """Return when an owed notice is due: as while it lasted, and no later than an all-clear."""
+    return min(first_at, incident.over_at or first_at)
+
+
+def _first_at(incident: Incident, telling: Telling) -> float | None:
+    """Return the moment of the first step of an incident's ladder."""
+    return min((_moment(step, _base(incident), 0) for step in steps_of(incident, telling)), default=None)
+
+
 def _steps_due(incident: Incident, telling: Telling, now: float) -> list[Due]:
-    told, first = _told(incident), NoticeEvent.OPENED
+    told, first = set(told_routes(incident)), NoticeEvent.OPENED
     if incident.escalated_at is not None:  # every route hears of that once
         first = NoticeEvent.ESCALATED
         told = {notice.route for notice in incident.notices if notice.event is first}
@@ -134,7 +153,7 @@ def _reminders(incident: Incident, told_now: set[str]) -> list[Due]:
     recorded = {notice.id for notice in incident.notices}
     due = [
         Due(f"{incident.id}/reminded{incident.reminders}/{route}", route, NoticeEvent.REMINDER, incident)
-        for route in sorted(_told(incident) - told_now)
+        for route in sorted(told_routes(incident) - told_now)
     ]
     return [notice for notice in due if notice.notice_id not in recorded]
 
@@ -152,7 +171,8 @@ def _all_clears(incident: Incident, now: float) -> list[Due]:
     if incident.resolved_at is None or incident.hushed or now < (incident.over_at or incident.resolved_at):
         return []
     recorded = {notice.id for notice in incident.notices}
-    due = [Due(f"{incident.id}/resolved/{route}", route, NoticeEvent.RESOLVED, incident) for route in sorted(_told(incident))]
+    routes = sorted(_believe_it_lasts(incident))
+    due = [Due(f"{incident.id}/resolved/{route}", route, NoticeEvent.RESOLVED, incident) for route in routes]
     return [notice for notice in due if notice.notice_id not in recorded]
 
 
@@ -162,7 +182,7 @@ def _told_again(incident: Incident, now: float) -> list[Due]:
         return []
     recorded = {notice.id for notice in incident.notices}
     since = {notice.route for notice in incident.notices if notice.at >= (incident.reopened_at or 0.0)}
-    ids = {route: f"{incident.id}/again{incident.reopened}/{route}" for route in sorted(_told(incident) - since)}
+    ids = {route: f"{incident.id}/again{incident.reopened}/{route}" for route in sorted(told_routes(incident) - since)}
     return [Due(id_, route, NoticeEvent.AGAIN, incident) for route, id_ in ids.items() if id_ not in recorded]
 
 
@@ -173,13 +193,13 @@ def _retries(incident: Incident, now: float) -> list[Due]:
 
 
 def _waiting(incident: Incident) -> list[Notice]:
-    """Return notices that become due by a retry; of a resolved incident only all-clears."""
+    """Return notices that become due by a retry; of a resolved incident all-clears and owed ones."""
     return [
         notice
         for notice in incident.notices
         if notice.state is NoticeState.RETRYING
         and not incident.hushed
-        and (incident.resolved_at is None or notice.event is NoticeEvent.RESOLVED)
+        and (incident.resolved_at is None or notice.event is NoticeEvent.RESOLVED or _is_owed(notice, incident))
         and not _is_overtaken(notice, incident)
     ]
 
@@ -193,8 +213,15 @@ def _is_overtaken(notice: Notice, incident: Incident) -> bool:
     return any(other.is_same_step(rung) and other.number > rung.number for other in others)
 
 
-def _told(incident: Incident) -> set[str]:
-    return {notice.route for notice in incident.notices if notice.state in TOLD and notice.event is not NoticeEvent.RESOLVED}
+def _is_owed(notice: Notice, incident: Incident) -> bool:
+    return is_owed(notice.event, notice.route, incident)
+
+
+def _believe_it_lasts(incident: Incident) -> set[str]:
+    """Return the routes whose last notice told of an incident as open: these get the all-clear."""
+    told = [notice for notice in incident.notices if notice.state in TOLD and notice.event is not NoticeEvent.RESOLVED]
+    newest = {notice.route: notice for notice in sorted(told, key=lambda notice: notice.at)}
+    return {route for route, notice in newest.items() if not notice.over}
 
 
 def _repeat_at(step: LadderStep, base: float, now: float) -> int:
@@ -236,9 +263,12 @@ def _coming(incident: Incident, telling: Telling, now: float) -> list[float]:
         return []
     moments = [notice.retry_at or 0.0 for notice in _waiting(incident)]
     if over:
-        moments += [incident.over_at] if incident.over_at is not None and _told(incident) and not incident.hushed else []
+        waits = incident.over_at is not None and _believe_it_lasts(incident) and not incident.hushed
+        moments += [incident.over_at] if waits and incident.over_at is not None else []
+        first_at = _first_at(incident, telling) if incident.owed else None
+        moments += [_owed_at(incident, first_at)] if first_at is not None else []
     else:
-        moments += [incident.again_at] if incident.again_at is not None and _told(incident) else []
+        moments += [incident.again_at] if incident.again_at is not None and told_routes(incident) else []
         for index, step in enumerate(steps_of(incident, telling)):
             number = 1 + max(_repeat_at(step, _base(incident), now), _newest(incident, index))
             if number == 0 or step.repeat_s:
@@ -247,8 +277,10 @@ def _coming(incident: Incident, telling: Telling, now: float) -> list[float]:
 
 
 def is_settled(incident: Incident) -> bool:
-    """Say whether an incident's escalation is over: every told route got its all-clear."""
+    """Say whether an incident's escalation is over: what is owed was told, and every all-clear."""
     if incident.hushed:
         return True
+    if incident.owed and not told_routes(incident):
+        return False
     cleared = {notice.route for notice in incident.notices if notice.event is NoticeEvent.RESOLVED}
-    return not any(notice.state in OPEN for notice in incident.notices) and _told(incident) <= cleared
+    return not any(notice.state in OPEN for notice in incident.notices) and _believe_it_lasts(incident) <= cleared

@@ -63,6 +63,7 @@ def opened(fresh: Incident, before: Incident | None) -> Incident:
             resolved_at=None,
             resolution="",
             over_at=None,
+            owed=False,
             count=before.count + 1,
             why=fresh.why,
             reopened=before.reopened + 1,

@@ -13,6 +13,7 @@ from vigil.core.model.replace import replace
 
 OPEN = frozenset({NoticeState.SENDING, NoticeState.RETRYING})  # these are not final
 TOLD = frozenset({NoticeState.SENT, NoticeState.UNKNOWN})  # these arrived, or may have
+FIRST = frozenset({NoticeEvent.OPENED, NoticeEvent.ESCALATED})  # a route that knows nothing yet hears these
 GIVEN_UP = frozenset({NoticeState.FAILED, NoticeState.UNKNOWN})
 MOST_UNSURE = 2
 FACTOR = 2.0
@@ -20,6 +21,7 @@ CAP_S = 600.0
 JITTER = 0.2
 REVIVED_S = 86400.0  # older ones are not sent any more
 REMOVED = "its session was removed"
+OVER = "it is over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +59,32 @@ FATES = (  # The first row that holds decides.
 )
 
 
-def why_unwanted(event: NoticeEvent, incident: Incident) -> str | None:
+def told_routes(incident: Incident) -> frozenset[str]:
+    """Return the routes that a notice reached while its incident lasted, or may have."""
+    told = (notice for notice in incident.notices if notice.state in TOLD and notice.event is not NoticeEvent.RESOLVED)
+    return frozenset(notice.route for notice in told)
+
+
+def why_unwanted(event: NoticeEvent, route: str, incident: Incident) -> str | None:
     """Return why people need not hear a notice any more; None if they do."""
     if incident.hushed:
         return REMOVED
     if event is NoticeEvent.RESOLVED:
         return None if incident.resolved_at is not None else "it came back"
     if incident.resolved_at is not None:
-        return "it is over"
+        return None if is_owed(event, route, incident) else OVER
     return "it was acknowledged" if incident.acked_at is not None else None
 
 
-def begun(notice: Notice, now: float) -> Notice:
-    return replace(notice, state=NoticeState.SENDING, at=now, attempts=notice.attempts + 1, retry_at=None, why="")
+def is_owed(event: NoticeEvent, route: str, incident: Incident) -> bool:
+    """Say whether a route still hears the first notice of an urgent incident that is over (P14)."""
+    return incident.owed and event in FIRST and route not in told_routes(incident)
+
+
+def begun(notice: Notice, now: float, over: bool = False) -> Notice:
+    """Return a notice under way, and whether it says that its incident is over."""
+    attempts = notice.attempts + 1
+    return replace(notice, state=NoticeState.SENDING, at=now, attempts=attempts, retry_at=None, why="", over=over)
 
 
 def fate_of(notice: Notice, attempt: Attempt, patience: RoutePatience, now: float, jitter: float) -> Notice:

@@ -6,6 +6,7 @@ import zlib
 
 from vigil.core.model.death import Cause, Death
 from vigil.core.model.restart import Hold, HoldReason, RestartPolicy, RestartWhen
+from vigil.core.model.session import Session
 from vigil.core.model.team import Role
 
 FREE = frozenset({Cause.FINISHED, Cause.OPERATOR, Cause.POLICY, Cause.HOST_REBOOTED})
@@ -18,6 +19,7 @@ COUNTED = frozenset(
         Cause.STALLED,
         Cause.OOM,
         Cause.SERVER_DIED,
+        Cause.PANE_CLOSED,
         Cause.KILLED_BY_UNKNOWN,
         Cause.UNOBSERVED,
     }
@@ -64,6 +66,16 @@ def _lifted_at(cause: Cause, at: float, resets_at: float | None, policy: Restart
     if resets_at is None:
         return None if cause is Cause.AUTH else at + LIMIT_S
     return max(resets_at, at + policy.base_s)
+
+
+def earliest_at(session: Session, now: float) -> float:
+    """Return before when no restart begins that nobody asked for, whatever ends its hold (P4)."""
+    death, launch, policy = session.last_death, session.launch, session.spec.restart
+    if death is None or launch is None or death.launch_id != launch.id or death.at > now:  # the last: a clock was set back
+        return now
+    if session.waking is not None or (session.asked_at is not None and session.asked_at >= death.at):
+        return now
+    return death.at + (delay_s(1, policy, -1.0) if death.charged else policy.base_s)
 
 
 def delay_s(count: int, policy: RestartPolicy, jitter: float) -> float:

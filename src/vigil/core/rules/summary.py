@@ -58,6 +58,7 @@ ENDED_BY: dict[Cause, str] = {
     Cause.CRASH: "itself",
     Cause.OOM: "the kernel",
     Cause.SERVER_DIED: "its tmux server's death",
+    Cause.PANE_CLOSED: "its pane's end",
     Cause.KILLED_BY_UNKNOWN: "somebody outside Vigil",
     Cause.UNOBSERVED: "nobody saw who",
     Cause.HOST_REBOOTED: "the host, which was booted anew",

@@ -25,6 +25,7 @@ BLAMELESS = frozenset(
         Cause.AUTH,
         Cause.HOST_REBOOTED,
         Cause.SERVER_DIED,
+        Cause.PANE_CLOSED,
         Cause.OOM,
         Cause.KILLED_BY_UNKNOWN,
         Cause.UNHEALTHY,

@@ -12,6 +12,7 @@ from vigil.daemon.act.signals import SURVIVOR_GRACE_S, end_processes
 from vigil.daemon.base.log import log
 from vigil.daemon.sense.census import Census
 from vigil.kernel import process
+from vigil.observe.survivors import session_of
 from vigil.runtimes import Tmux
 
 
@@ -57,6 +58,12 @@ class AdoptedLaunches:
         await self._tmux.unmark(launch)
         await self._custody.forget(launch)
 
+    def _leader(self, pid: int, server: ProcessId | None) -> ProcessId | None:
+        """Return a pane's root; its server names a dead pane's number too, which may be another's by now (P9)."""
+        stat = process.read_stat(pid)
+        is_own = stat is not None and server is not None and stat.ppid == server.pid
+        return ProcessId(pid, stat.start_ticks, self._boot) if stat is not None and is_own else None
+
     async def end(self, launch: Launch, grace_s: float) -> list[ProcessId]:
         """End what an adopted session runs, and nothing else of its server."""
         assert launch.host is not None
@@ -65,11 +72,12 @@ class AdoptedLaunches:
             return []
         agents = [launch.agent] if launch.agent is not None else []
         panes = await self._tmux.read_panes(launch)
-        leaders = [ProcessId(pid, ticks, self._boot) for pid in panes if (ticks := process.read_start_ticks(pid)) is not None]
+        leaders = [leader for pid in panes if (leader := self._leader(pid, launch.server)) is not None]
         left = await end_processes(agents, grace_s)
         await self._custody.watch.reported(launch.id, within_s=5.0)
         await self._tmux.kill_marked(launch)
-        found = [one.process for one in await self._census.take() if any(one.sid == leader.pid for leader in leaders)]
+        seen = await self._census.take()
+        found = [one for leader in leaders for one in session_of(leader, seen)]
         left += await end_processes([*leaders, *found], min(grace_s, SURVIVOR_GRACE_S))
         if not left:
             await self._custody.forget(launch)

@@ -165,7 +165,7 @@ class Ending:
             if runtime is not None:
                 with contextlib.suppress(OSError):
                     await runtime.keep_screen(launch)
-            own_kb = read_peak_kb(launch.server.pid)
+            own_kb = read_peak_kb(launch.server.pid) if is_alive(launch.server, self._ground.boot) else None
             send(launch.server, signal.SIGCHLD)  # before 3.6 it may have missed its pane's end, and not reaped it
             gone = not await end_processes([launch.server], SERVER_GRACE_S)
         if gone:

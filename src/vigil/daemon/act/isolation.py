@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from vigil.kernel import cgroups
 from vigil.kernel.cgroups import CgroupPlace
 from vigil.kernel.descent import instance_of
 from vigil.kernel.process import read_start_ticks
+from vigil.threads import ENDS, in_thread
 
 OFF = CgroupPlace(why="cgroups = false in [isolation]")
 NO_KEEPER = CgroupPlace(why="there is no keeper at the moment")
@@ -76,11 +76,13 @@ class Isolation:
             return []
         found = [
             ProcessId(pid, ticks, self._boot)
-            for pid in await asyncio.to_thread(cgroups.read_members, folder)
-            if pid != self._keeper() and (ticks := read_start_ticks(pid)) is not None
+            for pid in await in_thread(ENDS, cgroups.read_members, folder, about=folder)
+            if pid != self._keeper()
+            and (ticks := read_start_ticks(pid)) is not None
+            and cgroups.read_launch(pid, self._instance) == launch.id  # asked after: its number is still its own
         ]
         if found:
-            await asyncio.to_thread(cgroups.kill, folder, self._keeper())
+            await in_thread(ENDS, cgroups.kill, folder, self._keeper(), about=folder)
         left = await end_processes(found, 0.0)
         self.tidy(folder)
         return left

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
@@ -21,6 +22,7 @@ from vigil.home import Home
 from vigil.keeper.protocol import ForgetRequest, Watch, WatchRequest
 from vigil.kernel.theirs import remove_tree
 from vigil.runtimes import Runtime
+from vigil.threads import FOLDERS, in_thread
 
 FORGET_S = 2.0
 
@@ -81,6 +83,11 @@ class Custody:
         await self.listening.finish(launch.id)
         return await self._keeper_forgets(launch.id)
 
+    def let_go(self, launch_ids: Iterable[str]) -> None:
+        """Forget in which runtime launches lived that leave our care with their session."""
+        for launch_id in launch_ids:
+            self._kinds.pop(launch_id, None)
+
     async def remove(self, launch_id: str) -> bool:
         """Remove the folder of a launch that leaves our care; say whether it is gone."""
         self._kinds.pop(launch_id, None)
@@ -88,7 +95,12 @@ class Custody:
         if not os.path.lexists(folder):
             return True
         await self._keeper_forgets(launch_id, removing=True)  # or it writes a last record into the folder
-        return not folder.is_symlink() and await asyncio.to_thread(remove_tree, folder)  # its files lie elsewhere then
+        if folder.is_symlink():  # its files lie elsewhere then
+            return False
+        try:
+            return await in_thread(FOLDERS, remove_tree, folder, about=launch_id)
+        except OSError:  # also Hangs: what is left is no fault of another launch
+            return False
 
     async def _keeper_forgets(self, launch_id: str, removing: bool = False) -> int | None:
         """Have the keeper stop watching a launch that leaves our care, and wait for it."""

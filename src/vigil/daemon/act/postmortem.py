@@ -6,31 +6,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vigil.core.effects import Amend, Examine
 from vigil.core.model.death import Death
 from vigil.core.model.progress import Recent
+from vigil.core.model.retention import Retention
 from vigil.core.model.session import Session
 from vigil.core.model.speech import What
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.log import log
 from vigil.daemon.base.secrets import Secrets
-from vigil.daemon.base.threads import begun_pool
 from vigil.errors import VigilError
 from vigil.forensics import ExitLog, Shelf, assemble
+from vigil.forensics.shelf import Limits
+from vigil.hands import Hands, Hangs
 from vigil.home import Home
 from vigil.kernel import durable
 from vigil.moments import rfc3339
 from vigil.store.store import Store
+from vigil.threads import ask
 
 SNAPSHOT_S = 1.5  # the keeper takes it half a second after the death, or a second where many die
 EVENTS = 30
-UNSEEN_KEPT = 1000
-LOGGED_KEPT = 20_000
+UNSEEN_KEPT = 200
+DO_S = 30.0
+MOST_HUNG = 3
+CLOSE_S = 5.0
+LOGGED_KEPT = 5_000
 CAUGHT_UP = 200  # newest deaths that a new daemon checks for what its predecessor left undone
 
 
@@ -42,6 +49,7 @@ class Coroner:
         clock: Clock,
         secrets: Secrets,
         find: Callable[[str], Session | None],
+        retention: Callable[[], Retention] = Retention,
         on_refused: Callable[[str | None], None] = lambda _why: None,
     ) -> None:
         self._home = home
@@ -52,12 +60,14 @@ class Coroner:
         self._on_refused = on_refused  # why the disk takes no evidence; None: it does again
         self._refused: dict[str, Death] = {}  # by launch: no bundle of them was written
         self._exit_log = ExitLog(home.log / "exits.log")
-        self._shelf = Shelf(home.deaths)
+        self._shelf = Shelf(home.deaths, lambda: _limits_of(retention()))
         self._snapshots: dict[str, asyncio.Event] = {}
         self._unseen: dict[str, Death] = {}  # by launch: their snapshot did not come in time
         self._amended: dict[str, Death] = {}  # by launch: more was read later
         self._logged: dict[str, None] | None = None  # the newest deaths that have their line
-        self._work = begun_pool("coroner", 1)
+        self._hands = Hands("coroner", 1 + MOST_HUNG, ready=True)
+        self._working = asyncio.Lock()  # one after the other, unless one hangs
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def examine(self, effect: Examine) -> None:
         """Do a death's postmortem: write its line, wait for the snapshot, put the bundle together."""
@@ -77,12 +87,12 @@ class Coroner:
         if (taken := self._snapshots.get(launch_id)) is not None:
             taken.set()
         elif (death := self._unseen.pop(launch_id, None)) is not None:
-            self._work.submit(self._assemble, death)
+            self._later(self._assemble, death)
 
     def amend(self, effect: Amend) -> None:
         """Make a death's bundle anew with words that were read later."""
         _keep(self._amended, effect.death)
-        self._work.submit(self._assemble, effect.death)
+        self._later(self._assemble, effect.death)
 
     def with_words(self, death: Death, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the last events in a death's bundle with all its agent's words by now."""
@@ -93,18 +103,23 @@ class Coroner:
 
     async def catch_up(self) -> None:
         """Do the postmortems that the daemon before us left undone."""
-        await self._do(self._catch_up)
+        newest: list[Death] = await self._do(self._newest) or []
+        for death in reversed(newest):
+            await self._do(self._log, death)
+            if not (self._home.deaths / death.id).exists():
+                await self._do(self._assemble, death)
+        await self._do(self._shelf.tidy, self._clock.now())
 
     async def purge(self, session: Session) -> list[str]:
         """Remove the bundles of a removed session's deaths; return their names."""
         ids = [f"d-{session.id}-{number}" for number in range(1, session.launches + 1)]
-        removed: list[str] = await self._do(self._shelf.remove, ids)
+        removed: list[str] = await self._do(self._shelf.remove, ids) or []
         return removed
 
     def write_again(self) -> None:
         """Write what the disk refused of earlier postmortems."""
         if self._refused or self._exit_log.waiting:
-            self._work.submit(self._write_again)
+            self._later(self._write_again)
 
     def _write_again(self) -> None:
         self._exit_log.write_again()
@@ -113,8 +128,19 @@ class Coroner:
         if not self._refused and not self._exit_log.waiting:
             self._on_refused(None)
 
-    def close(self) -> None:
-        self._work.shutdown(wait=True, cancel_futures=True)
+    def forget(self, death_ids: Sequence[str]) -> None:
+        """Remove the bundles of deaths whose records are deleted."""
+        if death_ids:
+            self._later(self._shelf.remove, list(death_ids))
+
+    async def close(self) -> None:
+        """End the postmortem under way, in a bounded time, and begin no other."""
+        for task in self._tasks:
+            task.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self._working.acquire()
+        self._hands.close()
 
     def _has_snapshot(self, launch_id: str) -> bool:
         """Say whether a death has a snapshot for its bundle; its server's may be older."""
@@ -122,7 +148,19 @@ class Coroner:
         return found is not None and found.get("of") != "server"
 
     async def _do(self, work: Callable[..., Any], *about: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._work, work, *about)
+        """Do a part of a postmortem; one that hangs is given up, and the next goes on."""
+        async with self._working:
+            try:
+                return await ask(self._hands, partial(work, *about), DO_S)
+            except Hangs as error:
+                log.error("postmortem hangs", work=work.__name__, why=str(error))
+                return None
+
+    def _later(self, work: Callable[..., Any], *about: Any) -> None:
+        """Do a part of a postmortem when its turn comes."""
+        task = asyncio.create_task(self._do(work, *about))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _log(self, death: Death) -> None:
         """Write a death's line into the exit log, unless we or an earlier daemon did."""
@@ -137,13 +175,8 @@ class Coroner:
             if len(self._logged) > LOGGED_KEPT:
                 del self._logged[next(iter(self._logged))]
 
-    def _catch_up(self) -> None:
-        newest = self._store.read_deaths(limit=CAUGHT_UP)
-        for death in reversed(newest):
-            self._log(death)
-            if not (self._home.deaths / death.id).exists():
-                self._assemble(death)
-        self._shelf.tidy(self._clock.now())
+    def _newest(self) -> list[Death]:
+        return self._store.read_deaths(limit=CAUGHT_UP)
 
     def _assemble(self, death: Death) -> None:
         """Put a death's bundle together; a removed launch has no files, so no bundle."""
@@ -189,6 +222,10 @@ class Coroner:
         session = self._find(death.session_id)
         is_last = session is not None and session.launch is not None and session.launch.id == death.launch_id
         return session.vitals.recent if session is not None and is_last else self._amended.get(death.launch_id, death).said
+
+
+def _limits_of(retention: Retention) -> Limits:
+    return Limits(retention.bundles, retention.bundle_age_s, retention.bundle_bytes)
 
 
 def _keep(deaths: dict[str, Death], death: Death) -> None:

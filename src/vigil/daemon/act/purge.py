@@ -14,6 +14,7 @@ from vigil.daemon.act.launches import Custody
 from vigil.daemon.base.environments import Environments
 from vigil.home import Home
 from vigil.observe.spool import forget_hooks
+from vigil.threads import FOLDERS, in_thread
 
 PARKING = frozenset({IntentVerb.HIBERNATE, IntentVerb.REAP})
 REMEMBERED = 1000  # removed sessions; the caller reads its answer within a minute
@@ -27,6 +28,7 @@ class Purging:
     _environments: Environments
     _purge_bundles: Callable[[Session], Awaitable[list[str]]]
     _purge_messages: Callable[[Session], list[str]]
+    _forget: Callable[[str], None]  # what the daemon has in memory of a session
     # Kept after reading: two callers may have asked.
     _purged: dict[str, asyncio.Future[Purged]] = field(default_factory=dict, init=False)
 
@@ -50,20 +52,25 @@ class Purging:
         gone += ["park mark"] if _was_parked(session) else []
         launch_ids = [f"{session.id}-{number}" for number in range(1, session.launches + 1)]
         left: list[str] = []
-        for launch_id in [one for one in launch_ids if os.path.lexists(self._home.launch(one))]:
+        self._forget(session.id)
+        self._custody.let_go(launch_ids)
+        for launch_id in await in_thread(FOLDERS, self._with_folders, launch_ids):
             went = await self._custody.remove(launch_id)
             (gone if went else left).append(f"launch {launch_id}" if went else str(self._home.launch(launch_id)))
-        hooks = await asyncio.to_thread(forget_hooks, self._home.spool, frozenset(launch_ids))
-        gone += [f"{hooks} hook events that nobody had read"] if hooks else []
         try:
+            hooks = await in_thread(FOLDERS, forget_hooks, self._home.spool, frozenset(launch_ids))
+            gone += [f"{hooks} hook events that nobody had read"] if hooks else []
             gone += [f"bundle {death_id}" for death_id in await self._purge_bundles(session)]
-            gone += await asyncio.to_thread(self._purge_messages, session)
+            gone += await in_thread(FOLDERS, self._purge_messages, session)
             gone += ["environment"] if self._environments.forget(session.id) else []
         except OSError as error:
             left.append(f"{error.filename or 'files'} ({error.strerror})")
         outcome = self._outcome(session.id)
         if not outcome.done():
             outcome.set_result((gone, [f"{one}, which could not be removed" for one in left]))
+
+    def _with_folders(self, launch_ids: list[str]) -> list[str]:
+        return [launch_id for launch_id in launch_ids if os.path.lexists(self._home.launch(launch_id))]
 
 
 def _was_parked(session: Session) -> bool:

@@ -14,7 +14,7 @@ from vigil.agents.contract import Beginning, Place, Start
 from vigil.core.effects import Spawn
 from vigil.core.events import Exited, Launched, LaunchFailed, Unordered
 from vigil.core.model.death import Exit
-from vigil.core.model.launch import Launch, Mode, RuntimeKind
+from vigil.core.model.launch import Launch, Mode, ProcessId, RuntimeKind
 from vigil.core.model.session import Session, with_vitals
 from vigil.daemon.act.birth import read_birth, with_processes
 from vigil.daemon.act.isolation import Isolation
@@ -28,9 +28,11 @@ from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilen
 from vigil.daemon.base.log import log
 from vigil.daemon.base.secrets import Secrets
 from vigil.keeper.protocol import Born, SpawnRequest
+from vigil.kernel.process import read_start_ticks
 from vigil.kernel.processes import read_command
 from vigil.kernel.shortage import is_shortage
 from vigil.runtimes import Order, Runtime
+from vigil.threads import LAUNCHES, in_thread
 
 
 @dataclass(eq=False, repr=False)
@@ -80,17 +82,21 @@ class Spawning:
     _on_shortage: Callable[[str | None], None]  # the host could not make a launch, and why; None: it can
 
     async def spawn(self, effect: Spawn) -> None:
-        """Spawn a launch, and watch it from then on; without a keeper that answers, order nothing."""
+        """Spawn a launch, and watch it from then on; then remove the oldest one's files."""
+        await self._spawn(effect)
+        await self._custody.remove(f"{effect.session.id}-{effect.launch.number - LAUNCHES_KEPT}")
+
+    async def _spawn(self, effect: Spawn) -> None:
+        """Order a launch and watch it; without a keeper that answers, order nothing."""
         session, launch = effect.session, effect.launch
         if why := await self._keeper.why_silent(KEEPER_S):
             self._ground.feed(Unordered(launch.id, why))
             return
         self._custody.knows(launch, session.spec.runtime)
         try:
-            await self._custody.remove(f"{session.id}-{launch.number - LAUNCHES_KEPT}")
-            env = await asyncio.to_thread(self._read_env, session)
+            env = await in_thread(LAUNCHES, self._read_env, session, about=session.id)
             folder = str(self._ground.home.launch(launch.id))
-            cgroup, limited = await asyncio.to_thread(self._isolation.begin, launch.id, session.spec.limits)
+            cgroup, limited = await in_thread(LAUNCHES, self._isolation.begin, launch.id, session.spec.limits, about=session.id)
             launch = replace(launch, cgroup=cgroup)
             start = await self._prepare(session, launch, env, os.path.realpath(folder), limited)
         except (OSError, ValueError, RuntimeError) as error:
@@ -126,7 +132,7 @@ class Spawning:
         while True:
             try:
                 return await self._orders.settle(launch)
-            except OSError as error:
+            except (OSError, RuntimeError) as error:
                 if not is_shortage(error):
                     raise
                 log.error("an order is not settled", launch=launch.id, why=str(error), next_try_s=AGAIN_S)
@@ -138,7 +144,7 @@ class Spawning:
         event = read_birth(launch, born, self._ground, names=self._kinds.agent_of(session.spec.agent).process)
         event = replace(self._with_start(event, session, start, env), cgroup=launch.cgroup)
         shimmed = session.spec.runtime is RuntimeKind.TMUX or session.spec.sandbox is not None
-        exec_seen = not shimmed or await _exec_seen(event.process.pid)
+        exec_seen = not shimmed or await _exec_seen(event.process)
         self._ground.feed(event)
         launch = with_processes(launch, event)
         self._custody.follow(launch, exec_seen, newborn=True)
@@ -152,12 +158,12 @@ class Spawning:
 
     async def _prepare(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str, limited: bool) -> Start:
         """Write the order by which a launch is spawned; return how it starts."""
-        start = await asyncio.to_thread(self._begin, session, launch, env, folder)
+        start = await in_thread(LAUNCHES, self._begin, session, launch, env, folder, about=session.id)
         self._claims.claim(session, launch, start.conversation)
         talks = replace(session, conversation=start.conversation or session.conversation)
         own = {**env, **start.env, TOKEN: self._hook_key.token_of(launch.id)}
         order = Order(talks, launch, own, start.command, start.files, start.converses, launch.cgroup, limited)
-        await asyncio.to_thread(self._runtimes[session.spec.runtime].prepare, order)
+        await in_thread(LAUNCHES, self._runtimes[session.spec.runtime].prepare, order, about=session.id)
         return start
 
     def _begin(self, session: Session, launch: Launch, env: Mapping[str, str], folder: str) -> Start:
@@ -201,17 +207,18 @@ def _in_words(error: Exception) -> str:
     return str(error)
 
 
-async def _exec_seen(pid: int) -> bool:
+async def _exec_seen(agent: ProcessId) -> bool:
     """Wait for a spawned shim to become the agent; say whether we saw it."""
     deadline = asyncio.get_running_loop().time() + EXEC_S
     while asyncio.get_running_loop().time() < deadline:
         try:
-            words = read_command(pid)
+            words = read_command(agent.pid)
+            gone = read_start_ticks(agent.pid) != agent.start_ticks  # asked after: then these words are another's
         except OSError:
             return False
-        if not words:
+        if not words or gone:
             return False  # a zombie has none
-        if not is_at_gate(pid):
+        if not is_at_gate(agent.pid):
             return True
         await asyncio.sleep(0.002)
     return False

@@ -23,6 +23,12 @@ class Timers:
         delay_s = max(0.0, effect.at - self._ground.now())
         self._waiting[key] = asyncio.get_running_loop().call_later(delay_s, self._fire, key)
 
+    def forget(self, session_id: str) -> None:
+        """Drop the timers of a session that is removed: nothing answers them."""
+        for kind in TimerKind:
+            if (handle := self._waiting.pop((session_id, kind), None)) is not None:
+                handle.cancel()
+
     def close(self) -> None:
         for handle in self._waiting.values():
             handle.cancel()

@@ -9,6 +9,7 @@ from collections import deque
 from itertools import takewhile
 
 from vigil.store.store import Store, StoredEvent
+from vigil.threads import READS, in_thread
 
 RING = 1024
 PAGE = 500
@@ -52,7 +53,7 @@ class Feed:
     async def _after(self, seq: int) -> list[StoredEvent]:
         if self._ring and self._ring[0].seq <= seq + 1:
             return list(takewhile(lambda event: event.seq > seq, reversed(self._ring)))[::-1]
-        return await asyncio.to_thread(self._store.read_events, seq, None, None, PAGE)
+        return await in_thread(READS, self._store.read_events, seq, None, None, PAGE)
 
 
 def _tell(one: asyncio.Future[list[StoredEvent]], news: list[StoredEvent]) -> None:

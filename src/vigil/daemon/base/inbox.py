@@ -11,8 +11,8 @@ from typing import Any
 from vigil.core.events import Declared, Event, Noted
 from vigil.core.model.session import Session
 from vigil.daemon.base.log import log
-from vigil.daemon.base.threads import tell
 from vigil.errors import VigilError
+from vigil.threads import tell
 
 BATCH = 200
 Queued = tuple[Event, asyncio.Future[None] | None]  # an event, and the future of a caller who waits until it is durable

@@ -1,6 +1,7 @@
 """The daemon's link to the keeper: starts one if there is none, asks with deadlines, listens.
 
-A keeper that lives but does not answer is wedged: that is an event, not a reason for a second one (its lock forbids it)."""
+A keeper that lives but does not answer, or whose socket is lost, is wedged: that is an event, not a reason for a second one
+(its lock forbids it)."""
 
 from __future__ import annotations
 
@@ -15,13 +16,19 @@ from vigil.daemon.base.keeper_start import start_keeper
 from vigil.daemon.base.log import log
 from vigil.home import Home
 from vigil.keeper import protocol, wire
+from vigil.kernel.process import is_alive, is_dying, read_start_ticks, read_stat
 from vigil.kernel.theirs import read_start
+from vigil.kernel.trust import Untrusted, connect_own, read_locker
 
 START_S = 10.0
+SOCKET_S = 3.0  # for a living keeper to make its lost socket anew: it does so at once, or every two seconds
+LOOK_S = 0.02
+AGAIN_S = 0.2  # between two keepers of which the first ended at once
 PING_EVERY_S = 5.0
 PING_S = 3.0
 HUNG_EVERY_S = 0.5  # launches wait for a keeper that hangs
 WATCH_S = 10.0
+STOPPED = "Tt"
 
 
 class KeeperSilent(Exception):
@@ -30,6 +37,14 @@ class KeeperSilent(Exception):
     def __init__(self, why: str, timed_out: bool = False) -> None:
         super().__init__(why)
         self.timed_out = timed_out  # it had its time, and the line to it stands
+
+
+class KeeperDeaf(Exception):
+    """A keeper holds the lock and cannot be reached; the text says why and what to do."""
+
+    def __init__(self, pid: int, words: str) -> None:
+        super().__init__(words)
+        self.pid = pid
 
 
 class KeeperRefused(Exception):
@@ -54,13 +69,14 @@ class KeeperLink:
     _waiting: dict[int, asyncio.Future[wire.Message]] = field(default_factory=dict, init=False)
     _next_id: int = field(default=0, init=False)
     _lost: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    pid: int | None = field(default=None, init=False)
+    pid: int | None = field(default=None, init=False)  # the last one; it may have ended
+    identity: tuple[int, int] | None = field(default=None, init=False)  # that pid and its start: the number may be another's
     wedged: bool = field(default=False, init=False)
     _asked_anew: int | None = field(default=None, init=False)
     _linked: asyncio.Event = field(default_factory=asyncio.Event, init=False)  # a keeper answered on this line
 
     async def connect(self) -> None:
-        """Link up with the keeper, or start one; one that hangs up was dying."""
+        """Link up with the keeper, or start one; one that hangs up was dying, and one that cannot be reached is wedged."""
         deadline = asyncio.get_running_loop().time() + START_S
         while True:
             try:
@@ -71,7 +87,14 @@ class KeeperLink:
                     raise
 
     async def _connect_once(self) -> None:
-        reader, writer = await self._reach()
+        try:
+            reader, writer = await self._reach()
+        except KeeperDeaf as error:  # we watch without it, and go on trying
+            self.pid = error.pid
+            if not self.wedged:
+                self.wedged = True
+                self._on_change("keeper.unreachable", {"pid": self.pid, "why": str(error)})
+            return
         self._writer = writer
         self._lost.clear()
         self._listening = asyncio.create_task(self._listen(reader))
@@ -82,16 +105,27 @@ class KeeperLink:
                 raise
             # It is there and hangs: we watch without it until it answers.
             self._linked.set()
-            self.pid = self._pid_of_lock()
+            self._meet(self._pid_of_lock())
             self._note_wedged(str(error))
             return
-        self.pid = answer.pid
+        self._meet(answer.pid)
+        self._note_answer()
         if answer.version < protocol.VERSION and self._asked_anew != self.pid:
             self._asked_anew = self.pid  # once: installed elsewhere, it becomes what it was
             await self._upgrade()
             return
         self._linked.set()
         await self.rewatch()
+
+    def _meet(self, pid: int | None) -> None:
+        """Take a keeper for ours; it lives now, so its number is its own."""
+        self.pid = pid
+        ticks = None if pid is None else read_start_ticks(pid)
+        self.identity = None if pid is None or ticks is None else (pid, ticks)
+
+    def living_pid(self) -> int | None:
+        """Return the keeper's pid while that very keeper lives."""
+        return self.pid if self.identity is not None and is_alive(*self.identity) else None
 
     async def why_silent(self, within_s: float) -> str:
         """Ask the keeper for a sign of life before it is given work; return why none came, else nothing."""
@@ -113,7 +147,8 @@ class KeeperLink:
         """Keep the link to the keeper: ping, notice silence, reconnect."""
         while True:
             if self._writer is None:
-                self._on_change("keeper.lost", {"pid": self.pid})
+                if not self.wedged:
+                    self._on_change("keeper.lost", {"pid": self.pid})
                 while self._writer is None:
                     await self._connect_again()
             with contextlib.suppress(TimeoutError):
@@ -144,7 +179,8 @@ class KeeperLink:
 
     async def _exchange(self, request: protocol.Request, timeout_s: float) -> wire.Message:
         if self._writer is None:
-            raise KeeperSilent("there is no keeper at the moment")
+            lives = f"the keeper (pid {self.pid}) cannot be reached: vigil doctor says why"
+            raise KeeperSilent(lives if self.wedged else "there is no keeper at the moment")
         self._next_id += 1
         number = self._next_id
         answered: asyncio.Future[wire.Message] = asyncio.get_running_loop().create_future()
@@ -190,9 +226,10 @@ class KeeperLink:
             self._linked.clear()
 
     async def _connect_again(self) -> None:
+        was_wedged = self.wedged
         try:
             await self.connect()
-            if not self.wedged:
+            if not self.wedged and not was_wedged:
                 self._on_change("keeper.started", {"pid": self.pid})
         except (OSError, KeeperSilent, KeeperRefused) as error:
             log.error("no keeper", why=str(error), next_try_s=1)
@@ -206,13 +243,17 @@ class KeeperLink:
                 self._note_wedged(str(error))
             return
         if self.wedged:
-            self.wedged = False
-            self.pid = answer.pid
-            self._on_change("keeper.answers", {"pid": self.pid})
+            self._meet(answer.pid)
+            self._note_answer()
             if answer.version < protocol.VERSION:
                 await self._upgrade()
             else:
                 await self.rewatch()
+
+    def _note_answer(self) -> None:
+        if self.wedged:
+            self.wedged = False
+            self._on_change("keeper.answers", {"pid": self.pid})
 
     def _note_wedged(self, why: str) -> None:
         self.wedged = True
@@ -225,20 +266,32 @@ class KeeperLink:
             return None
 
     async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        path = str(self._home.keeper_socket)
-        deadline = asyncio.get_running_loop().time() + START_S
-        started = self._process is not None
+        """Connect to the keeper; KeeperDeaf if one lives and cannot be reached, KeeperSilent if none comes up."""
+        now = asyncio.get_running_loop().time
+        begun_at, started_at = now(), -AGAIN_S
         while True:
             try:
-                return await asyncio.open_unix_connection(path, limit=wire.LINE_BYTES)
-            except (FileNotFoundError, ConnectionRefusedError):
-                pass
-            if not started or (self._process is not None and self._process.poll() is not None):
+                return await self._connect_own()
+            except (OSError, Untrusted) as error:
+                why = getattr(error, "strerror", None) or str(error)
+            holder = read_locker(str(self._home.lock("keeper")))
+            if holder is None and self._is_gone() and now() >= started_at + AGAIN_S:
                 self._process = start_keeper(self._home, self._nofile)
-                started = True
-            if asyncio.get_running_loop().time() > deadline:
+                started_at = now()
+            if holder is not None and now() > begun_at + SOCKET_S and not is_dying(holder):
+                raise KeeperDeaf(holder, _deaf_words(holder, why))
+            if now() > begun_at + START_S:
                 raise KeeperSilent(f"no keeper came up in {START_S:g} s; see {self._home.log / 'keeper.log'}")
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(AGAIN_S if self.wedged else LOOK_S)
+
+    async def _connect_own(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the process that holds the keeper's lock, and to no other (P13)."""
+        sock = connect_own(str(self._home.keeper_socket), 0, str(self._home.lock("keeper")))
+        return await asyncio.open_unix_connection(sock=sock, limit=wire.LINE_BYTES)
+
+    def _is_gone(self) -> bool:
+        """Say whether no keeper of ours is on its way."""
+        return self._process is None or self._process.poll() is not None
 
     async def _upgrade(self) -> None:
         """Have an older keeper exec the installed one, keeping pid and children; link up again."""
@@ -282,3 +335,11 @@ class KeeperLink:
             answered.set_result(message)
         elif (refusal := wire.read_refusal(message)) is not None:
             self.note_refusal(refusal.why)
+
+
+def _deaf_words(pid: int, why: str) -> str:
+    """Return what a person is told of a keeper that lives and cannot be reached."""
+    state = read_stat(pid)
+    if state is not None and state.state in STOPPED:
+        return f"it is stopped (kill -CONT {pid} lets it go on), and its socket is not to be had: {why}"
+    return f"its socket is not to be had: {why}. vigil doctor says more; sessions run on"

@@ -14,12 +14,15 @@ from pathlib import Path
 
 from vigil.home import Home
 from vigil.keeper import protocol
+from vigil.kernel.trust import read_locker
 
 MAIN = Path(protocol.__file__).parent / "__main__.py"
 
 
 def start_if_none(home: Home, nofile: int) -> subprocess.Popen[bytes] | None:
-    """Start a home's keeper unless one listens; of two, the second finds the lock taken."""
+    """Start a home's keeper unless one lives; of two, the second finds the lock taken."""
+    if read_locker(str(home.lock("keeper"))) is not None:
+        return None  # its socket may be lost: it makes it anew
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.setblocking(False)  # a keeper that hangs is there too
         try:

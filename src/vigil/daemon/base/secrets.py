@@ -13,10 +13,12 @@ from vigil.core.model.session import Session
 from vigil.daemon.base.environments import Environments
 from vigil.home import Home
 from vigil.kernel.durable import read_json
+from vigil.kernel.process import read_start_ticks
 from vigil.kernel.processes import read_environ
 from vigil.redact import Redactor, secrets_of
 
 KEPT = 4096  # sessions; the oldest is read anew when it is needed again
+GONE_KEPT = 256  # of these, such as were removed
 
 
 class Secrets:
@@ -30,6 +32,7 @@ class Secrets:
         self._find = find
         self._known: dict[str, tuple[frozenset[str], Redactor]] = {}  # by session
         self._shared: dict[frozenset[str], Redactor] = {}  # replicas have the same secrets
+        self._gone: dict[str, None] = {}  # sessions that were removed, the last ones
         self.everything = everything if everything is not None else Redactor()
 
     def redactor(self, session_id: str) -> Redactor:
@@ -47,6 +50,19 @@ class Secrets:
         for session in sessions:
             self.redactor(session.id)
 
+    def forget(self, session_id: str) -> None:
+        """Keep the secrets of a removed session only while it is among the last: late words may hold them."""
+        self._gone[session_id] = None
+        while len(self._gone) > GONE_KEPT:
+            gone = next(iter(self._gone))
+            del self._gone[gone]
+            self._known.pop(gone, None)
+            self._share_known()
+
+    def _share_known(self) -> None:
+        if len(self._shared) > len(self._known) + GONE_KEPT:
+            self._shared = dict(self._known.values())
+
     def _learn(self, session_id: str, secrets: frozenset[str]) -> Redactor:
         known = self._known.get(session_id)
         secrets |= known[0] if known is not None else frozenset()
@@ -56,8 +72,7 @@ class Secrets:
         self.everything.learn(secrets)
         if len(self._known) > KEPT:
             self._known.pop(next(iter(self._known)), None)
-        if len(self._shared) > KEPT:
-            self._shared = dict(self._known.values())
+        self._share_known()
         return redactor
 
     def _read(self, session_id: str) -> frozenset[str]:
@@ -77,6 +92,8 @@ def read_secrets(agent: ProcessId | None) -> dict[str, str]:
     """Read the secret variables of an agent started elsewhere, to hide them after it ends."""
     try:
         found = read_environ(agent.pid) if agent is not None else b""
+        if agent is None or read_start_ticks(agent.pid) != agent.start_ticks:  # asked after: these are its own
+            return {}
     except OSError:
         return {}
     pairs = (entry.decode("utf-8", "replace").partition("=") for entry in found.split(b"\0"))

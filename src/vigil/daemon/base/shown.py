@@ -10,6 +10,8 @@ from vigil.core.model.conversation import Wake
 from vigil.core.model.incident import Incident
 from vigil.core.model.session import Session
 
+ANSWERS = 1000  # a caller that went away does not ask for its own
+
 
 class Changes:
     """Those who wait for what is shown to change, and look again when it did."""
@@ -54,6 +56,8 @@ class Shown(Changes):
 
     def answer(self, effect: Answer) -> None:
         self.answers[effect.ticket] = effect.wake
+        while len(self.answers) > ANSWERS:
+            del self.answers[next(iter(self.answers))]
 
     def store_is(self, trouble: str | None) -> None:
         self.store_trouble = trouble

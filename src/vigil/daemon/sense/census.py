@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from vigil.observe.survivors import SeenProcess, read_processes
+from vigil.threads import CENSUS, in_thread
 
 
 class Census:
@@ -31,7 +32,7 @@ class Census:
         while self._waiting is not None:
             answered, self._waiting = self._waiting, None
             try:
-                seen = await asyncio.to_thread(read_processes, self._boot, self._spool)
+                seen = await in_thread(CENSUS, read_processes, self._boot, self._spool)
                 answered.set_result([one for one in seen if one.process.pid != self._keeper()])
             except BaseException as error:
                 answered.set_exception(error)

@@ -28,6 +28,7 @@ from vigil.kernel.shortage import RESERVE
 SETTLE_S = 0.3  # a server that closes its panes is gone a few milliseconds after them
 KEEPER_S = 1.0  # how long we wait for the keeper's word where the kernel told us nothing
 ORPHAN_S = 1.0  # a hangup ends an agent at once or not at all
+HANGUP_S = 2.0  # and one that answers it takes a moment
 AGAIN_S = 1.0
 AMBIGUOUS_OVER = 128
 
@@ -141,7 +142,8 @@ class DeathWatch:
         if word.unrecorded:
             self._owed.setdefault(word.launch, {})[word.role] = word
         watched = self._watched.get(word.launch)
-        if watched is None or word.pid != getattr(roles_of(watched.launch).get(word.role), "pid", None):
+        process = None if watched is None else roles_of(watched.launch).get(word.role)
+        if watched is None or process is None or (word.pid, word.start_ticks) != (process.pid, process.start_ticks):
             return
         known, told = watched.ends.get(word.role), end_of(word, self._ground.clock)
         if known is None or known.status is None:
@@ -269,6 +271,7 @@ class DeathWatch:
                 ambiguous = code > AMBIGUOUS_OVER
         server, root = ends.get("server"), ends.get("root")
         server_code, server_signal = kernel.split_status(server.status if server else None)
+        root_signal = kernel.split_status(root.status)[1] if root and launch.root != launch.agent else None
         return Exit(
             launch_id=launch.id,
             at=at,
@@ -277,10 +280,11 @@ class DeathWatch:
             signal=number,
             ambiguous=ambiguous,
             status_source=source,
-            server_ended=server is not None and server.at <= at + 2 * SETTLE_S,
+            server_ended=server is not None and server.at <= at + 2 * SETTLE_S and not _took_along(launch, agent, server),
             server_exit_code=server_code,
             server_signal=server_signal,
-            root_signal=kernel.split_status(root.status)[1] if root else None,
+            root_signal=root_signal,
+            pane_closed=root_signal is not None and root is not None and _follows(launch, agent, root),
             started=exec_seen or role == "inner" or code not in (126, 127),
             core=status is not None and os.WIFSIGNALED(status) and os.WCOREDUMP(status),
             oom=agent.oom,
@@ -305,6 +309,20 @@ def _of_sandbox(launch: Launch, root: ProcessEnd | None) -> tuple[int, float] | 
     if launch.server is not None or root is None or root.status is None or not os.WIFEXITED(root.status):
         return None
     return os.WEXITSTATUS(root.status), root.at
+
+
+def _follows(launch: Launch, agent: ProcessEnd, root: ProcessEnd) -> bool:
+    """Say whether an agent's end followed its pane's, by the hangup."""
+    return launch.server is not None and root.at - SETTLE_S <= agent.at <= root.at + HANGUP_S
+
+
+def _took_along(launch: Launch, agent: ProcessEnd, server: ProcessEnd) -> bool:
+    """Say whether a foreign server ended because its last agent had: that one died of no hangup, and answered none."""
+    if launch.host is None or agent.status is None:
+        return False
+    if os.WIFSIGNALED(agent.status):
+        return os.WTERMSIG(agent.status) != signal.SIGHUP
+    return server.at >= agent.at and server.status in (None, 0)
 
 
 def _told(end: ProcessEnd) -> bool:

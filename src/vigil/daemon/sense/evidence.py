@@ -28,6 +28,7 @@ from vigil.kernel.process import ENDED
 from vigil.observe.diagnosis import Diagnosis, Owned, ProcessReading
 from vigil.observe.trees import Cpu
 from vigil.redact import redact_command
+from vigil.threads import EVIDENCE, in_thread
 
 FILES_S = 2.0
 COMMAND_CHARS = 200
@@ -84,7 +85,7 @@ class Silences:
         try:
             async with asyncio.timeout(FILES_S):
                 printed_s, grown = await asyncio.gather(
-                    self._printed_s(session, launch), asyncio.to_thread(self._listening.growth, session)
+                    self._printed_s(session, launch), in_thread(EVIDENCE, self._listening.growth, session, about=session.id)
                 )
         except TimeoutError:
             hangs = Number(None, FILES, now, f"no answer in {FILES_S:g} s")
@@ -98,9 +99,10 @@ class Silences:
         if session.spec.runtime is not RuntimeKind.HEADLESS:
             return None
         folder = self._ground.home.launch(launch.id)
-        moments = [await asyncio.to_thread(_grew_at, folder / ERRORS), await self._listening.printed_at(launch.id)]
+        erred_at = await in_thread(EVIDENCE, _grew_at, folder / ERRORS, about=launch.id)
+        moments = [erred_at, await self._listening.printed_at(launch.id)]
         if moments[-1] is None:
-            moments.append(await asyncio.to_thread(_grew_at, folder / OUTPUT))  # whatever it printed
+            moments.append(await in_thread(EVIDENCE, _grew_at, folder / OUTPUT, about=launch.id))  # whatever it printed
         return _ago_s(max((at for at in moments if at is not None), default=None))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from vigil.daemon.base.hook_key import HookKey
 from vigil.daemon.base.log import log
 from vigil.daemon.sense.agent_files import Listening
 from vigil.observe.inotify import FolderWatch
-from vigil.observe.spool import IsTheirs, ReadSaid, Spool
+from vigil.observe.spool import IsTheirs, ReadSaid, Spool, TakenHooks
+from vigil.threads import HOOKS, begin, in_thread
 
 SLICE = 200
 PAUSE_S = 0.05  # after each slice, however many wait: the loop has other work
 HELD = 1000  # files that may wait for the store; the next ones stay in the spool
 RETRY_S = 1.0
+SPOOL = "spool"  # one thread at a time reads and clears it
 LOOK_S = 60.0  # without a notice: a watch ends with its folder
 
 
@@ -122,7 +125,7 @@ class Hooks:
     async def _take_slice(self) -> None:
         flooded = self._spool.counts.flooded
         async with self._spooling:
-            taken = await asyncio.to_thread(lambda: self._spool.take(SLICE, self._clock.now()))
+            taken = await self._take()
         if (unread := self._spool.counts.flooded - flooded) > 0:
             log.warning("hooks removed unread", count=unread, why="too many waited")
             self._feed(Noted("hooks.flooded", (("removed", unread),)))
@@ -131,12 +134,21 @@ class Hooks:
             self._unsettled[task] = len(taken.names)
             task.add_done_callback(self._unsettled.pop)
 
+    async def _take(self) -> TakenHooks:
+        """Take hooks from the spool, however long it hangs: what was taken late must not be lost."""
+        work = partial(self._spool.take, SLICE, self._clock.now())
+        _, taken = begin(HOOKS.hands, work, SPOOL)
+        await asyncio.wait([taken], timeout=HOOKS.within_s)
+        if not taken.done():
+            log.warning("hook spool hangs", waited_s=HOOKS.within_s)
+        return await taken
+
     async def _settle(self, events: list[Hooked], names: tuple[str, ...]) -> None:
         """Feed hooks, and remove their files once they are durable, however long that takes."""
         await asyncio.gather(*(self._recorded(event) for event in events))
         async with self._spooling:
             try:
-                await asyncio.to_thread(self._spool.done, names)
+                await in_thread(HOOKS, self._spool.done, names, about=SPOOL)
             except OSError:
                 self._arrived.set()  # the next look removes them, or says why it cannot
 

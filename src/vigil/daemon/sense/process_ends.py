@@ -11,7 +11,7 @@ from vigil.core.model.death import Oom
 from vigil.core.model.launch import Launch, ProcessId
 from vigil.daemon.base.clock import Clock
 from vigil.keeper import records, wire
-from vigil.keeper.protocol import ExitWord
+from vigil.keeper.protocol import ExitWord, KillFacts
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,12 @@ def ends_from_records(folder: str, clock: Clock) -> dict[str, ProcessEnd]:
     return ends
 
 
+def _oom_of(facts: KillFacts) -> Oom:
+    return Oom(facts.named, facts.cgroup or "", facts.cgroup_kills, facts.host_kills, facts.elsewhere)
+
+
 def end_of(word: ExitWord, clock: Clock) -> ProcessEnd:
     at = word.at if word.boot_s is None else clock.at(word.boot_s)  # the wall clock may have been set since
     facts = word.oom  # None: it did not ask
-    oom = None if facts is None else Oom(facts.named, facts.cgroup or "", facts.cgroup_kills, facts.host_kills)
+    oom = None if facts is None else _oom_of(facts)
     return ProcessEnd(word.status, f"keeper ({word.source or 'unknown'})", at, oom, by_keeper=True)

@@ -14,13 +14,13 @@ from vigil.core.machine import Machine
 from vigil.core.model.launch import Launch
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.log import log
-from vigil.daemon.base.threads import ask
 from vigil.daemon.sense.sweep import is_looked_at
 from vigil.hands import Hands, Hangs
 from vigil.kernel.proc import PROC
 from vigil.kernel.stats import read_scan
 from vigil.observe.diagnosis import Diagnosis, Sample, diagnose, take_sample
 from vigil.observe.trees import UNMEASURED, Cpu, ProcessTree, Tokens, cpu_between, trees_of
+from vigil.threads import ask
 
 T = TypeVar("T")
 PASS_S = 30.0  # while an agent works

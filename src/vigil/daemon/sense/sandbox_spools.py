@@ -10,8 +10,10 @@ import os
 
 from vigil.daemon.base.log import log
 from vigil.home import Home
+from vigil.kernel.inotify import CAME, IN_DONT_FOLLOW, IN_ONLYDIR
 from vigil.kernel.theirs import opened_folder
-from vigil.observe.inotify import CAME, IN_DONT_FOLLOW, IN_ONLYDIR, Watches
+from vigil.observe.inotify import Watches
+from vigil.threads import SANDBOXES, in_thread
 
 SLICE = 100
 PAUSE_S = 0.05
@@ -38,7 +40,7 @@ class SandboxSpools:
             task.cancel()
         self._watches.forget([launch_id])
         with contextlib.suppress(OSError):
-            await asyncio.to_thread(self._move, launch_id, WAITING)
+            await in_thread(SANDBOXES, self._move, launch_id, WAITING, about=launch_id)
 
     def close(self) -> None:
         for task in self._tasks.values():
@@ -57,7 +59,7 @@ class SandboxSpools:
         while left:
             self._again.discard(launch_id)
             try:
-                left = await asyncio.to_thread(self._watch_and_move, launch_id)
+                left = await in_thread(SANDBOXES, self._watch_and_move, launch_id, about=launch_id)
             except FileNotFoundError:
                 break  # the launch is gone
             except NotADirectoryError:

@@ -17,7 +17,7 @@ from vigil.core.model.session import Session
 from vigil.daemon.base.log import log
 from vigil.home import Home
 from vigil.kernel.durable import write_whole
-from vigil.kernel.process import read_stat
+from vigil.kernel.process import read_start_ticks, read_stat
 from vigil.kernel.theirs import read_start
 from vigil.kernel.usage import read_io
 from vigil.runtimes import Runtime
@@ -198,7 +198,8 @@ def find_terminal(root: ProcessId) -> str | None:
 def read_by(server: ProcessId) -> int | None:
     """Read how many bytes a server took in for its screens, without what clients send."""
     try:
-        return read_io(server.pid).read
+        read = read_io(server.pid).read
+        return read if read_start_ticks(server.pid) == server.start_ticks else None
     except (OSError, ValueError):
         return None
 

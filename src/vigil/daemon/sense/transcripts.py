@@ -12,11 +12,12 @@ from vigil.core.model.conversation import Kept, Transcript
 from vigil.core.model.launch import RuntimeKind
 from vigil.core.model.session import Session, Spec
 from vigil.daemon.base.clock import Clock
-from vigil.daemon.base.threads import ask
 from vigil.hands import Hands, Hangs
 from vigil.observe.transcripts import read_transcript
+from vigil.threads import ask
 
-MOST_HUNG = 8
+MOST_HUNG = 32
+LIST = "list"  # a list reads many: while one hangs, the next shows what was known
 READ_S = 2.0  # a network folder that hangs delays a caller no longer
 MOST_KNOWN = 10_000
 AGAIN_S = 2.0  # a missing transcript is looked for again after so long
@@ -64,7 +65,7 @@ class Conversations:
         if not wanted:
             return {}
         try:
-            found = await ask(self._hands, lambda: [self._peek(one) for one in wanted], READ_S)
+            found = await ask(self._hands, lambda: [self._peek(one) for one in wanted], READ_S, LIST)
         except Hangs:
             return {one.id: one.transcript for one in wanted if one.transcript is not None}
         now = self._clock.now()
@@ -88,7 +89,7 @@ class Conversations:
         if not session.conversation:
             return None
         try:
-            kept, why = await ask(self._hands, lambda: self._read(session), READ_S)
+            kept, why = await ask(self._hands, lambda: self._read(session), READ_S, session.id)
         except Hangs:
             kept, why = Kept.UNKNOWN, f"its transcript could not be read within {READ_S:g} s"
         return Transcript(session.conversation, kept, self._clock.now(), "" if kept is Kept.THERE else why)

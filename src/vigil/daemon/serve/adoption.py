@@ -4,7 +4,6 @@ Found by its exact name, held by its id, server process and pane. The rest of it
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shlex
@@ -34,6 +33,7 @@ from vigil.observe.process import find_named, read_process
 from vigil.runtimes import Tmux
 from vigil.runtimes.contract import declared_of
 from vigil.runtimes.tmux.guard import END, TAG
+from vigil.threads import DECLARED, in_thread
 
 PANE = " ".join(
     f"#{{{field}}}"
@@ -122,7 +122,7 @@ class Adopting:
             if self._is_own(real):
                 continue
             try:
-                listener = await asyncio.to_thread(self._check, path)
+                listener = await in_thread(DECLARED, self._check, path, about=path)
                 read = await self._read(real, listener)
             except Untrusted as error:
                 refused.append(str(error))
@@ -194,7 +194,8 @@ class Adopting:
             stat = read_stat(root.pid)
         except OSError:
             return None
-        return self._process(stat.tpgid) if stat is not None and stat.tpgid > 0 else None
+        known = stat is not None and stat.start_ticks == root.start_ticks and stat.tpgid > 0
+        return self._process(stat.tpgid) if stat is not None and known else None
 
     def _process(self, pid: int) -> ProcessId | None:
         """Return a living process of our user; another's is not up for adoption."""

@@ -23,6 +23,7 @@ from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, VigilError
 from vigil.kernel.durable import read_json, record_json
 from vigil.moments import rfc3339
+from vigil.threads import PROMPTS, in_thread
 from vigil.words import some
 
 DIRECT_S = 20.0  # for a composer that can take a prompt at once
@@ -124,7 +125,7 @@ class Delivery:
     async def _queue(self, session: Session, message: Message, prompt: str) -> Sent | None:
         """Put a message into the mailbox, and wake its session; return why it is refused."""
         try:
-            await asyncio.to_thread(self._texts.record, session.id, message.id, prompt)
+            await in_thread(PROMPTS, self._texts.record, session.id, message.id, prompt, about=session.id)
         except OSError as error:
             raise VigilError(f"{session.name} was not sent anything: {error.strerror}: free some space") from error
         ticket = secrets.token_hex(8)
@@ -132,7 +133,8 @@ class Delivery:
         await self._supervisor.done(MessageQueued(session.id, message, transcript, ticket))
         wake = self._supervisor.answers.pop(ticket, None)
         if wake is None or wake.mode is Mode.REFUSED:
-            await asyncio.to_thread(self._texts.forget, session.id, message.id)
+            with contextlib.suppress(OSError):
+                await in_thread(PROMPTS, self._texts.forget, session.id, message.id, about=session.id)
         if wake is None:
             raise NoSuchSession(f"{session.name} was removed meanwhile")
         until = f"until {rfc3339(wake.until)} " if wake.until is not None else ""
@@ -149,7 +151,13 @@ class Delivery:
         """Deliver a session's mailbox, in one task at a time."""
         before = self._tasks.get(session_id)
         if before is None or before.done():
-            self._tasks[session_id] = asyncio.create_task(self._deliver(session_id))
+            task = self._tasks[session_id] = asyncio.create_task(self._deliver(session_id))
+            task.add_done_callback(lambda done: self._delivered(session_id, done))
+
+    def _delivered(self, session_id: str, task: asyncio.Task[None]) -> None:
+        """Let go of a mailbox's task that is done, unless another one took its place."""
+        if self._tasks.get(session_id) is task:
+            del self._tasks[session_id]
 
     async def _deliver(self, session_id: str) -> None:
         """Deliver a mailbox's durable messages; a later one calls `_see_to` again."""
@@ -160,7 +168,7 @@ class Delivery:
             try:
                 if not await self._deliver_first(session_id, session.queue[0]):
                     await asyncio.sleep(AGAIN_S)
-            except VigilError as error:  # the store cannot be written: nothing is typed before it is durable
+            except (VigilError, OSError) as error:  # store or disk hang or refuse: nothing is typed before it is durable
                 log.error("message waits", session=session.name, why=str(error), next_try_s=AGAIN_S)
                 await asyncio.sleep(AGAIN_S)
         for who, asked in self._asked.items():
@@ -175,7 +183,7 @@ class Delivery:
         """Deliver a mailbox's first message, or learn its fate; say whether that is settled."""
         async with self._sending.lock(session_id):
             if message.launch_id and message.typed_at is not None:
-                text = await asyncio.to_thread(self._texts.read, session_id, message.id)
+                text = await in_thread(PROMPTS, self._texts.read, session_id, message.id, about=session_id)
                 sent = await self._sending.finish(session_id, message.launch_id, message.typed_at, FIT_S, text or "")
             else:
                 found = await self._type(session_id, message)
@@ -184,7 +192,7 @@ class Delivery:
                 sent = found
         await self._supervisor.done(MessageSent(session_id, message.id, sent.outcome, sent.why))
         with contextlib.suppress(OSError):
-            await asyncio.to_thread(self._texts.forget, session_id, message.id)
+            await in_thread(PROMPTS, self._texts.forget, session_id, message.id, about=session_id)
         if (asked := self._asked.get((session_id, message.id))) is not None and not asked.done():
             asked.set_result(sent)
         return True
@@ -193,7 +201,7 @@ class Delivery:
         """Type a message from the mailbox into its session; None if that has to wait."""
         if await self._sending.wait_until_fit(session_id, FIT_S) is not None:
             return None
-        text = await asyncio.to_thread(self._texts.read, session_id, message.id)
+        text = await in_thread(PROMPTS, self._texts.read, session_id, message.id, about=session_id)
         session = self._supervisor.shown.get(session_id)
         if text is None:
             return Sent("refused", "its text cannot be read any more")

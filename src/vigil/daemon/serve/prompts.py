@@ -5,7 +5,6 @@ Never twice: after the paste began, the answer tells what happened and nothing i
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import secrets
 from collections.abc import Callable
@@ -269,9 +268,9 @@ def foreground_of(launch: Launch) -> str:
     if agent is None or root is None:
         return "unknown"
     try:
-        stat, group = read_stat(root.pid), os.getpgid(agent.pid)
+        pane, own = read_stat(root.pid), read_stat(agent.pid)
     except OSError:
         return "unknown"
-    if stat is None or stat.start_ticks != root.start_ticks:
+    if pane is None or own is None or (pane.start_ticks, own.start_ticks) != (root.start_ticks, agent.start_ticks):
         return "unknown"
-    return "agent" if stat.tpgid == group else "other"
+    return "agent" if pane.tpgid == own.pgrp else "other"

@@ -4,7 +4,6 @@ A prompt goes the way of every prompt (`prompts`): into no dialog, no shell and 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from vigil.core.effects import React
@@ -12,8 +11,10 @@ from vigil.core.events import Event, ReactionEnded
 from vigil.core.model.incident import PROMPT, ReactionOutcome
 from vigil.daemon.serve.prompts import Sending
 from vigil.errors import VigilError
+from vigil.hands import Hangs
 from vigil.notify import ExecRoute
 from vigil.notify.message import reaction_of
+from vigil.threads import REACTIONS, in_thread
 
 RUN_S = 60.0
 OUTCOMES = {
@@ -42,6 +43,9 @@ class Reactor:
 
     async def _run(self, effect: React) -> tuple[ReactionOutcome, str]:
         route = ExecRoute(effect.command, RUN_S)
-        ended = await asyncio.to_thread(route.deliver, reaction_of(effect.incident, effect.number))
+        try:
+            ended = await in_thread(REACTIONS, route.deliver, reaction_of(effect.incident, effect.number))
+        except Hangs as error:
+            return ReactionOutcome.UNKNOWN, str(error)
         failed = ReactionOutcome.UNKNOWN if ended.unsure else ReactionOutcome.FAILED
         return ReactionOutcome.DONE if ended.ok else failed, ended.why

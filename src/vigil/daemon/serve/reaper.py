@@ -36,6 +36,7 @@ from vigil.observe.survivors import SeenProcess
 from vigil.observe.trees import cores, read_used_s
 from vigil.runtimes import Runtime
 from vigil.runtimes.tmux.guard import Use
+from vigil.threads import SWEEPS, in_thread
 
 FIRST_S = 5.0  # after a start: words from while no daemon listened are read first
 LOOK_S = 5.0  # how soon it sees a changed configuration, and that memory is short
@@ -109,7 +110,7 @@ class Reaper:
         wanted = self._config.last_good.reaper
         sessions = list(self._supervisor.shown.values())
         before = await self._census.take()
-        marked, servers = await asyncio.to_thread(self._find_strays, before, sessions)
+        marked, servers = await in_thread(SWEEPS, self._find_strays, before, sessions)
         groups = {s.launch.id: self._processes_of(s, before) for s in sessions if s.launch is not None}
         for launch_id, processes in marked.items():
             groups[launch_id] = [one.process for one in processes]
@@ -192,11 +193,15 @@ class Reaper:
         guard = Guard(use.target, int(read_at) - 1, use.attached, history=use.history if spins else None)
         return replace(glimpse, clients=len(use.clients), printed_at=self._moment(use.printed), guard=guard)
 
+    def forget(self, session_id: str) -> None:
+        """Forget since when the reaper misses the folder of a session that is removed."""
+        self._folders_gone.pop(session_id, None)
+
     async def _read_folder(self, session: Session, glimpse: Glimpse) -> Glimpse:
         """Read for the reaper whether a session's working folder is there; unknown if it hangs."""
         try:
             async with asyncio.timeout(FOLDER_S):
-                gone_s = await asyncio.to_thread(read_gone_s, session.spec.cwd)
+                gone_s = await in_thread(SWEEPS, read_gone_s, session.spec.cwd, about=session.spec.cwd)
         except (OSError, TimeoutError) as error:
             words = error.strerror if isinstance(error, OSError) and error.strerror else "no answer"
             return replace(glimpse, unreadable=f"its working folder cannot be read: {words}")

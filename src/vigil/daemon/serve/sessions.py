@@ -38,6 +38,7 @@ from vigil.daemon.supervisor import Supervisor
 from vigil.errors import NoSuchSession, Refused, UsageError, VigilError
 from vigil.runtimes import Runtime
 from vigil.runtimes.sandbox import why_no_sandbox
+from vigil.threads import DECLARED, in_thread
 
 LAUNCH_S = 30.0
 END_S = 4 * GRACE_S
@@ -127,9 +128,9 @@ class Operations:
         with self.claim(name):  # from the first look on: a second call for it is refused
             self._check_runtime(spec)
             check_command(command, wanted.cwd, env)
-            if (why := await asyncio.to_thread(self._isolation.why_not, spec.limits)) is not None:
+            if (why := await in_thread(DECLARED, self._isolation.why_not, spec.limits)) is not None:
                 raise Refused(why)
-            if wanted.sandbox is not None and (problem := await asyncio.to_thread(why_no_sandbox)) is not None:
+            if wanted.sandbox is not None and (problem := await in_thread(DECLARED, why_no_sandbox)) is not None:
                 raise VigilError(problem)
             await self._check_conversation(spec, env)
             await self._declare(Declared(session_id, name, spec, actor, account_of(adapter_of(wanted.agent), env)), env)
@@ -138,7 +139,7 @@ class Operations:
     async def _declare(self, declared: Declared, env: dict[str, str]) -> None:
         """Make a caller's session durable with its environment; a failure leaves nothing behind."""
         try:
-            await asyncio.to_thread(self._environments.record, declared.session_id, env)
+            await in_thread(DECLARED, self._environments.record, declared.session_id, env)
             await self._supervisor.done(declared)
         except (OSError, VigilError) as error:
             self._environments.forget(declared.session_id)
@@ -265,7 +266,7 @@ class Operations:
             raise VigilError(problem)
 
     async def _check_conversation(self, spec: Spec, env: Mapping[str, str]) -> None:
-        named = await asyncio.to_thread(self._conversations.named_by, spec, env)
+        named = await in_thread(DECLARED, self._conversations.named_by, spec, env)
         owner = self._machine.owner_of(spec.agent, named) if named else None
         if owner is not None:
             raise Refused(f"conversation {named} is open in {owner.name}: two agents in one would mix it up")

@@ -4,7 +4,7 @@ A sweep keeps what is older than the store, which may only have been lost; a per
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vigil.core.book import GRACE_S
@@ -16,6 +16,7 @@ from vigil.daemon.supervisor import Supervisor
 from vigil.home import Home
 from vigil.kernel.process import read_boot
 from vigil.observe.strays import left_to, read_marked, read_servers
+from vigil.threads import SWEEPS, in_thread
 
 LEFT = "unknown-launch"  # in place of a launch
 GRACES_S = (GRACE_S, SURVIVOR_GRACE_S, SURVIVOR_GRACE_S)  # ended processes may start others meanwhile
@@ -35,7 +36,7 @@ class Unknown:
 
 
 async def end_unknown(
-    home: Home, supervisor: Supervisor, census: Census, keeper: int | None, actor: str
+    home: Home, supervisor: Supervisor, census: Census, keeper: Callable[[], int | None], actor: str
 ) -> tuple[list[Unknown], list[Unknown]]:
     """Stop all that has no session, verified and logged; return what was found and left."""
     found = left = await find_unknown(home, supervisor, census, keeper)
@@ -50,18 +51,18 @@ async def end_unknown(
     return found, left
 
 
-async def find_unknown(home: Home, supervisor: Supervisor, census: Census, keeper: int | None) -> list[Unknown]:
+async def find_unknown(home: Home, supervisor: Supervisor, census: Census, keeper: Callable[[], int | None]) -> list[Unknown]:
     """Find all to stop that no session knows: marked, left to the keeper, serving sockets."""
     boot = read_boot()
     launches = [session.launch for session in supervisor.machine.sessions.values() if session.launch is not None]
     known = {launch.id for launch in launches}
     seen = await census.take()
-    marked = await asyncio.to_thread(read_marked, seen, known, str(home.spool))
-    servers = await asyncio.to_thread(read_servers, home.run, known, boot)
+    marked = await in_thread(SWEEPS, read_marked, seen, known, str(home.spool))
+    servers = await in_thread(SWEEPS, read_servers, home.run, known, boot)
     found: dict[str, dict[ProcessId, None]] = {launch_id: {server: None} for launch_id, server in servers.items()}
     for launch_id, those in marked.items():
         found.setdefault(launch_id, {}).update(dict.fromkeys(one.process for one in those))
-    if left := left_to(keeper, seen, launches):
+    if left := left_to(keeper(), seen, launches):
         found[LEFT] = dict.fromkeys(left)
     names = {launch_id: max(one.session for one in those) for launch_id, those in marked.items()}  # some tell none
     return [Unknown(launch_id, names.get(launch_id, ""), tuple(processes)) for launch_id, processes in found.items()]

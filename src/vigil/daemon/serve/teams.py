@@ -26,6 +26,7 @@ from vigil.manifest.reading import read_declared
 from vigil.manifest.values import DeclaredRole
 from vigil.runtimes import Runtime
 from vigil.runtimes.sandbox import why_no_sandbox
+from vigil.threads import DECLARED, in_thread
 
 MOST_REPLICAS = 1000
 LAST = "supervisor"  # a role of this name is shifted after those it looks after
@@ -73,11 +74,11 @@ class Teams:
         async with self._applying:
             plan = self.plan(manifest, at_once)
             if any(role.spec.sandbox is not None for role in manifest.roles):
-                await asyncio.to_thread(why_no_sandbox)  # it remembers the answer for the check below
+                await in_thread(DECLARED, why_no_sandbox)  # it remembers the answer for the check below
             envs = _envs(declared, caller)
             self._check(plan, {role.key: role for role in manifest.roles}, envs)
             new = {step.role for step in plan.steps if step.do is PlanVerb.DECLARE}
-            await asyncio.to_thread(self._record_envs, declared, caller, new)
+            await in_thread(DECLARED, self._record_envs, declared, caller, new)
             accounts = tuple((role.key, account_of(adapter_of(role.spec.agent), envs[role.key])) for role in manifest.roles)
             return await self._make_so(Applied(manifest, actor, at_once, accounts=accounts))
 
@@ -89,7 +90,7 @@ class Teams:
             self._refuse_while_shifted([role])
             wanted = replace(role.spec, replicas=replicas)
             manifest, only = Manifest(wanted.workspace, (wanted,)), (wanted.key,)
-            env = await asyncio.to_thread(self._environments.read_role, wanted.key)
+            env = await in_thread(DECLARED, self._environments.read_role, wanted.key)
             self._check(self.plan(manifest, only=only), {wanted.key: wanted}, {wanted.key: env})
             return await self._make_so(Applied(manifest, actor, only=only))
 
@@ -116,7 +117,7 @@ class Teams:
             found = self._named(team, role)
             problems: list[str] = []
             for one in found:
-                problems += self._why_not(one.spec, await asyncio.to_thread(self._environments.read_role, one.key))
+                problems += self._why_not(one.spec, await in_thread(DECLARED, self._environments.read_role, one.key))
             if problems:
                 raise VigilError(f"{'; '.join(problems)}. Nothing was shifted")
             keys = tuple(one.key for one in sorted(found, key=lambda one: (one.spec.name == LAST, one.declared_at, one.key)))
@@ -210,7 +211,7 @@ class Teams:
         drained = [step.slot for step in plan.steps if step.do is PlanVerb.DRAIN and step.slot is not None]
         ids = [found.id for slot in drained if (found := self._machine.find(slot)) is not None]
         await self._supervisor.until(lambda: not any(map(self._is_leaving, ids)), END_S)
-        await asyncio.to_thread(self._environments.forget_roles_but, set(self._machine.roles))
+        await in_thread(DECLARED, self._environments.forget_roles_but, set(self._machine.roles))
         shown = [found for one in ids if (found := self._supervisor.shown.get(one)) is not None]
         if shown:
             raise VigilError("; ".join(map(not_ended, shown)))

@@ -5,8 +5,9 @@ What lives keeps its launch id, uncharged; keeper, shim and kernel tell of a dea
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vigil.core.events import Event, Exited, Interrupted, LaunchFailed
 from vigil.core.model.death import Exit
@@ -19,9 +20,11 @@ from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.keeper_link import KeeperLink
 from vigil.daemon.sense.process_ends import ProcessEnd, agent_role
+from vigil.hands import Hangs
 from vigil.kernel import process
 from vigil.kernel.theirs import remove_tree
 from vigil.observe.process import ask_kernel
+from vigil.threads import FOLDERS, in_thread
 
 BIRTH_S = 5.0  # for a birth that the keeper had under way
 NEVER_BEGAN = "the daemon or the keeper ended before it began"
@@ -36,6 +39,12 @@ class Adopter:
     _mark_again: Callable[[Launch], Awaitable[None]]
     _keeper: KeeperLink
     _orders: Orders
+    _marking: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+
+    def awaits_birth(self, session: Session) -> bool:
+        """Say whether taking over a launch may take a while: its birth is under way."""
+        launch = session.launch
+        return launch is not None and session.state in ALIVE and launch.ended_at is None and launch.process is None
 
     async def adopt(self, session: Session) -> Event | None:
         """For a new daemon, take over a stored launch; return what to tell the machine."""
@@ -56,11 +65,17 @@ class Adopter:
             self._custody.follow(launch)
             self._custody.listening.follow(session, launch)
             if launch.host is not None:
-                await self._mark_again(launch)
+                self._mark_later(launch)
             return read_birth(launch, born_of(launch), self._ground, adopted=True)
         ends = self._custody.watch.recorded(launch)
         ends.setdefault(agent_role(launch), ProcessEnd(None, "", self._ground.now()))
         return Exited(self._custody.watch.describe(launch, ends, "start-up"))
+
+    def _mark_later(self, launch: Launch) -> None:
+        """Mark an adopted session again, beside a start that must not wait for its server."""
+        task = asyncio.ensure_future(self._mark_again(launch))
+        self._marking.add(task)
+        task.add_done_callback(self._marking.discard)
 
     async def _adopt_unborn(self, session: Session, launch: Launch) -> Event | None:
         """Take over a launch whose birth the last daemon was not told of: one truth comes of its order (P1, P3)."""
@@ -86,5 +101,7 @@ class Adopter:
 
     async def _order_again(self, launch: Launch, ending: bool) -> Event | None:
         """Have a launch ordered that no keeper has taken up; what was written for it goes."""
-        await asyncio.to_thread(remove_tree, self._ground.home.launch(launch.id))
+        folder = self._ground.home.launch(launch.id)
+        with contextlib.suppress(Hangs):  # a launch of its own number comes next: this folder is nobody's then
+            await in_thread(FOLDERS, remove_tree, folder, about=str(folder))
         return None if ending else Interrupted(launch.id)

@@ -4,7 +4,6 @@ The heartbeat says when, the escalator what, a route's worker sends. A notice is
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ from vigil.daemon.tell.host_incidents import HostIncidents
 from vigil.daemon.tell.known import KnownIncidents
 from vigil.errors import UsageError
 from vigil.notify import AppriseRoute, Delivery, ExecRoute, Route, WebhookRoute, Workers, trial_of
+from vigil.threads import TRIALS, in_thread
 
 CLOSE_S = 2.0
 
@@ -62,7 +62,7 @@ class Alarms:
             there = f"there are: {', '.join(self._routes)}" if self._routes else "none is configured"
             raise UsageError(f"there is no route {name}; {there}")
         route = route_of(found)
-        delivery = await asyncio.to_thread(_deliver, route, trial_of(name, self._clock.now()))
+        delivery = await in_thread(TRIALS, _deliver, route, trial_of(name, self._clock.now()))
         if delivery.ok:
             self._inbox.feed(Reached(name))
         return delivery

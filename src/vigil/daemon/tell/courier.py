@@ -39,9 +39,11 @@ class Courier:
         """Record notices before the courier sends them; return those still wanted, and their text."""
         wanted, events = [], []
         for due in dues:
-            newest = self._known.newest(due.incident.id)
+            newest = self._known.newest(due.incident.id) or due.incident
+            if newest.resolved_at is not None:  # one notice says both
+                due = replace(due, incident=newest)
             notice = self._begun(due)
-            if newest is not None and (why := why_unwanted(due.event, newest)) is not None:
+            if (why := why_unwanted(due.event, due.route, newest)) is not None:
                 notice = replace(self._first(due), state=NoticeState.CANCELLED, at=notice.at, why=why, attempts=notice.attempts)
             else:
                 wanted.append(due)
@@ -57,7 +59,8 @@ class Courier:
         self._inbox.feed_from_thread(Notified(due.incident.id, notice))
 
     def _begun(self, due: Due) -> Notice:
-        return begun(due.before or self._first(due), self._clock.now())
+        over = due.incident.resolved_at is not None
+        return begun(due.before or self._first(due), self._clock.now(), over)
 
     def _first(self, due: Due) -> Notice:
         """Return a notice that the courier has not tried yet."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from vigil.core.model.incident import Incident, Notice, NoticeState, Telling
 from vigil.core.rules.escalation import Due, due_notices, next_at
@@ -17,6 +17,7 @@ KEY = "escalator"
 # The monotonic clock stands still during a suspend while incidents age: so no alarm is set further ahead.
 RECHECK_S = 0.5
 RETRY_S = 10.0
+CROWDED = 1000
 
 
 class Escalator:
@@ -106,7 +107,14 @@ class Escalator:
         if known is not None:
             attempts = 1 if notice.before is None else notice.before.attempts + 1
             known.handed[notice.notice_id] = Notice(
-                notice.notice_id, notice.route, state, at, event=notice.event, attempts=attempts, rung=notice.rung
+                notice.notice_id,
+                notice.route,
+                state,
+                at,
+                event=notice.event,
+                attempts=attempts,
+                rung=notice.rung,
+                over=notice.incident.resolved_at is not None,
             )
 
     def _hand_out(self, notice: Due) -> BaseException | None:
@@ -123,9 +131,17 @@ class Escalator:
         moment = min([*retries, *([] if coming is None else [coming])], default=None)
         if moment is not None and moment != known.next_at:
             heappush(self._coming, (moment, known.incident.id))
+            if len(self._coming) > CROWDED + 2 * len(self._known.all()):
+                self._clear_out(known, moment)
         known.next_at = moment
         if moment is None and known.incident.resolved_at is not None:
             self._known.is_over(known)
+
+    def _clear_out(self, known: Known, moment: float) -> None:
+        """Drop the escalator's moments that changed: those far ahead would stay for hours."""
+        holding = [(one.next_at, one.incident.id) for one in self._known.all() if one.next_at is not None and one is not known]
+        self._coming = [*holding, (moment, known.incident.id)]
+        heapify(self._coming)
 
     def _arm(self) -> None:
         at = self._earliest()

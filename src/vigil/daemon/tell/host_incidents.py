@@ -25,7 +25,11 @@ OF_ONE_LIFE = (  # each daemon sees its own
     IncidentKind.LATE_DAEMON,
     IncidentKind.EXHAUSTED,
 )
-KEEPER_TROUBLES = {"keeper.wedged": "does not answer", "keeper.lost": "is gone"}
+KEEPER_TROUBLES = {
+    "keeper.lost": "is gone",
+    "keeper.wedged": "does not answer",
+    "keeper.unreachable": "cannot be reached: {why}",
+}
 KEEPER_IS_WELL = ("keeper.answers", "keeper.started")
 STEADY_S = 2.0  # a host's trouble must be gone so long before it is over; a short one is told all the same
 
@@ -113,8 +117,8 @@ class Troubles:
     def keeper_changed(self, kind: str, data: dict[str, Any]) -> None:
         """Open the host incident of a keeper that is gone or hangs, or resolve it."""
         self._note(kind, data)
-        if kind in KEEPER_TROUBLES:
-            self._host.report(IncidentKind.KEEPER_LOST, f"the keeper (pid {data.get('pid')}) {KEEPER_TROUBLES[kind]}")
+        if words := keeper_trouble(kind, data):
+            self._host.report(IncidentKind.KEEPER_LOST, words)
         elif kind in KEEPER_IS_WELL:
             self._host.over_soon(IncidentKind.KEEPER_LOST, f"a keeper answers (pid {data.get('pid')})")
 
@@ -177,6 +181,12 @@ class Troubles:
             kept = "" if aside is None else f", and what lay in its place is {aside} now"
             words = f"{self._home.database} was removed or replaced while the daemon ran: it was put back{kept}"
             self._host.report(IncidentKind.STORE_LOST, words)
+
+
+def keeper_trouble(kind: str, data: dict[str, Any]) -> str:
+    """Return what is wrong with the host's keeper, by a change of the line to it; nothing if it is well."""
+    words = KEEPER_TROUBLES.get(kind, "").format(why=data.get("why"))
+    return f"the keeper (pid {data.get('pid')}) {words}" if words else ""
 
 
 def _is_missing(path: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from vigil.core.model.incident import Incident, Notice
 
-OVER = 10_000
+OVER = 1_000
 
 
 @dataclass(slots=True)

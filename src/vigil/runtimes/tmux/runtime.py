@@ -33,7 +33,6 @@ from vigil.runtimes.tmux.ping import Pinger, Pong
 from vigil.runtimes.tmux.screen import NotSpoken, ScreenRefused, capture, capture_words
 
 PING_S = 1.0
-STOPPED = ("T", "t")
 CALL_S = 3.0
 FOLLOW_S = 1.0
 HISTORY_LINES = 5000
@@ -312,8 +311,8 @@ def _pid_of(launch: Launch) -> int | None:
 
 def _is_stopped(launch: Launch) -> bool:
     """Say whether the kernel has stopped a launch's server."""
-    stat = None if launch.server is None else process.read_stat(launch.server.pid)
-    return stat is not None and stat.state in STOPPED
+    server = launch.server
+    return server is not None and process.is_stopped(server.pid, server.start_ticks)
 
 
 def socket_of(home: Home, launch: Launch) -> str:

@@ -14,7 +14,7 @@ from vigil.core.machine import Machine
 from vigil.core.model.death import IntentVerb
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.restart import RestartPolicy, RestartWhen
-from vigil.core.model.session import State
+from vigil.core.model.session import ALIVE, State
 from vigil.core.model.team import Manifest, RoleSpec
 from vigil.daemon.sense.memory import PLENTY, room_for
 
@@ -147,6 +147,20 @@ def test_without_a_trial_nothing_comes_back_a_day_later() -> None:
     stage.now += 86400.0
 
     assert wake(stage) == ["failed (saturated)"] * 2
+
+
+@pytest.mark.parametrize("state", State)
+def test_nobody_else_is_tried_while_it_is_open_how_a_trial_ends(state: State) -> None:
+    stage = given_up()
+    stage.now += 3600.0
+    assert wake(stage) == ["pending (survivor)", "failed (saturated)"]
+    stage.machine.sessions[sid(stage, 0)] = replace(stage.session(sid(stage, 0)), state=state)
+    stage.now += 3600.0
+
+    stage.tell(TimerFired(sid(stage, 1), TimerKind.HOLD))
+
+    waits = state in (*ALIVE, State.CRASHED, State.PENDING)
+    assert stage.state(sid(stage, 1)) == ("failed (saturated)" if waits else "pending (survivor)")
 
 
 def test_one_replica_is_tried_and_not_before_its_time() -> None:

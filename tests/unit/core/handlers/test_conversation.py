@@ -6,7 +6,18 @@ import dataclasses
 
 import pytest
 
-from tests.unit.builders import ALWAYS, NEVER, Stage, kinds, make_exit, make_launched, make_observed, make_spec, running
+from tests.unit.builders import (
+    ALWAYS,
+    NEVER,
+    Stage,
+    kinds,
+    make_exit,
+    make_launched,
+    make_observed,
+    make_session,
+    make_spec,
+    running,
+)
 from tests.unit.stalls import evidence
 from vigil.core.effects import Answer, Effect, TimerKind
 from vigil.core.events import (
@@ -25,17 +36,18 @@ from vigil.core.events import (
     TimerFired,
     WatchdogsSet,
 )
-from vigil.core.handlers.conversation import quarantine, strike
+from vigil.core.handlers.conversation import life_of, quarantine, strike
 from vigil.core.model.conversation import Kept, Transcript, Wake
 from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.evidence import Evidence
 from vigil.core.model.incident import IncidentKind
 from vigil.core.model.launch import Mode
-from vigil.core.model.restart import RestartPolicy
+from vigil.core.model.restart import Hold, HoldReason, RestartPolicy
 from vigil.core.model.session import State, with_vitals
 from vigil.core.model.sighting import Glimpse, ReapPolicy
 from vigil.core.model.speech import Said, Usage, What
 from vigil.core.model.stall import Watchdog, Watchdogs
+from vigil.core.rules.wake import Life
 
 CONVERSATION = "c-1"
 TURN = (Said(What.PROMPT, conversation=CONVERSATION), Said(What.TURN_ENDED, usage=Usage(10, 5)))
@@ -242,6 +254,39 @@ def test_a_resume_that_returns_nothing_is_quarantined_and_told_once() -> None:
     come_up(stage)
     assert mode_of(stage) == ("fresh", "quarantined", "")
     assert not stage.machine.incidents
+
+
+@pytest.mark.parametrize(
+    ("policy", "found", "cause", "quarantined"),
+    [
+        (NEVER, {"exit_code": 0}, "finished", True),
+        (ALWAYS, {"exit_code": 0}, "early-exit", True),
+        (NEVER, {"exit_code": 1}, "crash", True),
+        (NEVER, {"signal": 9}, "killed-by-unknown", False),
+        (NEVER, {"server_ended": True, "signal": 1}, "server-died", False),
+    ],
+)
+def test_only_an_end_by_itself_speaks_against_a_conversation(
+    policy: RestartPolicy, found: dict[str, int], cause: str, quarantined: bool
+) -> None:
+    stage = park_it(conversing(policy))
+    stage.now += 60.0
+    wake(stage)
+    come_up(stage)
+
+    stage.exit(**found)
+    stage.tell(Closed(stage.launch().id, (), transcript=there()))
+
+    assert stage.deaths[-1].cause == cause
+    assert (stage.session().quarantined == (CONVERSATION,)) is quarantined
+
+
+@pytest.mark.parametrize("reason", HoldReason)
+def test_what_waits_for_its_turn_only_is_awake_for_whoever_would_wake_it(reason: HoldReason) -> None:
+    session = make_session(State.PENDING, hold=Hold(reason, None))
+
+    awake = reason in (HoldReason.PACE, HoldReason.MEMORY, HoldReason.KEEPER, HoldReason.SURVIVOR)
+    assert life_of(session) is (Life.AWAKE if awake else Life.ASLEEP)
 
 
 def test_a_resume_that_said_something_or_was_looked_at_is_not_quarantined() -> None:

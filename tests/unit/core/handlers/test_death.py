@@ -248,8 +248,22 @@ def test_an_orphan_that_is_to_be_replaced_is_ended_first_by_a_recorded_intent(po
     assert [(intent.verb, intent.cause, intent.actor) for intent in stage.intents] == [("replace", Cause.SERVER_DIED, "policy")]
     assert "CloseLaunch" in kinds(stage.exit(signal=9))
     assert (stage.state(), stage.deaths[0].cause, stage.session().charges) == ("crashed (backoff)", Cause.SERVER_DIED, 1)
+    assert (stage.deaths[0].exit_code, stage.deaths[0].signal) == (None, None), "the status is the server's, never the agent's"
     assert stage.end() == []
     assert stage.state() == "crashed (backoff)"
+
+
+def test_an_orphan_of_a_closed_pane_whose_server_lives_is_not_called_its_servers() -> None:
+    stage = running(ALWAYS)
+
+    stage.tell(Orphaned("s1-1", 1100.0, "pane", None, 1))
+    stage.exit(signal=15, root_signal=1)
+
+    death = stage.deaths[0]
+    assert [(intent.verb, intent.cause) for intent in stage.intents] == [("replace", Cause.PANE_CLOSED)]
+    assert (death.cause, death.signal, death.charged, stage.session().charges) == (Cause.PANE_CLOSED, 15, True, 1)
+    assert death.evidence[0].text == "its pane was closed, and its tmux server lives on"
+    assert "server.died" not in stage.log
 
 
 def test_an_orphan_told_twice_is_told_once() -> None:

@@ -150,7 +150,8 @@ def test_a_removed_session_leaves_its_death_and_nothing_else_when_its_exit_is_to
 
     assert isinstance(persist, Persist)
     assert isinstance(purge, Purge)
-    assert (persist.sessions, persist.removed) == ((), ("s1",)), "it would be stored again"
+    assert (persist.sessions, persist.launches, persist.intents) == ((), (), ()), "it would be stored again"
+    assert persist.removed == ("s1",)
     assert [death.cause for death in persist.deaths] == [Cause.OPERATOR]
 
 

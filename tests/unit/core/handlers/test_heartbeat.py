@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.builders import Stage, kinds, make_exit, make_launched, make_observed, make_spec
+from tests.unit.builders import Stage, kinds, make_exit, make_launched, make_observed, make_reading, make_session, make_spec
 from vigil.core.effects import EndLaunch, SetTimer, TimerKind
 from vigil.core.events import Applied, Attended, Ended, Exited, Gap, Heard, Observed, TimerFired
 from vigil.core.model.death import Cause
+from vigil.core.model.reading import Axis
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import PulseState, State, with_vitals
 from vigil.core.model.speech import Said, What
 from vigil.core.model.team import Health, Manifest, RoleSpec
+from vigil.core.rules import heartbeat as rules
 from vigil.core.rules.health import health_of
 from vigil.core.rules.heartbeat import KEEPS
 
@@ -287,3 +289,19 @@ def test_a_timer_that_is_late_counts_what_was_missed_and_no_more(late_s: float) 
     check(stage, 1130.0 + late_s)
 
     assert state(stage) == "late"
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "why"),
+    [
+        (Axis.SERVER, "wedged", "its tmux server does not answer"),
+        (Axis.SERVER, "unknown", "its tmux server does not answer"),
+        (Axis.PROCESS, "unknown", "its process cannot be read"),
+        (Axis.PROCESS, "failed", "its process cannot be read"),
+        (Axis.PROCESS, "stopped", None),
+    ],
+)
+def test_what_cannot_be_read_is_kept_before_its_doubt_is_shown(axis: Axis, value: str, why: str | None) -> None:
+    axes = {Axis.SERVER: make_reading(), Axis.PROCESS: make_reading(), axis: make_reading(value)}
+
+    assert next((row.why for row in rules.KEEPS if row.holds(make_session(axes=axes), HEALTH, 1e6)), None) == why

@@ -263,9 +263,11 @@ def test_only_a_launch_under_way_can_be_interrupted(situation: str) -> None:
 
 
 def test_an_interrupted_launch_keeps_its_place() -> None:
-    stage = waiting_for_its_turn()
+    stage = resumed(waiting_for_its_turn())
+    stage.tell(Resumed())
 
     assert only_spawn(stage.tell(Interrupted("other0-1"))).launch.id == "other0-1"
+    assert stage.tell(Interrupted("other0-1")) == [], "heard again it is not ordered twice"
 
 
 def test_what_is_adopted_has_been_up_since_it_was_launched() -> None:

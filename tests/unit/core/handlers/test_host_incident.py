@@ -6,7 +6,10 @@ import pytest
 
 from tests.unit.builders import ALWAYS, fleet
 from tests.unit.incidents import PASS_S, come_back, die, hang, open_keys, told
-from vigil.core.effects import Effect
+from vigil.core.effects import Effect, SetTimer, TimerKind
+from vigil.core.events import TimerFired
+from vigil.core.handlers.host_incident import SETTLE_S
+from vigil.core.model.incident import IncidentKind
 
 # Servers that hang
 
@@ -130,3 +133,18 @@ def test_a_mass_death_is_over_when_all_it_hit_are_up_again() -> None:
 
     assert open_keys(stage) == []
     assert stage.log.count("incident.resolved") == 1
+    (over,) = (one for one in stage.incidents.values() if one.kind is IncidentKind.MASS_DEATH)
+    assert over.over_at == over.resolved_at, "the next one is another one, however soon it comes"
+
+
+def test_on_a_host_with_many_a_server_that_died_is_told_once_it_is_clear_that_it_died_alone() -> None:
+    stage, _ = fleet(6)
+
+    asked = die(stage, "s1", server_ended=True, server_signal=9)
+    assert (open_keys(stage), told(asked)) == ([], [])
+    timer = next(effect for effect in asked if isinstance(effect, SetTimer) and effect.kind is TimerKind.INCIDENTS)
+    stage.now = timer.at
+    stage.tell(TimerFired("s1", TimerKind.INCIDENTS))
+
+    assert timer.at == 1100.0 + SETTLE_S
+    assert open_keys(stage) == ["s1/server-died"]

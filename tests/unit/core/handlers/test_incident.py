@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.builders import ALWAYS, SITUATIONS, Stage, fleet, running
 from tests.unit.incidents import HOLDS, OVER, come_back, die, last_told, only_incident, open_keys, told, waits
 from vigil.core.effects import Effect, Tell
-from vigil.core.events import Acked, Condition, Notified
+from vigil.core.events import Acked, Condition, Configured, Notified
 from vigil.core.model.incident import (
     Incident,
     IncidentKind,
@@ -310,3 +310,62 @@ def test_an_acknowledged_incident_stays_open_until_its_condition_ends() -> None:
     assert [notice.state for notice in acked.notices] == ["cancelled"]
     assert told(stage.tell(Acked(incident.id, "bob"))) == []
     assert last_told(waits(stage, False)).resolved_at == stage.now
+
+
+# What was urgent, and over before anybody heard
+
+
+@pytest.mark.parametrize(
+    ("kind", "routes", "owed"),
+    [
+        (IncidentKind.KEEPER_LOST, ("ops",), True),
+        (IncidentKind.KEEPER_LOST, (), False),  # nobody can be told
+        (IncidentKind.LOW_MEMORY, ("ops",), False),
+    ],
+)
+def test_only_what_was_urgent_is_still_told_when_it_is_over(kind: IncidentKind, routes: tuple[str, ...], owed: bool) -> None:
+    stage = Stage()
+    stage.tell(Configured(routes, ()))
+    (opened,) = told(stage.tell(Condition(kind, True, "it is so", stage.now)))
+    tried = Notice(f"{opened.id}/0/0", "ops", NoticeState.RETRYING, stage.now, rung=Rung(0, 0), retry_at=stage.now + 5)
+    stage.tell(Notified(opened.id, tried))
+
+    (over,) = told(stage.tell(Condition(kind, False, "it is not so", stage.now + 1)))
+
+    assert (over.owed, over.notices[0].state) == (owed, NoticeState.RETRYING if owed else NoticeState.CANCELLED)
+    assert [one.notice_id for one in due_notices(over, OPS, stage.now + 5)] == ([tried.id] if owed else [])
+
+
+def test_what_somebody_knows_of_is_not_told_when_it_is_over() -> None:
+    stage = Stage()
+    (opened,) = told(stage.tell(Condition(IncidentKind.KEEPER_LOST, True, "it is gone", stage.now)))
+    stage.tell(Acked(opened.id, "operator"))
+
+    (over,) = told(stage.tell(Condition(IncidentKind.KEEPER_LOST, False, "it is back", stage.now + 1)))
+
+    assert (over.owed, due_notices(over, OPS, stage.now + 60)) == (False, [])
+
+
+def test_what_comes_back_before_anybody_heard_is_told_as_open() -> None:
+    stage = Stage()
+    (opened,) = told(stage.tell(Condition(IncidentKind.KEEPER_LOST, True, "it is gone", stage.now)))
+    stage.tell(Condition(IncidentKind.KEEPER_LOST, False, "it is back", stage.now))
+    stage.now += 1
+
+    (again,) = told(stage.tell(Condition(IncidentKind.KEEPER_LOST, True, "it is gone", stage.now)))
+
+    assert (again.id, again.owed, again.resolved_at) == (opened.id, False, None)
+    assert [one.event for one in due_notices(again, OPS, stage.now)] == [NoticeEvent.OPENED]
+
+
+def test_of_a_session_that_is_removed_nothing_is_owed_any_more() -> None:
+    stage = running(ALWAYS)
+    die(stage, "s1", server_ended=True, signal=9)
+    come_back(stage)
+    assert [incident.owed for incident in stage.machine._book.resolved.values()] == [True]
+
+    stage.ask("rm")
+    stage.exit(signal=15)
+    stage.end()
+
+    assert [(incident.owed, incident.hushed) for incident in stage.machine._book.resolved.values()] == [(False, True)]

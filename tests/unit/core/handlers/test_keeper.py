@@ -130,29 +130,18 @@ def test_what_the_launch_before_left_is_ended_before_a_stop_is_done() -> None:
     assert stage.state() == "stopped"
 
 
-def test_a_launch_that_vigil_lost_has_one_record_costs_nothing_and_is_made_again() -> None:
+def test_a_launch_that_vigil_lost_has_one_record_costs_nothing_and_is_made_again_after_its_base() -> None:
     stage = starting()  # it never restarts by itself: but it never was
 
-    assert kinds(stage.tell(LaunchFailed("s1-1", 1000.0, "the keeper hung up", ours=True))) == ["EndLaunch"]
+    assert kinds(stage.tell(LaunchFailed("s1-1", 1000.0, "the keeper hung up", ours=True))) == ["SetTimer", "EndLaunch"]
 
     (death,) = stage.deaths
     assert (death.cause, death.charged, stage.session().charges) == ("launch-failed", False, 0)
-    assert only_spawn(stage.end()).launch.id == "s1-2"
-
-
-def test_the_second_launch_in_a_row_that_vigil_lost_waits_as_every_restart_does() -> None:
-    stage = starting(ALWAYS)
-    stage.tell(LaunchFailed("s1-1", 1000.0, "the keeper hung up", ours=True))
-    stage.end()
-
-    stage.tell(LaunchFailed("s1-2", 1000.0, "the keeper hung up", ours=True))
-
     assert (stage.state(), stage.session().hold.until) == ("pending (backoff)", 1005.0)  # type: ignore[union-attr]
-    assert stage.session().charges == 0
     stage.end()
     stage.now = 1005.0
     stage.tell(TimerFired("s1", TimerKind.HOLD))
-    assert only_spawn(stage.end()).launch.id == "s1-3"
+    assert only_spawn(stage.end()).launch.id == "s1-2"
 
 
 def test_a_launch_that_failed_by_itself_is_charged_as_ever() -> None:
@@ -183,3 +172,13 @@ def test_a_new_daemon_launches_who_waited_for_a_keeper_of_the_last_one() -> None
     assert only_spawn(stage.end()).launch.id == "s1-2"
     stage.tell(make_launched("s1-2", stage.now))
     assert stage.state() == "running"
+
+
+def test_an_agent_that_ended_before_its_birth_was_told_gives_its_place_to_the_next() -> None:
+    stage = Stage()
+    for number in range(PACE + 1):
+        stage.declare(session_id=f"s{number}", name=f"n{number}")
+
+    spawned = only_spawn(stage.tell(Exited(make_exit("s0-1", 1000.0))))
+
+    assert (spawned.session.id, stage.deaths[0].cause, stage.deaths[0].uptime_s) == (f"s{PACE}", "unobserved", None)

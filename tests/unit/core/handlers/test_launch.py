@@ -216,8 +216,8 @@ def test_an_exit_that_is_told_before_its_launch_counts_once() -> None:
     assert len(stage.deaths) == 1
 
 
-def test_the_place_of_a_launch_whose_exit_came_first_is_free_once_it_is_told() -> None:
+def test_the_place_of_a_launch_whose_exit_came_first_is_free_with_that_exit() -> None:
     stage = waiting_for_its_turn()
-    stage.tell(Exited(make_exit("other0-1", exit_code=1)))
 
-    assert only_spawn(stage.tell(make_launched("other0-1"))).session.id == "s1"
+    assert only_spawn(stage.tell(Exited(make_exit("other0-1", exit_code=1)))).session.id == "s1"
+    assert stage.tell(make_launched("other0-1")) == []

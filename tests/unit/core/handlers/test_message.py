@@ -45,6 +45,7 @@ def test_a_message_and_the_wake_it_causes_are_one_change() -> None:
         ("running", "nothing"),
         ("starting", "nothing"),
         ("crashed", "nothing"),  # it comes back by itself
+        ("finished_and_coming_back", "nothing"),
         ("being_stopped", "refused"),
         ("being_removed", "refused"),
         ("stopped", "refused"),

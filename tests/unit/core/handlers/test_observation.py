@@ -6,10 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.builders import SITUATIONS, fleet, kinds, make_fact, make_hook, make_launched, make_observed, running
+from tests.unit.builders import SITUATIONS, fleet, kinds, make_fact, make_hook, make_launched, make_observed, running, starting
 from tests.unit.doubts import AGENT, concluded, in_doubt, timers, told
 from vigil.core.effects import Effect, EndLaunch, Look, RepairSocket, SetTimer, Tell, TimerKind
-from vigil.core.events import Closed, Event, Exited, Found, Gap, Hooked, Observed, Orphaned, RuntimeEnded, Swept, TimerFired
+from vigil.core.events import (
+    Closed,
+    Event,
+    Exited,
+    Found,
+    Gap,
+    Hooked,
+    Noted,
+    Observed,
+    Orphaned,
+    RuntimeEnded,
+    Swept,
+    TimerFired,
+)
 from vigil.core.model.death import Exit
 from vigil.core.model.reading import Axis
 from vigil.core.model.session import with_vitals
@@ -410,3 +423,23 @@ def test_who_is_attached_and_when_it_was_active_are_taken_in() -> None:
     stage.tell(Observed("s1-1", (), active_at=1050.0))
 
     assert (stage.session().vitals.attached, stage.session().last_activity_at) == (2, 1090.0)
+
+
+def test_an_entry_for_the_log_is_durable_and_changes_nothing() -> None:
+    stage = running()
+    before = stage.session()
+
+    asked = stage.tell(Noted("server.upgraded", (("from", "3.3a"), ("to", "3.5")), "s1", "alpha", "s1-1"))
+
+    assert (asked, stage.session()) == ([], before)
+    (entry,) = (entry for entry in stage.entries if entry.kind == "server.upgraded")
+    assert (entry.session_id, entry.session, entry.launch_id) == ("s1", "alpha", "s1-1")
+    assert entry.data == {"from": "3.3a", "to": "3.5"}
+
+
+def test_a_pane_that_closes_while_its_agent_starts_leaves_it_in_doubt() -> None:
+    stage = starting()
+
+    stage.tell(Orphaned("s1-1", stage.now, "pane"))
+
+    assert stage.state() == "suspect"

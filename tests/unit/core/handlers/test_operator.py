@@ -24,7 +24,7 @@ from vigil.core.handlers.intent import INTENT_LASTS_S
 from vigil.core.handlers.operator import VERBS
 from vigil.core.machine import Machine
 from vigil.core.model.death import Cause, IntentVerb
-from vigil.core.model.restart import After
+from vigil.core.model.restart import After, Hold, HoldReason
 from vigil.core.model.session import ALIVE, State
 
 END = "ending EndLaunch"
@@ -180,3 +180,14 @@ def test_nothing_of_a_dead_session_is_purged_before_its_survivors_are_verified_g
     assert stage.state() == "stuck"
     assert kinds(stage.ask("rm")) == ["EndLaunch"]
     assert kinds(stage.end()) == ["Purge"]
+
+
+@pytest.mark.parametrize("reason", HoldReason)
+def test_a_reset_ends_every_wait_but_those_for_room_and_for_what_is_left(reason: HoldReason) -> None:
+    stage = running()
+    stage.machine.sessions["s1"] = replace(stage.session(), state=State.PENDING, hold=Hold(reason, None))
+
+    asked = stage.ask("reset")
+
+    stays = reason in (HoldReason.PACE, HoldReason.MEMORY, HoldReason.KEEPER, HoldReason.SURVIVOR)
+    assert kinds(asked) == ([] if stays else ["EndLaunch"])

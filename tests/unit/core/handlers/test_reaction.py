@@ -27,7 +27,7 @@ from vigil.core.model.incident import (
 )
 from vigil.core.model.reading import Axis
 from vigil.core.model.restart import Hold, HoldReason
-from vigil.core.model.session import State, with_vitals
+from vigil.core.model.session import Session, State, with_vitals
 from vigil.core.model.stall import Stall
 from vigil.core.rules.escalation import due_notices
 from vigil.core.rules.reaction import FOR, why_not
@@ -58,7 +58,13 @@ def fire(stage: Stage, effects: list[Effect]) -> list[Effect]:
 
 QUIET = {Axis.PROCESS: make_reading(), Axis.SERVER: make_reading()}
 IDLE = make_session(axes=QUIET | {Axis.ACTIVITY: make_reading("idle", observed_at=NOW - 600)})
-AT_WORK = with_vitals(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("tool", observed_at=NOW - 600)})
+
+
+def at_work(activity: str) -> Session:
+    return with_vitals(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading(activity, observed_at=NOW - 600)})
+
+
+AT_WORK = at_work("tool")
 FOUND = Stall("lost-result", Confidence.LIKELY, ("its tool is gone",), NOW, NOW, samples=2, independent=2, warned_at=NOW)
 STALLED = with_vitals(AT_WORK, stall=FOUND)
 
@@ -74,13 +80,15 @@ STALLED = with_vitals(AT_WORK, stall=FOUND)
         (replace(IDLE, state=State.SUSPECT), "what it is cannot be told"),
         (with_vitals(IDLE, axes=QUIET | {Axis.PROCESS: make_reading("unknown")}), "what it is cannot be told"),
         (with_vitals(IDLE, axes=QUIET | {Axis.SERVER: make_reading("wedged")}), "what it is cannot be told"),
-        (AT_WORK, "it is busy"),
+        *((at_work(activity), "it is busy") for activity in ("starting", "working", "thinking", "tool")),
         (with_vitals(AT_WORK, stall=replace(FOUND, warned_at=None)), "it is busy"),
         (STALLED, None),
         (with_vitals(STALLED, stall=replace(FOUND, samples=1, confidence=Confidence.UNKNOWN)), None),
         (with_vitals(IDLE, axes=QUIET | {Axis.ACTIVITY: make_reading("waiting-human")}), "it waits for a person"),
         (replace(IDLE, state=State.FAILED), "it does not run"),
         (replace(IDLE, state=State.STOPPED), "it is not meant to run"),
+        (replace(IDLE, state=State.SUCCEEDED), "it is not meant to run"),
+        (replace(IDLE, state=State.PARKED), "it is not meant to run"),
         (None, "its session is gone"),
     ],
 )
@@ -132,7 +140,19 @@ def test_who_is_attached_is_never_disturbed_and_a_command_disturbs_nobody() -> N
 def test_nothing_is_done_about_idleness_and_what_is_stuck_is_not_ended() -> None:
     assert "idle" not in {kind.value for kind in IncidentKind}
     assert all(IncidentKind.STUCK not in FOR[do] for do in (PROMPT, RESTART, HIBERNATE))
-    assert IncidentKind.NEEDS_INPUT not in FOR[PROMPT]
+
+
+@pytest.mark.parametrize(
+    ("do", "kinds"),
+    [
+        (PROMPT, {"stalled", "tainted"}),
+        (RESTART, {"stalled", "tainted", "saturated", "server-died"}),
+        (HIBERNATE, {"stalled", "tainted", "needs-input"}),
+        (RUN, set(IncidentKind)),
+    ],
+)
+def test_each_reaction_answers_what_it_can_help_with(do: str, kinds: set[str]) -> None:
+    assert FOR[do] == kinds
 
 
 # Budgets
@@ -266,6 +286,9 @@ def test_a_crash_loop_that_was_given_up_is_restarted_so_often_and_not_again() ->
             break
         asked = fire(stage, asked)
         stage.tell(Ended(stage.launch().id, ok=True))
+        if stage.state() == "pending (backoff)":  # no restart follows a death at once
+            stage.now += 60.0
+            stage.tell(TimerFired("s1", TimerKind.HOLD), Ended(stage.launch().id, ok=True))
         if stage.state() == "starting":
             tried += 1
             asked = [*asked, *stage.exit(exit_code=1)]

@@ -354,6 +354,7 @@ def test_an_archived_session_that_still_runs_is_ended() -> None:
 
     assert stage.state() == "stopped"
     assert stage.session().archived_at == 1500.0
+    assert stage.session().why.startswith("archived by")
     assert stage.ask("wake") == []
     stage.ask("start")
     assert stage.session().archived_at is None

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.builders import ALWAYS, SITUATIONS, fleet, make_session, running, saturated
+from tests.unit.builders import (
+    ALWAYS,
+    SITUATIONS,
+    fleet,
+    make_death,
+    make_launch,
+    make_reading,
+    make_session,
+    running,
+    saturated,
+)
 from tests.unit.core.handlers import test_charge as charges
 from tests.unit.core.handlers import test_watchdog as watching
 from tests.unit.incidents import come_back, die, hang, only_incident, open_keys, relaunched, told
+from vigil.core.model.conversation import Message
 from vigil.core.model.death import Cause, Confidence
 from vigil.core.model.incident import IncidentKind, Severity
 from vigil.core.model.launch import ForeignSession
+from vigil.core.model.reading import Axis
 from vigil.core.model.replace import replace
 from vigil.core.model.session import Session, State
 from vigil.core.model.stall import Stall
-from vigil.core.rules.incident import RULES, conditions_of, incident_of, is_hit, is_past, is_wedged
+from vigil.core.rules.incident import RULES, IncidentRule, conditions_of, incident_of, is_hit, is_past, is_wedged
 from vigil.core.rules.stall.verdict import StallVerdict
 
 
@@ -184,6 +196,32 @@ def test_a_stall_that_was_warned_of_before_its_agent_is_ended_is_told(warned_at:
     (rule,) = (rule for rule in RULES if rule.kind is IncidentKind.STALLED)
 
     assert (rule.holds(session), is_past(rule, session)) == (True, not is_told)
+
+
+def rule_of(kind: IncidentKind) -> IncidentRule:
+    return next(rule for rule in RULES if rule.kind is kind)
+
+
+def test_a_question_that_only_shows_what_an_agent_left_when_it_was_ended_is_past() -> None:
+    session = make_session(State.ENDING, axes={Axis.ACTIVITY: make_reading("waiting-human")})
+    rule = rule_of(IncidentKind.NEEDS_INPUT)
+
+    assert (rule.holds(session), is_past(rule, session)) == (True, True)
+    assert not is_past(rule, replace(session, state=State.RUNNING))
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_server_that_died_is_told_while_its_session_is_down(state: State) -> None:
+    session = make_session(state, launch=make_launch(), last_death=make_death(Cause.SERVER_DIED))
+
+    assert rule_of(IncidentKind.SERVER_DIED).holds(session) == (state in (State.CRASHED, State.FAILED, State.PENDING))
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_message_is_undelivered_once_nothing_brings_its_session_back(state: State) -> None:
+    session = make_session(state, queue=(Message("m1", 1000.0, "alice", 5),))
+
+    assert rule_of(IncidentKind.UNDELIVERED).holds(session) == (state in (State.FAILED, State.STOPPED, State.SUCCEEDED))
 
 
 # What the table reads

@@ -21,7 +21,7 @@ from vigil.core.events import (
     ShiftAsked,
     TimerFired,
 )
-from vigil.core.handlers.shift import DRAINS, SETTLED_S
+from vigil.core.handlers.shift import DRAINS, SETTLED_S, drain
 from vigil.core.model.death import Cause, IntentVerb
 from vigil.core.model.restart import RestartPolicy, RestartWhen
 from vigil.core.model.session import Session, State
@@ -190,9 +190,10 @@ def test_what_is_busy_is_interrupted_has_its_grace_and_is_ended_then() -> None:
     assert [(e.launch.id, e.unless_attended) for e in effects if isinstance(e, EndLaunch)] == [(launch.id, True)]
 
 
-def test_what_is_idle_is_ended_at_once() -> None:
+@pytest.mark.parametrize("activity", ["idle", "waiting-human", "waiting-timer"])
+def test_what_only_rests_or_waits_is_ended_at_once(activity: str) -> None:
     stage = serving(make_role(replicas=1))
-    stage.hear("idle", there(stage, 0).id)
+    stage.hear(activity, there(stage, 0).id)
     ask(stage)
 
     effects = settle(stage)
@@ -369,7 +370,7 @@ def test_an_abort_leaves_the_old_ones_and_takes_the_new_ones_away() -> None:
     assert (phase(stage, "a"), phase(stage, "b")) == (None, None)
 
 
-@pytest.mark.parametrize("resting", [State.STOPPED, State.SUCCEEDED])
+@pytest.mark.parametrize("resting", [State.STOPPED, State.SUCCEEDED, State.PARKED])
 def test_what_rests_keeps_its_slot_and_will_run_the_new_command(resting: State) -> None:
     stage = Stage()
     policy = replace(POLICY, when=RestartWhen.ON_FAILURE)
@@ -377,8 +378,9 @@ def test_what_rests_keeps_its_slot_and_will_run_the_new_command(resting: State) 
     apply(stage, role)
     launch_all(stage)
     stage.now = 2000.0
-    if resting is State.STOPPED:
-        stage.tell(Asked(IntentVerb.STOP, there(stage, 0).id, "alice"))
+    if resting is not State.SUCCEEDED:
+        verb = IntentVerb.STOP if resting is State.STOPPED else IntentVerb.HIBERNATE
+        stage.tell(Asked(verb, there(stage, 0).id, "alice"))
     stage.tell(Exited(make_exit(stage.launch(there(stage, 0).id).id, stage.now, exit_code=0)))
     stage.end_launch(there(stage, 0).id)
     apply(stage, replace(role, spec=make_spec(policy, NEW)))
@@ -467,3 +469,14 @@ def test_who_asks_while_a_drain_waits_for_a_person_does_not_wait(verb: str) -> N
     effects = stage.tell(Asked(IntentVerb(verb), old.id, "alice"))
 
     assert [effect.unless_attended for effect in effects if isinstance(effect, EndLaunch)] == [False]
+
+
+@pytest.mark.parametrize("state", [State.STARTING, State.RUNNING, State.SUSPECT, State.STUCK])
+def test_what_is_in_doubt_is_not_asked_to_leave(state: State) -> None:
+    stage = serving(make_role(replicas=1))
+    session = replace(there(stage, 0), state=state)
+    stage.machine.sessions[session.id] = session
+
+    drain(stage.machine._book, session, "policy", "its role has other slots now", stage.now)
+
+    assert there(stage, 0).state is (State.ENDING if state in (State.STARTING, State.RUNNING) else state)

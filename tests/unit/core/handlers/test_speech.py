@@ -77,7 +77,10 @@ def test_a_question_that_was_answered_needs_nobody_any_more() -> None:
     assert all(incident.resolved_at is not None for incident in stage.incidents.values())
 
 
-@pytest.mark.parametrize(("worse", "better"), [("stream", "hook"), ("transcript", "stream"), ("transcript", "hook")])
+@pytest.mark.parametrize(
+    ("worse", "better"),
+    [("stream", "hook"), ("transcript", "stream"), ("transcript", "hook"), ("screen", "hook"), ("screen", "transcript")],
+)
 def test_a_worse_source_does_not_change_what_a_better_one_said(worse: str, better: str) -> None:
     stage = running()
     say(stage, replace(PROMPT, at=stage.now), source=better)
@@ -201,3 +204,73 @@ def test_a_word_from_the_future_is_of_now_and_one_nobody_knows_is_a_sign_of_life
     session = say(stage, Said(What.UNKNOWN, at=stage.now + 1e6, name="new-kind"))
 
     assert session.last_activity_at == stage.now
+
+
+@pytest.mark.parametrize("what", [What.TURN_ENDED, What.RESULT])
+def test_that_a_turn_is_over_is_heard_from_whoever_tells_it_later(what: What) -> None:
+    stage = running()
+    say(stage, replace(PROMPT, at=stage.now))
+    stage.now += 10.0
+
+    say(stage, Said(what, at=stage.now), source="stream")
+
+    assert activity(stage) == "idle"
+
+
+@pytest.mark.parametrize("what", [What.LIMIT, What.AUTH, What.RETRIES])
+def test_a_wall_of_which_no_hook_tells_is_heard_from_the_stream(what: What) -> None:
+    stage = running()
+    say(stage, replace(PROMPT, at=stage.now))
+    stage.now += 10.0
+
+    say(stage, Said(what, at=stage.now), source="stream")
+
+    assert activity(stage) == "throttled"
+
+
+@pytest.mark.parametrize(
+    ("opened", "later", "closed"),
+    [
+        (What.TOOL_STARTED, What.ASKED, What.TOOL_ENDED),
+        (What.ASKED, What.ASKED, What.ANSWERED),
+    ],
+)
+def test_an_end_that_comes_late_still_closes_what_it_names(opened: What, later: What, closed: What) -> None:
+    stage = running()
+    say(stage, replace(PROMPT, at=stage.now), Said(opened, id="1", at=stage.now), Said(later, id="2", at=stage.now + 5.0))
+    stage.now += 10.0
+    say(stage, Said(later, id="3", at=stage.now))
+
+    doing = say(stage, Said(closed, id="1", at=stage.now - 8.0)).vitals.doing
+
+    assert {one.id for one in (*doing.tools, *doing.asked)} == {"2", "3"}
+
+
+def test_an_answer_of_the_model_is_heard_from_the_stream_also_if_a_hook_told_of_the_wait() -> None:
+    stage = running()
+    say(stage, replace(PROMPT, at=stage.now), Said(What.RETRIES, at=stage.now))
+    stage.now += 10.0
+
+    say(stage, Said(What.SPEAKS, at=stage.now), source="stream")
+
+    assert activity(stage) == "working"
+
+
+@pytest.mark.parametrize("what", [What.PROMPT, What.TURN_STARTED])
+def test_a_turn_that_began_by_itself_is_heard_from_the_transcript(what: What) -> None:
+    stage = running()
+    say(stage, replace(PROMPT, at=stage.now), replace(ENDED, at=stage.now))
+    stage.now += 10.0
+
+    say(stage, Said(what, at=stage.now), source="transcript")
+
+    assert activity(stage) == "working"
+
+
+@pytest.mark.parametrize("what", [What.ALIVE, What.UNKNOWN])
+def test_a_heartbeat_is_a_sign_of_life_and_no_work(what: What) -> None:
+    stage = running()
+
+    assert "hook" not in say(stage, Said(what, name="heartbeat")).worked
+    assert stage.session().last_activity_at == stage.now
+    assert "hook" in say(stage, Said(what, name="SessionStart")).worked

@@ -470,3 +470,14 @@ def held_fleet(count: int) -> Stage:
     wall = stage.session("s1").wall
     assert wall is not None and stands(wall, stage.now)
     return stage
+
+
+def test_a_reset_of_one_that_lives_at_a_wall_lets_it_try_and_nobody_is_told_of_that_wall_any_more() -> None:
+    stage = fleet(1)
+    say(stage, "s1", limit(50000.0))
+    assert told(stage) == ["claude-1/limit"]
+    stage.now += 5.0
+
+    stage.ask("reset")
+
+    assert (stage.state("s1"), told(stage)) == ("running", [])

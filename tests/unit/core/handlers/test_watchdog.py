@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.builders import Stage, make_exit, make_launched, make_spec
 from tests.unit.stalls import BLIND, child, evidence
-from vigil.core.effects import Diagnose, Effect, EndChild, EndLaunch, Interrupt, Look, SetTimer, TimerKind
+from vigil.core.effects import CloseInput, Diagnose, Effect, EndChild, EndLaunch, Interrupt, Look, SetTimer, TimerKind
 from vigil.core.events import (
     Applied,
     Attended,
@@ -332,6 +332,8 @@ def test_the_process_that_hangs_is_ended_first_and_whoever_goes_on_then_is_well(
     assert done[0].process.pid == 501
     assert stage.state() == "running"
     stage.tell(Stepped("s1-1", "end-child", True, "pid 501 is gone"))
+    assert stage.entries[-1].kind == "session.remedied"
+    assert stage.entries[-1].data == {"step": "end-child", "ok": True, "why": "pid 501 is gone"}
     stage.now += 5
     say(stage, What.TOOL_ENDED, id="t1")
 
@@ -396,11 +398,13 @@ def test_who_attaches_where_no_remedy_is_wanted_is_not_waited_for() -> None:
     assert not [effect for effect in stage.tell(Observed("s1-1", (), attached=0)) if isinstance(effect, Diagnose)]
 
 
-def test_a_person_who_came_before_an_interruption_is_spared_it() -> None:
+@pytest.mark.parametrize("state", [State.RUNNING, State.STARTING])
+def test_a_person_who_came_before_an_interruption_is_spared_it(state: State) -> None:
     stage = silent(KILLS)
     at = START + 300
     while not any(isinstance(effect, Interrupt) for effect in look(stage, at)):
         at += 60
+    stage.machine.sessions["s1"] = replace(stage.session(), state=state)
     stage.tell(Attended("s1-1", "a person is attached to its pane"))
 
     assert (stage.log[-1], kept(stage)) == ("session.spared", "a person is attached to its pane")
@@ -553,3 +557,50 @@ def test_every_ladder_ends(verdict: StallVerdict) -> None:
 
 def test_people_come_first_among_what_keeps() -> None:
     assert KEEPS[0].why(None) == "a person is attached"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "seen", "verdict"),
+    [
+        ({"words": (What.THINKS,)}, evidence(received_s=1.0), "thinking"),
+        ({"words": (What.RETRIES,), "until": START + 7200}, evidence(), "throttled"),
+        ({"words": (What.WAITS,), "until": START + 7200}, evidence(), "waiting-timer"),
+        ({"words": (What.TOOL_STARTED,), "name": "Bash", "id": "t1"}, evidence((child("cc", cpu=0.9),)), "tool-running"),
+        ({"words": (What.THINKS,)}, evidence(io=1e6), "working"),
+    ],
+)
+def test_nobody_is_warned_of_one_that_is_found_to_be_well(said: dict[str, Any], seen: Evidence, verdict: str) -> None:
+    stage = silent()
+    words = said.pop("words")
+    say(stage, *words, **said)
+    stage.now = START + 660
+
+    stage.tell(Diagnosed(stage.launch().id, replace(seen, at=stage.now)))
+
+    stall = stage.session().vitals.stall
+    assert stall is not None and stall.verdict == verdict
+    assert (warnings(stage), open_kinds(stage)) == ([], [])
+
+
+def test_every_remedy_is_intended_by_its_name_before_it_is_tried() -> None:
+    stage = silent(KILLS)
+    stage.machine.sessions["s1"] = replace(stage.session(), launch=replace(stage.launch(), reads_input=True))
+    done: list[str] = []
+    at = START + 300
+    while stage.session().state is State.RUNNING:
+        done += [type(effect).__name__ for effect in look(stage, at) if isinstance(effect, Interrupt | CloseInput | EndLaunch)]
+        at += 60
+
+    assert done == ["Interrupt", "CloseInput", "EndLaunch"]
+    assert [intent.verb.value for intent in stage.intents] == ["stall-interrupt", "stall-close-stdin", "stall"]
+
+
+def test_the_end_of_a_child_that_hangs_is_intended_as_that() -> None:
+    stage = silent(KILLS)
+    say(stage, What.TOOL_STARTED, name="Bash", id="t1")
+    at = START + 300
+    while not stage.intents:
+        look(stage, at, evidence((child("passwd", 501, waits_for_input=True),)))
+        at += 30
+
+    assert [intent.verb.value for intent in stage.intents] == ["stall-end-child"]

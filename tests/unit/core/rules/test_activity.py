@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vigil.core.model.progress import Doing
+from vigil.core.model.progress import SAID_NOTHING, Doing
 from vigil.core.model.speech import Activity, Said, What
-from vigil.core.rules.activity import OF_SUBAGENTS, OPEN_KEPT, RULES, activity_of, take_in
+from vigil.core.rules.activity import OF_SUBAGENTS, OPEN_KEPT, RULES, activity_of, extend_trail, take_in
 
 START, PROMPT, STOP = Said(What.STARTED), Said(What.PROMPT), Said(What.TURN_ENDED)
 
@@ -62,6 +62,7 @@ def test_every_kind_of_word_has_one_row() -> None:
         ((PROMPT, Said(What.DOES, name="waiting-human"), Said(What.DOES, name="throttled")), "throttled"),
         ((PROMPT, Said(What.WAITS, until=9.0)), "waiting-timer"),
         ((PROMPT, Said(What.TOOL_STARTED, id="1", name="Monitor", until=9.0), done("1")), "waiting-timer"),
+        ((PROMPT, Said(What.TOOL_STARTED, id="1", name="ScheduleWakeup", until=9.0), done("1")), "waiting-timer"),
         ((PROMPT, Said(What.TOOL_STARTED, id="1", name="Monitor", until=9.0), done("1"), Said(What.THINKS)), "thinking"),
         ((PROMPT, Said(What.TOOL_STARTED, id="1", name="TaskOutput", until=9.0), done("1")), "working"),
         ((PROMPT, Said(What.ASKED, id="1", request="r"), Said(What.ANSWERED, id="r")), "working"),
@@ -80,6 +81,9 @@ def test_every_kind_of_word_has_one_row() -> None:
         ((START, Said(What.SPEAKS)), "idle"),
         ((PROMPT, tool("1"), Said(What.TICKS)), "tool"),
         ((PROMPT, Said(What.COMPACTED)), "working"),
+        ((PROMPT, Said(What.ERROR, text="overloaded")), "working"),
+        ((PROMPT, Said(What.SUBAGENT_STARTED, id="a")), "working"),
+        ((PROMPT, Said(What.SUBAGENT_STARTED, id="a"), Said(What.SUBAGENT_ENDED, id="a")), "working"),
         ((PROMPT, tool("1", subagent="a")), "working"),
         ((PROMPT, Said(What.ASKED, id="1", name="Bash", subagent="a")), "waiting-human"),
         (
@@ -87,6 +91,10 @@ def test_every_kind_of_word_has_one_row() -> None:
             "working",
         ),
         ((PROMPT, Said(What.ASKED, id="1", subagent="a"), Said(What.TOOL_ENDED, id="1", subagent="a")), "working"),
+        (
+            (PROMPT, tool("1", "Task"), Said(What.TOOL_ENDED, id="1", subagent="a")),
+            "working",
+        ),
         ((PROMPT, STOP, Said(What.TURN_ENDED, subagent="a")), "idle"),
         ((PROMPT, Said(What.TURN_ENDED, subagent="a")), "working"),
     ],
@@ -129,3 +137,40 @@ def test_whatever_was_said_something_is_shown_and_nothing_grows_without_bound(sa
     assert len(doing.tools) <= OPEN_KEPT and len(doing.asked) <= OPEN_KEPT
     assert activity_of(take_in(doing, Said(What.TURN_ENDED), 100.0))[0] == "idle"
     assert set(What) > OF_SUBAGENTS
+
+
+@pytest.mark.parametrize("what", [What.ALIVE, What.SPEAKS, What.TICKS, What.UNKNOWN, What.ERROR])
+def test_a_sign_of_life_takes_an_agent_no_further(what: What) -> None:
+    trail = extend_trail(extend_trail(SAID_NOTHING, tool("1"), 10.0), Said(what), 20.0)
+
+    assert (trail.last, trail.further_at) == (What.TOOL_STARTED, 10.0)
+
+
+@pytest.mark.parametrize("what", [What.STARTED, What.PROMPT, What.ANSWERED])
+def test_new_work_ends_a_run_in_circles(what: What) -> None:
+    trail = SAID_NOTHING
+    for said in (tool("1"), tool("2"), Said(What.THINKS)):
+        trail = extend_trail(trail, said, 10.0)
+    assert (trail.again, trail.times) == ("Bash", 2)
+
+    trail = extend_trail(trail, Said(what), 20.0)
+
+    assert (trail.again, trail.times) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("activity", "turn"),
+    [
+        ("working", True),
+        ("thinking", True),
+        ("tool", True),
+        ("waiting-human", True),
+        ("throttled", True),
+        ("waiting-timer", False),
+        ("idle", False),
+    ],
+)
+def test_what_an_agent_says_plainly_is_shown_and_opens_a_turn_or_ends_it(activity: str, turn: bool) -> None:
+    doing = take_in(Doing(turn=not turn), Said(What.DOES, name=activity), 10.0)
+
+    assert (activity_of(doing)[0], doing.turn) == (activity, turn)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.builders import make_case, make_exit, make_intent
-from vigil.core.model.death import Cause, Confidence, Intent, IntentVerb, Oom, Words
+from vigil.core.model.death import Cause, Confidence, EvidenceLine, Intent, IntentVerb, Oom, Words
 from vigil.core.model.restart import RestartWhen
 from vigil.core.rules.death import (
     CRASH_SIGNALS,
@@ -30,7 +30,8 @@ DECIDED = (
     (Cause.HOST_REBOOTED, make_case(rebooted=True, exit_code=0, started=False, server_ended=True)),
     (Cause.LAUNCH_FAILED, make_case(started=False, server_ended=True, signal=11)),
     (Cause.OOM, make_case(signal=9, oom=Oom(named=True), server_ended=True)),
-    (Cause.SERVER_DIED, make_case(server_ended=True, signal=11)),
+    (Cause.SERVER_DIED, make_case(server_ended=True, signal=11, pane_closed=True)),
+    (Cause.PANE_CLOSED, make_case(signal=1, pane_closed=True)),
     (Cause.CRASH, make_case(signal=11)),
     (Cause.KILLED_BY_UNKNOWN, make_case(signal=9)),
     (Cause.LIMIT, make_case(exit_code=0, uptime_s=1.0, when=ALWAYS, words=Words(Cause.LIMIT, "usage limit reached"))),
@@ -60,6 +61,7 @@ def every_case() -> list[ExitFacts]:
             rebooted=rebooted,
             started=started,
             root_signal=root,
+            pane_closed=root is not None,
             status_source="pidfd" if rebooted else "",
         )
         for code, number, ambiguous, server_ended, rebooted, started in product(CODES, SIGNALS, flags, flags, flags, flags)
@@ -223,7 +225,7 @@ MEMORY = (
     (False, None, 1, False),
     (False, 1, 1, False),  # it ended somebody else beside it
     (None, 1, 1, True),
-    (None, 0, 1, False),  # that was in another cgroup
+    (None, 0, 1, False),  # that was in another cgroup, and whose is unknown
     (None, None, 1, True),
     (None, None, 0, False),
     (None, None, None, False),
@@ -237,6 +239,46 @@ def test_the_kernels_log_decides_and_unread_the_nearest_counter(
     case = make_case(signal=9, oom=Oom(named, "/agents", cgroup_kills, host_kills))
 
     assert classify(case) is (Cause.OOM if expected else Cause.KILLED_BY_UNKNOWN)
+
+
+# By how much the counters grew (cgroup, host, other launches' cgroups), and whether the agent died in a cgroup nobody knows.
+MOVED = ((0, 1, 0, True), (0, 1, 1, False), (0, 2, 1, True), (0, 0, 0, False), (0, None, 0, False), (0, 1, None, False))
+
+
+@pytest.mark.parametrize(("cgroup_kills", "host_kills", "elsewhere", "expected"), MOVED)
+def test_a_kill_that_no_other_launch_explains_is_the_agents_also_in_a_cgroup_that_nobody_knows(
+    cgroup_kills: int, host_kills: int | None, elsewhere: int | None, expected: bool
+) -> None:
+    case = make_case(signal=9, oom=Oom(None, "/agents", cgroup_kills, host_kills, elsewhere))
+    denied = make_case(signal=9, oom=Oom(False, "/agents", cgroup_kills, host_kills, elsewhere))
+
+    assert classify(case) is (Cause.OOM if expected else Cause.KILLED_BY_UNKNOWN)
+    assert classify(denied) is Cause.KILLED_BY_UNKNOWN
+    assert not expected or confidence_of(case, Cause.OOM) is Confidence.LIKELY
+
+
+# How an agent ended after its pane, and whether that was the pane's end: a hangup, or an answer to it.
+HUNG_UP: tuple[tuple[dict[str, Any], bool], ...] = (
+    ({"signal": 1}, True),
+    ({"exit_code": 129}, True),
+    ({"exit_code": 0}, True),
+    ({"signal": 9}, False),
+    ({"signal": 11}, False),
+    ({}, False),
+    ({"signal": 1, "server_ended": True}, False),
+)
+
+
+@pytest.mark.parametrize(("found", "expected"), HUNG_UP, ids=str)
+def test_what_a_closed_pane_explains_is_called_so_while_its_server_lives(found: dict[str, Any], expected: bool) -> None:
+    closed = make_case(root_signal=1, pane_closed=True, **found)
+    earlier = make_case(root_signal=1, **found)  # its root ended long before
+
+    assert (classify(closed) is Cause.PANE_CLOSED) == expected
+    assert classify(earlier) is not Cause.PANE_CLOSED
+    if expected:
+        assert evidence_of(closed)[0].text == "its pane was closed, and its tmux server lives on"
+        assert confidence_of(closed, Cause.PANE_CLOSED) is Confidence.CERTAIN
 
 
 @pytest.mark.parametrize("number", [None, 1, 6, 11, 15])
@@ -343,3 +385,23 @@ def test_a_result_changes_nothing_about_other_ends() -> None:
     for result in (True, False, None):
         assert classify(make_case(exit_code=1, result=result)) is Cause.CRASH
         assert classify(make_case(signal=9, result=result)) is Cause.KILLED_BY_UNKNOWN
+
+
+@pytest.mark.parametrize("cause", [Cause.UNHEALTHY, Cause.STALLED])
+def test_why_policy_ended_it_stands_before_the_signal_that_did(cause: Cause) -> None:
+    intent = make_intent(cause, actor="policy", reason="no sign of life for 30 s")
+
+    first, second, *_ = evidence_of(make_case(intent, signal=15))
+
+    assert first == EvidenceLine("policy", "it was ended: no sign of life for 30 s")
+    assert second.source == "pidfd"
+
+
+@pytest.mark.parametrize(
+    ("found", "cause"),
+    [({"server_ended": True}, Cause.SERVER_DIED), ({"pane_closed": True, "root_signal": 1}, Cause.PANE_CLOSED)],
+)
+def test_what_became_of_its_runtime_is_certain_whatever_the_agent_answered(found: dict[str, Any], cause: Cause) -> None:
+    case = make_case(exit_code=129, ambiguous=True, **found)
+
+    assert (classify(case), confidence_of(case, cause)) == (cause, Confidence.CERTAIN)

@@ -21,7 +21,7 @@ from vigil.core.model.incident import (
     Severity,
     Telling,
 )
-from vigil.core.rules.escalation import SEVERITY, Due, due_notices, next_at, steps_of
+from vigil.core.rules.escalation import SEVERITY, Due, due_notices, is_settled, next_at, steps_of, usual_ladders
 
 OPENED_AT = 1_700_000_000.0  # as large as real times are: sums are rounded as they will be
 OPS = LadderStep("ops")
@@ -327,3 +327,31 @@ def test_a_route_hears_once_that_an_incident_opened(ladders: Telling, pauses: li
     for route in {route for route, _ in heard}:
         events = [event for heard_by, event in heard if heard_by == route]
         assert events == ["opened"] + ["reminder"] * (len(events) - 1)
+
+
+def test_a_route_without_a_ladder_tells_at_once_and_after_half_an_hour_and_two_and_of_warnings_once() -> None:
+    at_once = LadderStep("ops")
+
+    assert usual_ladders(("ops",)) == (
+        Ladder((at_once, LadderStep("ops", 1800.0), LadderStep("ops", 7200.0)), Severity.URGENT),
+        Ladder((at_once, LadderStep("ops", 1800.0), LadderStep("ops", 7200.0)), Severity.ACTION),
+        Ladder((at_once,), Severity.WARNING),
+    )
+
+
+@pytest.mark.parametrize("state", NoticeState)
+def test_an_incident_is_not_settled_while_one_of_its_notices_is_under_way(state: NoticeState) -> None:
+    cleared = Notice("i1/resolved/ops", "ops", state, OPENED_AT + 60, event=NoticeEvent.RESOLVED)
+    incident = make_incident(resolved_at=OPENED_AT + 50, notices=(cleared,))
+
+    assert is_settled(incident) == (state not in (NoticeState.SENDING, NoticeState.RETRYING))
+
+
+@pytest.mark.parametrize("state", NoticeState)
+def test_whoever_was_told_or_may_have_been_hears_that_it_is_over(state: NoticeState) -> None:
+    told = Notice("i1/0/0", "ops", state, OPENED_AT, rung=Rung(0, 0))
+    incident = make_incident(resolved_at=OPENED_AT + 50, over_at=OPENED_AT + 60, notices=(told,))
+
+    due = [notice.event for notice in due_notices(incident, Telling(), OPENED_AT + 100)]
+
+    assert (NoticeEvent.RESOLVED in due) == (state in (NoticeState.SENT, NoticeState.UNKNOWN))

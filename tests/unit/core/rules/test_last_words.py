@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from vigil.core.model.progress import Recent
 from vigil.core.model.speech import Said, What
 from vigil.core.rules.activity import KEPT, TEXT_CHARS, remember
@@ -53,3 +55,8 @@ def test_only_the_last_are_kept_and_each_is_short() -> None:
 
     assert [one.id for one in ring] == [f"t{at}" for at in range(100 - KEPT, 100)]
     assert {len(one.text) for one in ring} == {TEXT_CHARS}
+
+
+@pytest.mark.parametrize("what", [What.ALIVE, What.SPEAKS, What.TICKS])
+def test_what_comes_every_few_letters_is_not_kept(what: What) -> None:
+    assert ring_of((1.0, "stream", Said(what))) == ()

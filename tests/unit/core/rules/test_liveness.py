@@ -107,6 +107,13 @@ def test_the_table_is_the_one_of_the_design() -> None:
     assert written == TABLE
 
 
+def test_each_reading_has_its_sign() -> None:
+    signs = {word: sign_of(reading) for word, reading in READ.items() if word in SIGNS}
+
+    assert signs == SIGNS
+    assert {sign_of(READ[word]) for word in ("missing", "wedged")} == {AxisSign.UNCLEAR}
+
+
 def test_every_pair_of_readings_has_a_cell() -> None:
     for server, runtime, process in product(SERVERS, OTHERS, OTHERS):
         axes = make_axes(server, runtime, process)

@@ -24,6 +24,7 @@ CHARGED = {
     "crash": True,
     "oom": True,
     "server-died": True,
+    "pane-closed": True,
     "killed-by-unknown": True,
     "unobserved": True,
     "host-rebooted": False,

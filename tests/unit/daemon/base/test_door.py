@@ -49,6 +49,7 @@ OURS = {
         "Guard.target",
         "Guard.clients",
     ),
+    *("KeeperHeard.trouble", "Unordered.why"),  # of the line to the keeper
     *("Stray.socket", "Stray.pane", "Launched.pane", "Launched.names", "Launched.conversation", "Launched.account"),
     *("Declared.name", "Declared.account", "Spec.command", "Spec.cwd", "Spec.agent", "Asked.mode", "Applied.only"),
     *(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
-from collections.abc import AsyncIterator
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +155,71 @@ async def test_a_keeper_that_cannot_be_upgraded_goes_on_as_it_is(scene: Scene, r
 
     assert [message["do"] for message in scene.keeper.asked] == ["ping", "ping", "upgrade", "ping"]
     assert scene.events == [("keeper.refused", {"pid": 4711, "why": "Too many open files"})]
+
+
+HOLDS = """
+import fcntl, os, sys, time
+lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(short: Path) -> Iterator[subprocess.Popen[str]]:
+    """A keeper that lives, by its lock, and does not listen."""
+    argv = [sys.executable, "-c", HOLDS, str(home_at(short).lock("keeper"))]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("stands", ["nothing", "a file", "a folder", "another's socket"])
+async def test_a_keeper_that_lives_and_cannot_be_reached_is_waited_for_and_never_doubled(
+    short: Path, holder: subprocess.Popen[str], stands: str
+) -> None:
+    home = home_at(short)
+    make_home(home)
+    events: list[tuple[str, Json]] = []
+    other = OldKeeper()
+    server: asyncio.Server | None = None
+    if stands == "a file":
+        home.keeper_socket.touch()
+    elif stands == "a folder":
+        home.keeper_socket.mkdir()
+    elif stands == "another's socket":
+        server = await asyncio.start_unix_server(other.serve, str(home.keeper_socket))
+    link = KeeperLink(home, print, lambda kind, data: events.append((kind, data)), lambda: (), 1024)
+
+    await link.connect()
+
+    assert ([kind for kind, _ in events], link.pid, link.wedged) == (["keeper.unreachable"], holder.pid, True)
+    assert not (home.log / "keeper.log").exists(), "no second one was started"
+    assert other.asked == [], "nothing was sent to another (P13)"
+    with pytest.raises(KeeperSilent):
+        await link.ask(PingRequest(), SOON_S)
+    await link.connect()
+    assert len(events) == 1, "it is told once"
+    if server is not None:
+        server.close()
+
+
+async def test_a_keeper_whose_socket_comes_back_is_linked(short: Path) -> None:
+    home = home_at(short)
+    make_home(home)
+    events: list[tuple[str, Json]] = []
+    link = KeeperLink(home, print, lambda kind, data: events.append((kind, data)), lambda: (), 1024)
+    with open(home.lock("keeper"), "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        await link.connect()
+        assert link.wedged
+
+        server = await asyncio.start_unix_server(OldKeeper().serve, str(home.keeper_socket))
+        await link.connect()
+
+    assert ([kind for kind, _ in events], link.wedged, link.pid) == (["keeper.unreachable", "keeper.answers"], False, 4711)
+    await link.close()
+    server.close()
+    await server.wait_closed()

@@ -13,7 +13,8 @@ from functools import partial
 
 from vigil.daemon.base.log import log
 from vigil.kernel.descriptors import path_of
-from vigil.observe.inotify import IN_FOLDER, IN_MODIFY, Watches
+from vigil.kernel.inotify import IN_FOLDER, IN_MODIFY
+from vigil.observe.inotify import Watches
 from vigil.observe.lines import BEGUN_ANEW, Position, ReadOutcome, TakenLines, read_end, read_lines, resolve
 from vigil.observe.walk import Version, Walk
 

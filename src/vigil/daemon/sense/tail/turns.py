@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from vigil.daemon.base.log import log
-from vigil.daemon.base.threads import begin
 from vigil.daemon.sense.tail.files import Followed, FollowedFile, OnLines, Turn
 from vigil.hands import Hands
 from vigil.observe.inotify import Watches
 from vigil.observe.lines import Position
+from vigil.threads import begin
 
 LOOK_S = 1.0
 POLL_S = 5.0  # for what cannot be watched, and after a failed reading

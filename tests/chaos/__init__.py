@@ -1,0 +1,1 @@
+"""Chaos: a real fleet under real faults, and a checker outside that believes only the kernel (docs/chaos.md)."""
