@@ -393,6 +393,16 @@ def test_nobody_saw_it_only_if_daemon_and_keeper_were_away() -> None:
     assert "P3" not in broken(history)
 
 
+def test_a_new_keeper_knows_of_nobody_before_a_daemon_told_it() -> None:
+    history = a_good_night()
+    _unobserved_though_it_was_seen(history)
+    history.lives[1].ended_at = T + 10.05
+    history.lives.append(Life(Part.KEEPER, 21, 1, T + 10.1))
+    history.spans = [Span(T + 9, T + 20, "store locked")]
+
+    assert "P3" not in broken(history)
+
+
 def test_gaps_are_the_times_without_a_ready_process() -> None:
     history = History(1, T, judged_at=END)
     history.lives = [

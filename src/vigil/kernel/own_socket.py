@@ -6,9 +6,9 @@ Only the holder of the lock that stands at its path may: one whose lock was remo
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
-import stat
 
 from vigil.kernel.theirs import remove_tree
 from vigil.kernel.trust import check_private, read_peer
@@ -111,6 +111,8 @@ def _file_at(path: str) -> tuple[int, int] | None:
 
 def _move_folder_aside(path: str) -> None:
     """Keep what a folder in the socket's place holds; anything else is replaced."""
-    with contextlib.suppress(FileNotFoundError):
-        if stat.S_ISDIR(os.lstat(path).st_mode):
+    try:
+        os.rmdir(path)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             os.rename(path, f"{path}.aside-{os.urandom(ASIDE_BYTES).hex()}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tests.chaos.history import History, Life, Part, Span
+from tests.chaos.history import History, Life, Part, Span, unexcused_s
 
 DAEMON_START_S = 2.5  # from its process's beginning until it has taken over what lives
 KEEPER_START_S = 1.5
+AROUND_S = 3.0
+HEARD_S = 1.0
 LONGEST_START_S = 10.0  # whoever has not answered by then is not starting any more
 
 
@@ -68,9 +70,17 @@ def touches(spans: list[Span], since: float, until: float) -> bool:
     return any(span.since <= until and span.until >= since for span in spans)
 
 
-def nobody_saw(history: History, since: float, until: float) -> bool:
-    """Say whether daemon and keeper were both away around a time."""
-    return all(touches(down(history, part), since, until) for part in (Part.DAEMON, Part.KEEPER))
+def nobody_saw(history: History, life: Life) -> bool:
+    """Say whether nobody could see how a process ended: both were away, or whoever was there had not heard of it yet."""
+    if life.ended_at is None:
+        return False
+    around = max(life.began_at, life.ended_at - AROUND_S), life.ended_at + AROUND_S
+    if all(touches(down(history, part), *around) for part in (Part.DAEMON, Part.KEEPER)):
+        return True
+    known_to = [keeper.ended_at or history.judged_at for keeper in history.parts(Part.KEEPER) if keeper.lives_at(life.began_at)]
+    orphaned_at = max(known_to, default=life.began_at)  # from then on a daemon has to tell the next keeper
+    away = [*down(history, Part.DAEMON), *(span for span in history.spans if span.what.startswith("store"))]
+    return orphaned_at < life.ended_at and unexcused_s(orphaned_at, life.ended_at, away) < HEARD_S
 
 
 @lru_cache(maxsize=2)

@@ -71,7 +71,7 @@ def _check_record(history: History, verdict: Verdict, death: DeathRow, life: Lif
         return
     _check_status(history, verdict, death, life, where)
     outlived = death.cause in ("pane-closed", "server-died")  # its runtime's end is the one that counts
-    unseen = nobody_saw(history, life.ended_at - ENDS_S, life.ended_at + ENDS_S)
+    unseen = nobody_saw(history, life)
     off_s = abs(death.at - life.ended_at)
     late = touches(excuses(history, death.launch), life.ended_at - ENDS_S, life.ended_at + ENDS_S)
     verdict.expect(outlived or unseen or late or off_s <= TOLD_S, death.at, f"{where} {off_s:.1f} s off: {life.ended_at:.2f}")
@@ -89,7 +89,7 @@ def _check_status(history: History, verdict: Verdict, death: DeathRow, life: Lif
     if truth is None or life.ended_at is None:
         return
     if told == (None, None):
-        excused = nobody_saw(history, max(life.began_at, life.ended_at - ENDS_S), life.ended_at + ENDS_S)
+        excused = nobody_saw(history, life)
         verdict.expect(excused, death.at, f"{where} without a status, though it could be seen; it was {_shown(truth)}")
     else:
         ambiguous = truth[1] is not None and told == (128 + truth[1], None) and _is_ambiguous(death)
@@ -110,7 +110,7 @@ def _check_cause(history: History, verdict: Verdict, death: DeathRow, life: Life
     if Why.SAID in found or Why.SHOT in found:
         allowed |= _causes_of(life.ending)
     assert life.ended_at is not None
-    if nobody_saw(history, max(life.began_at, life.ended_at - ENDS_S), life.ended_at + ENDS_S):
+    if nobody_saw(history, life):
         allowed.add("unobserved")
         if _is_ambiguous(death):  # 128+n is all that the shim could see
             allowed |= {"crash"} | _causes_of(life.ending)
