@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from vigil.kernel.process import open_pidfd, read_start_ticks, read_stat
 from vigil.kernel.processes import read_environ, read_pids, value_of
+from vigil.kernel.shortage import RESERVE
 
 GRACE_S = 0.2  # for the last words of processes that outlive the leader
 KILL_S = 0.5
@@ -52,16 +53,19 @@ def run_command(
     limit_bytes: int = 1 << 20,
     cwd: str | None = None,
     pass_fds: tuple[int, ...] = (),
+    insists: bool = False,
 ) -> CommandAnswer:
     """Run a command and return its answer, about half a second after its deadline at most.
 
-    It blocks: for worker threads. A missing or not executable program answers 127 or 126, as in a shell.
+    It blocks: for worker threads. A missing or not executable program answers 127 or 126, as in a shell. One that insists
+    waits for a process or a descriptor, up to its deadline.
     """
     assert argv
     reap_lingering()
     deadline = time.monotonic() + deadline_s
     try:
-        running = _start(argv, os.environ if env is None else env, stdin, limit_bytes, cwd, pass_fds)
+        until = deadline if insists else 0.0
+        running = RESERVE.insist(until, _start, argv, os.environ if env is None else env, stdin, limit_bytes, cwd, pass_fds)
     except OSError as error:
         return CommandAnswer(NOT_STARTED, b"", str(error).encode())
     try:

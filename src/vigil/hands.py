@@ -42,9 +42,9 @@ class Job:
 
 
 class Hands:
-    """At most `most` threads; hung ones keep no process from ending."""
+    """At most `most` threads; hung ones keep no process from ending. A `ready` one has begun: no host can refuse it later."""
 
-    def __init__(self, name: str, most: int = 1) -> None:
+    def __init__(self, name: str, most: int = 1, ready: bool = False) -> None:
         self.hung = 0  # given up, and not back yet
         self._name = name
         self._most = most
@@ -55,14 +55,30 @@ class Hands:
         self._threads = 0
         self._idle = 0
         self._closed = False
+        if ready:
+            self.begin_thread()
+
+    def begin_thread(self) -> None:
+        """Have a thread from now on: a host that has no more later cannot refuse it."""
+        with self._changed:
+            if not self._threads:
+                self._add_thread()
+
+    def _add_thread(self) -> None:
+        try:
+            threading.Thread(target=self._run, name=self._name, daemon=True).start()  # it waits for the lock
+        except RuntimeError:
+            if not self._threads:
+                raise  # else one of them takes the call later
+        else:
+            self._threads += 1
 
     def begin(self, work: Callable[[], T], settle: Settle, about: str = "") -> Job:
         """Begin a call; `settle` hears in its thread what it returned or raised, however late."""
         job = Job(work, settle, about)
         with self._changed:
             if len(self._line) >= self._idle and self._threads < self._most:
-                threading.Thread(target=self._run, name=self._name, daemon=True).start()  # it waits for the lock
-                self._threads += 1
+                self._add_thread()
             self._line.append(job)
             self._changed.notify()
         return job

@@ -70,6 +70,8 @@ class Daemon:
         self._unwritten: deque[Batch] = deque()
         self._writing = False
         self._slow = False
+        self._kept: Event | None = None
+        self._kept_change: Persist | None = None
         self._timers: dict[tuple[str, str], float] = {}
         self._stood_since: float | None = None
         self.blocked_until = 0.0
@@ -135,6 +137,8 @@ class Daemon:
         """End it without a word."""
         if self.runs:
             self._world.say("daemon", "is killed")
+            if self._kept_change is not None:
+                self._heard_written(self._kept, self._kept_change)
             self._world.promises.killed()
             self.runs = self._world.sockets.linked = False
             self.life += 1
@@ -287,6 +291,7 @@ class Daemon:
             self.known.pop(event.session_id, None)
             self._world.people.refused(event.name)
         elif store.full:
+            self._keep_failed(event)
             self._writing = True
             self.later(RETRY_S, self._try, event)
             return
@@ -304,6 +309,15 @@ class Daemon:
             self.over(IncidentKind.LATE_DAEMON, "the store writes again")
         self._write_all()
 
+    def _keep_failed(self, event: Event) -> None:
+        """The disk failed after it had the rows: we write them again, but a daemon that is killed now has left them there."""
+        if self._world.store.keeps and self._kept is not event:
+            self._kept = event
+            change = self._unwritten[0][1][0]
+            assert isinstance(change, Persist)
+            self._world.store.write(change)
+            self._kept_change = change
+
     def _note_slow(self, event: Event) -> None:
         if self._writing and self._unwritten and self._unwritten[0][0] is event and not self._slow:
             self._slow = True
@@ -315,6 +329,14 @@ class Daemon:
             self._die()
             return
         self._world.store.write(change)
+        self._kept_change = None
+        self._heard_written(event, change)
+        if self.doom == "after-write":
+            self._die()
+
+    def _heard_written(self, event: Event | None, change: Persist) -> None:
+        """Everybody may rely on what is durable from now on."""
+        assert event is not None
         self._world.people.heard(event)
         if isinstance(event, Applied):
             for entry in change.log:
@@ -323,8 +345,6 @@ class Daemon:
         for session_id in change.removed:
             self._world.people.removed(session_id)
         self._world.promises.written(change)
-        if self.doom == "after-write":
-            self._die()
 
     def _act(self, effects: list[Effect]) -> None:
         life = self.life

@@ -1,4 +1,6 @@
-"""The simulated store: what is durable, through the same JSON as the real one; it can be slow, and it can be full."""
+"""The simulated store: what is durable, through the same JSON as the real one; it can be slow, full, or fail.
+
+One that fails tells of a write that it could not, and may have kept it all the same: a sync that failed after the rows."""
 
 from __future__ import annotations
 
@@ -26,6 +28,7 @@ class Store:
         self.intents: dict[str, list[Intent]] = {}  # by launch id
         self.incidents: dict[str, Incident] = {}
         self.full = False
+        self.keeps = False  # while it is full: what it calls failed is there for the next daemon
         self.slow_s = 0.0
         self.late_s = 0.0  # one write only, the next
 

@@ -144,7 +144,7 @@ class World:
         self.people.comes.clear()
         self.senses.trouble.clear()
         self.senses.late_s.clear()
-        self.store.full, self.store.slow_s, self.store.late_s = False, 0.0, 0.0
+        self.store.full, self.store.keeps, self.store.slow_s, self.store.late_s = False, False, 0.0, 0.0
         self.notifier.down = False
         self.spool.trouble = ""
         self.daemon.doom = None
@@ -293,7 +293,7 @@ class World:
         self.keeper.reboot()
         self.sockets.reboot()
         self.carriers.births.reboot()
-        self.store.full, self.store.slow_s, self.store.late_s = False, 0.0, 0.0
+        self.store.full, self.store.keeps, self.store.slow_s, self.store.late_s = False, False, 0.0, 0.0
         self._wall_set_s += clock_set_s
         self.daemon.offset = EPOCH + self._wall_set_s
         self.promises.rebooted()

@@ -215,3 +215,22 @@ except Hangs as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_S)
 
     assert (done.returncode, done.stdout) == (0, "no answer in 0.01 s\n")
+
+
+def test_a_thread_that_began_early_does_calls_when_the_host_has_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    hands = Hands("ready", most=4, ready=True)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+
+    assert [hands.call(lambda: 7, 5.0), hands.call(lambda: 8, 5.0)] == [7, 8]
+    hands.close()
+
+
+def test_without_any_thread_a_caller_hears_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+
+    with pytest.raises(RuntimeError, match="new thread"):
+        Hands("late").call(lambda: 7, 5.0)
+
+
+def no_thread(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

@@ -75,6 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "vigil.doctor",
         "vigil.recording",
         "vigil.manifest",
+        "vigil.kernel.shortage",
         "vigil.kernel.trust",  # what a command checks before it lists sockets or becomes a tmux client
         *SMALL,
     },

@@ -9,9 +9,11 @@ from fastapi.responses import JSONResponse
 from vigil import __version__
 from vigil.api import daemon_routes, event_routes, incident_routes, reap_routes, session_routes, team_routes
 from vigil.api.access import admit
+from vigil.daemon.base.log import log
 from vigil.daemon.daemon import Daemon
 from vigil.errors import UsageError, VigilError
 from vigil.hands import Hangs
+from vigil.kernel.shortage import is_shortage
 
 STATUS = {1: 409, 2: 400, 3: 404, 4: 403, 5: 503}
 
@@ -34,6 +36,16 @@ def make_app(daemon: Daemon) -> FastAPI:
     async def _failed(_: Request, error: VigilError) -> JSONResponse:
         body = {"error": str(error), "exit_code": error.exit_code, "problems": list(getattr(error, "problems", ()))}
         return JSONResponse(body, STATUS[error.exit_code])
+
+    @app.exception_handler(OSError)
+    @app.exception_handler(RuntimeError)
+    async def _short(_: Request, error: Exception) -> JSONResponse:
+        if not is_shortage(error):
+            raise error
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        log.warning("a caller is refused", why=str(error))
+        words = f"the daemon lacks what it needs for this ({why}); vigil doctor says more"
+        return JSONResponse({"error": words, "exit_code": VigilError.exit_code, "problems": []}, STATUS[VigilError.exit_code])
 
     @app.exception_handler(Hangs)
     async def _hung(_: Request, error: Hangs) -> JSONResponse:

@@ -46,6 +46,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """HTTP that refuses what is too large or too slow before it reaches a route."""
 
     closed: Callable[[], None] | None = None
+    request_s = REQUEST_S
     _head_bytes = _body_bytes = 0
     _in_body = _refused = False
     _slow: asyncio.TimerHandle | None = None
@@ -100,7 +101,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _await_request(self) -> None:
         if self._slow is None:
-            self._slow = self.loop.call_later(REQUEST_S, self._too_slow)
+            self._slow = self.loop.call_later(self.request_s, self._too_slow)
 
     def _request_read(self) -> None:
         if self._slow is not None:
@@ -108,7 +109,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._slow = None
 
     def _too_slow(self) -> None:
-        self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"a request is sent within {REQUEST_S:g} s")
+        self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"a request is sent within {self.request_s:g} s")
 
     def _too_long(self) -> None:
         self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request's body has at most {BODY_BYTES >> 20} MiB")

@@ -7,11 +7,13 @@ gone is no caller: its connection may be in other hands.
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 
 from vigil.api.connections import BoundedProtocol
 from vigil.core.machine import Machine
 from vigil.core.model.session import Session
 from vigil.kernel.process import is_other_boot, read_stat
+from vigil.kernel.shortage import RESERVE
 from vigil.kernel.trust import PeerProcess
 
 DEPTH = 64
@@ -22,16 +24,23 @@ Identity = tuple[int, int]  # a pid and its start: the number alone may be anoth
 class PeerProtocol(BoundedProtocol):
     """HTTP over a unix socket, from a process."""
 
+    peer: PeerProcess | None = None
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Keep the peer's process for the routes; the server has looked at its uid."""
         super().connection_made(transport)
-        self.peer = PeerProcess(transport.get_extra_info("socket"))
+        try:
+            self.peer = RESERVE.call(PeerProcess, transport.get_extra_info("socket"))
+        except OSError as error:  # that says nothing of the caller: it may ask again
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, f"the daemon can take no more callers: {error.strerror}")
+            return
         self.client = ("pid", self.peer.pid)
         self.app_state = {**self.app_state, "peer": self.peer}
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of the peer."""
-        self.peer.close()
+        if self.peer is not None:
+            self.peer.close()
         super().connection_lost(exc)
 
 

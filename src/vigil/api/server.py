@@ -13,14 +13,16 @@ from http import HTTPStatus
 import uvicorn
 from fastapi import FastAPI
 
-from vigil.api.connections import Places, refusal
+from vigil.api.connections import REQUEST_S, Places, refusal
 from vigil.api.peers import PeerProtocol, find_agent
 from vigil.daemon.base.log import log
 from vigil.kernel.own_socket import OwnSocket
+from vigil.kernel.shortage import RESERVE
 from vigil.kernel.trust import Untrusted, read_peer
 
 AT_ONCE = 16  # connections taken in one turn of the loop: a flood waits in the kernel, not in the daemon
 FULL_S = 1.0
+TAKEN_SHORT = 4  # callers, of whom each takes two descriptors
 BACKLOG = 512
 
 
@@ -70,10 +72,12 @@ class Server(uvicorn.Server):
         """Listen anew if the socket's file is gone; say whether we did.
 
         One on which another process listens stays: commands send it nothing, and name it to a person (P13)."""
-        if not self.started or self.should_exit or not self._own.is_lost() or self._own.is_taken():
+        if not self.started or self.should_exit or not self._own.is_lost():
             return False
         try:
-            before = self._own.make()
+            if RESERVE.call(self._own.is_taken):
+                return False
+            before = RESERVE.call(self._own.make)
         except (OSError, Untrusted) as error:
             if str(error) != self._trouble:
                 self._trouble = str(error)
@@ -106,14 +110,23 @@ class Server(uvicorn.Server):
                 log.warning("cannot take a connection", error=error.strerror)
                 loop.remove_reader(listener)
                 loop.call_later(FULL_S, self._accept_again, listener)
+                self._take_one(listener)
                 return
             self._admit(caller)
 
+    def _take_one(self, listener: socket.socket) -> None:
+        """Answer a few callers a second from the reserve, so that a person hears what is short."""
+        RESERVE.close()
+        with contextlib.suppress(OSError):
+            for _ in range(TAKEN_SHORT):
+                self._admit(listener.accept()[0], FULL_S)
+
     def _accept_again(self, listener: socket.socket) -> None:
+        RESERVE.refill()
         if not self.should_exit and listener is self._own.listener:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
-    def _admit(self, caller: socket.socket) -> None:
+    def _admit(self, caller: socket.socket, request_s: float = REQUEST_S) -> None:
         caller.setblocking(False)
         pid, uid = read_peer(caller)
         if uid != os.getuid():
@@ -125,6 +138,7 @@ class Server(uvicorn.Server):
             caller.close()
             return
         protocol = PeerProtocol(self.config, self.server_state, {})
+        protocol.request_s = request_s
         protocol.closed = lambda: self._places.give_back(pid)
         task = asyncio.ensure_future(asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, caller))
         self._tasks.add(task)

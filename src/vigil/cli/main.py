@@ -15,6 +15,7 @@ import click
 from vigil import __version__
 from vigil.cli.commands import ALIASES, COMMANDS, GROUPS, LATER, WIDEST
 from vigil.errors import UsageError, VigilError
+from vigil.kernel.shortage import is_shortage
 
 
 class Lazy(click.Group):
@@ -86,6 +87,12 @@ def main() -> None:
         code = report(error)
     except KeyboardInterrupt:
         code = 130
+    except (OSError, RuntimeError) as error:
+        if not is_shortage(error):
+            raise
+        what = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
+        why = error.strerror if isinstance(error, OSError) else error
+        code = fail(f"this host lacks what the command needs: {why}{what}; vigil doctor says more", VigilError.exit_code)
     if code != 130:
         with reader_may_leave():
             sys.stdout.flush()

@@ -24,9 +24,12 @@ from vigil.home import Home, home_at, make_home
 from vigil.kernel import cgroups, descent
 from vigil.kernel.own_socket import OwnSocket
 from vigil.kernel.precedence import come_first
+from vigil.kernel.shortage import RESERVE, is_shortage
 from vigil.kernel.trust import Untrusted
+from vigil.threads import begin_ready
 
 ALREADY = "already"
+RESERVED = 24  # descriptors: a notice by a command needs eleven, a caller two, a look at /proc or at a record two
 
 
 def main(argv: list[str]) -> int:
@@ -44,6 +47,7 @@ def main(argv: list[str]) -> int:
         come_first()  # only here: a daemon in the foreground is in another program's session
     descent.leave()  # an agent may have started us: we are no part of its launch
     cgroups.leave()
+    RESERVE.hold(RESERVED)
     home = home_at(Path(options.home))
     try:
         make_home(home)
@@ -61,6 +65,10 @@ def main(argv: list[str]) -> int:
         if isinstance(error, OSError) and error.strerror:
             words = f"the daemon could not be started: {error.strerror} ({error.filename or home.path})"
         return _say(options.ready_fd, f"error {words}", 1)
+    except Exception as error:
+        if not is_shortage(error):
+            raise
+        return _say(options.ready_fd, f"error the daemon could not be started: {error}", 1)
     return 0
 
 
@@ -68,6 +76,7 @@ async def _serve(home: Home, lock: int, config: Path, ready_fd: int, record: Pat
     from vigil.daemon.base.log import BoundedFile, log_to
     from vigil.store.store import Store
 
+    begin_ready()
     log_to(home.log / "daemon.log")
     if ready_fd >= 0:  # a starter waits: our errors go to a file, which may not grow without end
         sys.stderr = BoundedFile(home.log / "daemon.err")

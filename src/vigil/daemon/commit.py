@@ -67,6 +67,7 @@ class Commit:
         shown: Shown,
         begin: Callable[[Effect], None],
         on_slow: Callable[[bool], None],
+        on_refused: Callable[[str | None], None],
     ) -> None:
         self._machine = machine
         self._store = store
@@ -74,10 +75,11 @@ class Commit:
         self._shown = shown
         self._begin = begin
         self._on_slow = on_slow
+        self._on_refused = on_refused
         self._unwritten: deque[Batch] = deque()
         self._committing: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()  # set and made anew whenever all is written
-        self._writer = Hands("store")
+        self._writer = Hands("store", ready=True)
         self._slow = False
 
     @property
@@ -149,6 +151,8 @@ class Commit:
             await asyncio.wait([written])
             slow.cancel()
             if (error := written.exception()) is None:
+                if self._shown.store_trouble is not None:
+                    self._on_refused(None)
                 self._shown.store_is(None)
                 stored = written.result()
                 break
@@ -170,7 +174,7 @@ class Commit:
             return True
         if self._shown.store_trouble is None:
             log.error("the store cannot be written", why=why, next_try_s=RETRY_S)
-            self._note_slow()
+            self._on_refused(why)
         self._shown.store_is(why)
         return False
 

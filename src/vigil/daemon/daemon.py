@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from vigil import __version__
@@ -25,8 +26,10 @@ from vigil.errors import VigilError
 from vigil.hands import Hangs
 from vigil.keeper.protocol import QuitRequest
 from vigil.kernel.durable import record_json
+from vigil.kernel.shortage import RESERVE, is_shortage
 from vigil.threads import UPKEEP, in_thread
 
+AGAIN_S = 1.0
 TOLD_S = 2.0  # a store or a keeper that hangs does not keep callers waiting any longer
 DRAIN_S = 2.0
 CONFIG_BEATS = 5  # seconds until a changed configuration is taken in; `run` takes it in at once
@@ -93,7 +96,7 @@ class Daemon(DaemonParts):
             self._taken_over(session, event)
         for session in stored:  # beside the loops: what is due of others does not wait for a birth
             if self.adopter.awaits_birth(session):
-                self._tasks.append(asyncio.create_task(self._guard(self._await_birth(session))))
+                self._tasks.append(asyncio.create_task(self._guard(partial(self._await_birth, session))))
 
     async def _await_birth(self, session: Session) -> None:
         self._taken_over(session, await self.adopter.adopt(session))
@@ -125,20 +128,26 @@ class Daemon(DaemonParts):
             self.silences,
             self.pruner,
         )
-        for work in [part.run() for part in loops]:
-            self._tasks.append(asyncio.create_task(self._guard(work)))
+        for part in loops:
+            self._tasks.append(asyncio.create_task(self._guard(part.run)))
 
-    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
-        """End the daemon loudly if a loop fails: the next command starts it anew (P10)."""
-        try:
-            await work
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
-            log.exception("a loop failed")
-            if self.recorder is not None:
-                self.recorder.close("the daemon failed")
-            os._exit(70)
+    async def _guard(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """End the daemon loudly if a loop fails: the next command starts it anew (P10).
+
+        What the host has no more of comes back: the loop waits for it."""
+        while True:
+            try:
+                return await run()
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                log.exception("a loop failed")
+                if is_shortage(error):
+                    await asyncio.sleep(AGAIN_S)
+                    continue
+                if self.recorder is not None:
+                    self.recorder.close("the daemon failed")
+                os._exit(70)
 
     async def _remember_boot(self, started: Noted) -> None:
         """Record this boot once the daemon's start is durable: one killed before asks again."""
@@ -217,8 +226,11 @@ class Daemon(DaemonParts):
         self._beats += 1
         self._look_at_socket()
         self.troubles.check_store()
+        self.troubles.check_records()
+        RESERVE.refill()
         if self._beats % CONFIG_BEATS == 0:
             self.use_config()
+            self.coroner.write_again()
 
     def _look_at_socket(self) -> None:
         """Tell that the daemon's socket was lost and made anew; its folder may be another now (P15)."""

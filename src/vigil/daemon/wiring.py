@@ -167,7 +167,8 @@ class DaemonParts:
         self.tmux = tmux
         self.witness = Witness(home, self.secrets, self._agent_of_launch, kinds.adapter_of)
         self.watch = DeathWatch(self.ground, self.witness)
-        self.coroner = Coroner(home, self.store, clock, self.secrets, machine.sessions.get, self._retention)
+        evidence = (machine.sessions.get, self._retention, self.troubles.bundle_changed)
+        self.coroner = Coroner(home, self.store, clock, self.secrets, *evidence)
         self.outputs = Outputs(self.ground)
         self.keeper = KeeperLink(home, self._heard, self._keeper_changed, self._watches, given.nofile, given.keeper)
         self.listening = Listening(home, kinds.adapter_of, read_env, feed, clock.off_s)
@@ -205,6 +206,7 @@ class DaemonParts:
                 self.isolation,
                 self.hook_key,
                 self.orders,
+                self.troubles.launch_changed,
             ),
             ending,
             adopted,
@@ -244,8 +246,8 @@ class DaemonParts:
         }
         self.carrier = Carrier(tasks, calls, self.ground)
         asked = RecordedMachine(self.machine, clock, None if self.recorder is None else self.recorder.handled)
-        on_slow = self.troubles.store_changed
-        self.commit = Commit(asked, self.store, self.feed, self.shown, self.carrier.begin, on_slow)
+        told = (self.troubles.store_changed, self.troubles.store_refused)
+        self.commit = Commit(asked, self.store, self.feed, self.shown, self.carrier.begin, *told)
         self.supervisor = Supervisor(self.inbox, asked, self.commit, self.shown, self.gaps.missed_s, self.door.clean)
 
     def _make_services(self) -> None:
@@ -302,6 +304,7 @@ class DaemonParts:
         if isinstance(word, SnapshotWord):
             self.coroner.snapshot_taken(word.launch)
         else:
+            self.troubles.heard_of_record(str(self.home.launch(word.launch)), word)
             self.watch.heard(word)
 
     def _keeper_changed(self, kind: str, data: dict[str, Any]) -> None:

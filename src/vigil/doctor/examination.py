@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from vigil.doctor import configuration, instance, leftovers, machine, safety
+from vigil.doctor import configuration, instance, leftovers, machine, room, safety
 from vigil.doctor.finding import Finding, warning
 from vigil.doctor.patient import Patient
 from vigil.errors import VigilError
@@ -39,6 +39,7 @@ INSTANCE: dict[str, Check] = {
     "isolation": instance.check_isolation,
     "routes": configuration.check_routes,
     "open files": lambda patient: machine.check_files(len(patient.database.session_ids or ())),
+    "room": room.check_room,
     "leftovers": leftovers.check_leftovers,
     "safety": safety.check_safety,
 }

@@ -108,6 +108,10 @@ class ExitLog:
     def append(self, death: Death, redact: Redact = str) -> None:
         """Add the line of a death; a refused one waits, and is tried again with the next."""
         self._waiting.append(line_of(death, redact).encode("utf-8") + b"\n")
+        self.write_again()
+
+    def write_again(self) -> None:
+        """Add the lines that wait, as far as the disk takes them."""
         try:
             while self._waiting:
                 self._write(self._waiting[0])

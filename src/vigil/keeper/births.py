@@ -8,19 +8,25 @@ import os
 import re
 import select
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from vigil.keeper.protocol import BEGAN, ORDER, Answer, Born, LaunchOrder, Process, RefusedAnswer, Watch
+from vigil.keeper.records import Unwritten
 from vigil.keeper.samples import Sample, Samples
 from vigil.keeper.spawn import Program, spawn
 from vigil.keeper.watch import Watcher
 from vigil.keeper.wire import Malformed, as_json, read
 from vigil.kernel import durable, process
 from vigil.kernel.processes import read_children
+from vigil.kernel.shortage import check_descriptors, is_shortage, tells_shortage
 from vigil.kernel.theirs import open_theirs
 
 OUTPUT_BYTES = 4096
+DESCRIPTORS = 8  # a birth in tmux opens six
 FIRST_INSIDE = re.compile(rb'"child-pid": *(\d+)')  # as bwrap tells it
 Respond = Callable[[Answer], None]
+Json = dict[str, Any]
 
 
 class Birth:
@@ -41,17 +47,21 @@ class Birth:
 
 
 class Births:
-    def __init__(self, epoll: select.epoll, watcher: Watcher, samples: Samples, nofile: tuple[int, int]) -> None:
+    def __init__(
+        self, epoll: select.epoll, watcher: Watcher, samples: Samples, nofile: tuple[int, int], unwritten: Unwritten
+    ) -> None:
         self._epoll = epoll
         self._watcher = watcher
         self._samples = samples
         self._nofile = nofile
+        self._unwritten = unwritten
         self._by_fd: dict[int, Birth] = {}
         self._by_client: dict[int, Birth] = {}
         self.inputs: dict[str, int] = {}  # by launch: held open for writing
 
     def begin(self, launch: str, folder: str, answer: Respond) -> None:
         """Launch what the folder's launch.json says; answer now or when the agent is known."""
+        check_descriptors(DESCRIPTORS)  # first: a birth that stops half-way would leave some open
         found = durable.read_json(os.path.join(folder, ORDER))
         if found is None:
             raise ValueError(f"{folder}/launch.json cannot be read")
@@ -59,7 +69,11 @@ class Births:
             order = read(LaunchOrder, found)
         except Malformed as error:
             raise Malformed(f"{folder}/launch.json: {error}") from None
-        (self._begin_tmux if order.runtime == "tmux" else self._begin_headless)(launch, folder, order, answer)
+        try:
+            (self._begin_tmux if order.runtime == "tmux" else self._begin_headless)(launch, folder, order, answer)
+        except OSError:
+            _remove_fifos(folder)
+            raise
 
     def owns(self, fd: int) -> bool:
         """Say whether an epoll event is about a birth."""
@@ -111,20 +125,24 @@ class Births:
 
     def _begin_headless(self, launch: str, folder: str, order: LaunchOrder, answer: Respond) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        stdin = self._open_stdin(launch, folder, order.stdin)
-        stdout, _ = open_theirs(os.path.join(folder, "stdout.jsonl"), flags)
-        stderr, _ = open_theirs(os.path.join(folder, "stderr.log"), flags)
-        fifos = _open_fifos(folder) if order.sandboxed else ()
+        streams: list[int] = []
+        fifos: tuple[int, int] | None = None
         try:
+            streams.append(self._open_stdin(launch, folder, order.stdin))
+            for name in ("stdout.jsonl", "stderr.log"):
+                streams.append(open_theirs(os.path.join(folder, name), flags)[0])
+            fifos = _open_fifos(folder) if order.sandboxed else None
             claims = (os.path.join(folder, ORDER), "" if fifos else os.path.join(folder, BEGAN))
+            stdin, stdout, stderr = streams
             pid = spawn(Program(order.argv, order.env, order.cwd, stdin, stdout, stderr, *self._inherited(order), *claims))
         except OSError:
-            for fd in fifos:
+            for fd in fifos or ():
                 os.close(fd)
+            self.close_input(launch)
             _remove(folder, BEGAN)
             raise
         finally:
-            for fd in (stdin, stdout, stderr):
+            for fd in streams:
                 os.close(fd)
         start_ticks = process.read_start_ticks(pid) or 0  # our child: it stays until we reap it
         if fifos:
@@ -132,9 +150,11 @@ class Births:
             birth.root = (pid, start_ticks)
             self._await(birth)
             return
-        durable.write_whole(os.path.join(folder, "pid"), f"{pid}\n".encode())
+        with suppress(OSError):  # for people
+            durable.write_whole(os.path.join(folder, "pid"), f"{pid}\n".encode())
         born = Born((pid, start_ticks))
-        _record(folder, born, self._samples.arm(launch, folder, pid))
+        # It runs already: a record that the disk refuses is written later, and the agent lives on.
+        self._unwritten.record(*_record_of(folder, born, self._samples.arm(launch, folder, pid)))
         answer(born)
         self._watcher.watch(Watch(launch, folder, "agent", pid, start_ticks))
 
@@ -200,7 +220,7 @@ class Births:
         words = birth.output.decode("utf-8", "replace").split()
         if birth.status != 0 or len(words) != 3:
             text = birth.output.decode("utf-8", "replace").strip() or f"tmux ended with status {birth.status}"
-            birth.answer(RefusedAnswer(text))
+            birth.answer(RefusedAnswer(text, tells_shortage(text)))
             self._finish(birth)
         elif birth.agent is not None:
             server, root = (self._watch_runtime(birth, role, int(words[n])) for n, role in enumerate(("server", "root")))
@@ -217,12 +237,12 @@ class Births:
     def _let_begin(self, birth: Birth, born: Born) -> None:
         """Record a birth, and only then let its agent begin; one that cannot be recorded is refused."""
         try:
-            _record(birth.folder, born, birth.armed)
+            durable.record_json(*_record_of(birth.folder, born, birth.armed))
             if os.path.isdir(os.path.join(birth.folder, "spool")):  # inside its sandbox it cannot say so itself
                 durable.write_whole(os.path.join(birth.folder, BEGAN), b"")
             os.write(birth.go_fd, b"go\n")  # it has its end open: what we write stays until it reads
         except OSError as error:
-            birth.answer(RefusedAnswer(f"its birth cannot be recorded: {error.strerror}"))
+            birth.answer(RefusedAnswer(f"its birth cannot be recorded: {error.strerror}", is_shortage(error)))
         else:
             birth.answer(born)
         finally:
@@ -237,8 +257,7 @@ class Births:
         for name in ("output_fd", "pid_fd", "go_fd"):
             self._close(birth, name)
         self._by_client.pop(birth.client, None)
-        for name in ("pid.fifo", "go.fifo"):
-            _remove(birth.folder, name)
+        _remove_fifos(birth.folder)
 
     def _close(self, birth: Birth, name: str) -> None:
         fd = getattr(birth, name)
@@ -258,6 +277,11 @@ def _open_fifos(folder: str) -> tuple[int, int]:
     return os.open(os.path.join(folder, "pid.fifo"), flags), os.open(os.path.join(folder, "go.fifo"), flags)
 
 
+def _remove_fifos(folder: str) -> None:
+    for name in ("pid.fifo", "go.fifo"):
+        _remove(folder, name)
+
+
 def _agent_in(heard: bytes) -> int | None:
     """Return the agent's pid: the shim's own, or the one process below bwrap's first one inside, once that says ready."""
     if heard.strip().isdigit():
@@ -268,9 +292,9 @@ def _agent_in(heard: bytes) -> int | None:
     return next(iter(read_children(int(first[1]), threads=1)), None)
 
 
-def _record(folder: str, born: Born, armed: Sample | None) -> None:
-    """Record a birth with its boot and host: a later daemon finds it here."""
-    durable.record_json(os.path.join(folder, "born.json"), {**as_json(born), "boot": process.read_boot(), "armed": armed})
+def _record_of(folder: str, born: Born, armed: Sample | None) -> tuple[str, Json]:
+    """Return where and what is recorded of a birth, with its boot and host: a later daemon finds it there."""
+    return os.path.join(folder, "born.json"), {**as_json(born), "boot": process.read_boot(), "armed": armed}
 
 
 def _remove(folder: str, name: str) -> None:

@@ -22,6 +22,8 @@ from vigil.keeper import protocol, wire
 from vigil.keeper.births import Births
 from vigil.keeper.kills import Kills
 from vigil.keeper.listener import BACKLOG, KeeperSocket
+from vigil.keeper.peers import Peer
+from vigil.keeper.records import Unwritten
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.watch import Watcher
@@ -30,21 +32,14 @@ from vigil.kernel.cgroups import Cgroups
 from vigil.kernel.host import HostFacts
 from vigil.kernel.kernel_log import KernelLog
 from vigil.kernel.own_socket import OwnSocket
-from vigil.kernel.trust import PeerProcess, read_lock_holder
+from vigil.kernel.shortage import RESERVE, is_shortage
+from vigil.kernel.trust import read_lock_holder
 
 LINGER_S = 10.0
+RESERVED = 8  # descriptors: a record needs two, a peer two, a look at /proc one
 LOG_BYTES = 1 << 20
 PR_SET_CHILD_SUBREAPER = 36
 OUTBOX_BYTES = 8 << 20  # a daemon that leaves this much unread is not listening
-
-
-class Peer:
-    def __init__(self, sock: socket.socket, process: PeerProcess) -> None:
-        self.sock = sock
-        self.process = process
-        self.is_daemon = False
-        self.lines = wire.Lines()
-        self.outbox = b""
 
 
 class Keeper:
@@ -57,13 +52,17 @@ class Keeper:
         self._nofile = nofile
         self._epoll = select.epoll()
         self._peers: dict[int, Peer] = {}
-        self._listener = KeeperSocket(self._epoll, own, self._admit, self._log)
+        self._listener = KeeperSocket(self._epoll, own, self._is_daemon, self._admit, self._log)
         host, groups, log_ = HostFacts(), Cgroups(), KernelLog()
         kills = Kills(log_, groups)
         self._samples = Samples(host, groups, log_, kills)
         self._snapshots = Snapshots(self._samples, host, groups, log_, self._broadcast)
-        self._watcher = Watcher(self._epoll, self._broadcast, self._samples, kills, self._snapshots)
-        self._births = Births(self._epoll, self._watcher, self._samples, nofile)
+        self._unwritten = Unwritten()
+        explained = (self._samples, kills, self._snapshots)
+        self._watcher = Watcher(self._epoll, self._broadcast, *explained, self._unwritten)
+        self._births = Births(self._epoll, self._watcher, self._samples, nofile, self._unwritten)
+        # These have work to do later.
+        self._parts = (self._watcher, self._unwritten, self._samples, self._snapshots, self._listener)
         self._idle_since: float | None = time.monotonic()
         self._quit = False
 
@@ -78,9 +77,10 @@ class Keeper:
         while not self._done():
             for fd, _ in self._epoll.poll(self._wait_s()):
                 self._guard(self._dispatch, fd, wake_read)
-            for part in (self._watcher, self._samples, self._snapshots, self._listener):
+            for part in self._parts:
                 self._guard(part.catch_up)
             self._note_idle()
+            RESERVE.refill()
         self._guard(self._snapshots.finish)
 
     def _take_up(self, handed: wire.Message) -> None:
@@ -101,8 +101,8 @@ class Keeper:
 
     def _wait_s(self) -> float | None:
         lingers = None if self._idle_since is None else max(0.0, self._idle_since + LINGER_S - time.monotonic())
-        parts = (part.wait_s() for part in (self._watcher, self._samples, self._snapshots, self._listener))
-        return min((s for s in (lingers, *parts) if s is not None), default=None)
+        waits = (part.wait_s() for part in self._parts)
+        return min((s for s in (lingers, *waits) if s is not None), default=None)
 
     def _dispatch(self, fd: int, wake_read: int) -> None:
         if self._watcher.owns(fd):
@@ -131,17 +131,15 @@ class Keeper:
 
     # Daemons
 
-    def _admit(self, sock: socket.socket) -> None:
-        process = PeerProcess(sock)
-        if process.uid != os.getuid():
-            process.close()
-            sock.close()
+    def _admit(self, peer: Peer) -> None:
+        if peer.process.uid != os.getuid():
+            peer.close()
             return
-        sock.setblocking(False)
-        self._watcher.write_again()  # a new daemon reads what is on disk
-        peer = self._peers[sock.fileno()] = Peer(sock, process)
-        self._is_daemon(peer)
-        self._epoll.register(sock, select.EPOLLIN)
+        self._unwritten.write_again()  # a new daemon reads what is on disk
+        self._peers[peer.sock.fileno()] = peer
+        self._epoll.register(peer.sock, select.EPOLLIN)
+        for word in self._watcher.owed() if self._is_daemon(peer) else ():
+            self._send(peer, wire.encode_word(word))
 
     def _hear(self, peer: Peer) -> None:
         self._flush(peer)
@@ -179,7 +177,7 @@ class Keeper:
         except Exception as error:  # the daemon that asked is told
             what = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            answer(protocol.RefusedAnswer(f"{why or type(error).__name__}{what}"))
+            answer(protocol.RefusedAnswer(f"{why or type(error).__name__}{what}", is_shortage(error)))
 
     def _is_daemon(self, peer: Peer) -> bool:
         """Say whether a peer holds the daemon's lock, as the kernel knows; an agent could only after the daemon's end."""
@@ -219,6 +217,9 @@ class Keeper:
     def _upgrade(self, answer: Callable[[protocol.Answer], None]) -> None:
         """Exec the installed keeper in place: same pid, children, lock and socket."""
         self._guard(self._snapshots.finish)
+        self._unwritten.write_again()
+        if self._unwritten:
+            raise ValueError(f"{len(self._unwritten)} records wait for the disk: the keeper that holds them stays as it is")
         inputs = self._births.inputs
         state = os.memfd_create("keeper-state", 0)
         os.write(state, wire.encode(wire.as_json(protocol.Handover(self._watcher.watches(), inputs))))
@@ -264,8 +265,7 @@ class Keeper:
     def _hang_up(self, peer: Peer) -> None:
         if self._peers.pop(peer.sock.fileno(), None) is not None:
             self._epoll.unregister(peer.sock)
-            peer.process.close()
-        peer.sock.close()
+        peer.close()
 
     def _log(self, text: str) -> None:
         with contextlib.suppress(OSError):
@@ -285,6 +285,7 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    RESERVE.hold(RESERVED)
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         print("keeper: this kernel has no child subreapers", file=sys.stderr)
         return 1

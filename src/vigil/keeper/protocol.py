@@ -109,9 +109,10 @@ class DoneAnswer(NamedTuple):
 
 
 class RefusedAnswer(NamedTuple):
-    """The keeper did not do it, and why."""
+    """The keeper did not do it, and why; `short` if the host lacked processes, descriptors, memory or room."""
 
     why: str
+    short: bool = False
 
 
 # What the keeper tells unasked

@@ -8,6 +8,7 @@ import os
 import select
 import time
 from collections.abc import Callable
+from typing import Any
 
 from vigil.keeper import records
 from vigil.keeper.kills import Kills
@@ -16,13 +17,13 @@ from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.wire import Malformed, as_json, read
 from vigil.kernel import process
+from vigil.kernel.shortage import RESERVE
 
 CORE_DUMPED = 0x80
 SIGNAL = 0x7F
 KILLED = 9
 EXPLAINED = ("agent", "inner", "server")  # their end gets a snapshot; a root only follows one of them
-UNWRITTEN = 4096
-AGAIN_S = 2.0
+AGAIN_S = 1.0
 LOST_CHILDREN = 4096  # statuses of unwatched children: a server may die before it can be watched
 PEAKS = 4096  # of launches that no daemon has closed yet
 
@@ -35,33 +36,36 @@ class Watcher:
         samples: Samples,
         kills: Kills,
         snapshots: Snapshots,
+        unwritten: records.Unwritten,
     ) -> None:
         self._epoll = epoll
         self._tell = tell
         self._samples = samples
         self._kills = kills
         self._snapshots = snapshots
-        self._unwritten: list[tuple[str, ExitWord]] = []  # ends that the disk did not take, and their folders
-        self._write_at = 0.0
+        self._unwritten = unwritten
+        self._unheld: list[Watch] = []  # no descriptor was left for a pidfd of these
+        self._hold_at = 0.0
         self._by_fd: dict[int, Watch] = {}
         self._fd_of_pid: dict[int, int] = {}
         self._lost: dict[int, tuple[int, int, float]] = {}  # pid: start ticks, status, when
         self._peaks: dict[str, int] = {}  # launch: the peak memory of its largest process, in kB
 
     def __len__(self) -> int:
-        return len(self._by_fd) + len(self._unwritten)
+        return len(self._by_fd) + len(self._unheld) + len(self._unwritten)
 
     def watch(self, watch: Watch) -> None:
         """Watch a process; one that has ended is recorded at once with what is still known."""
         if watch.role not in records.FILES:
             raise ValueError(f"there is no role {watch.role!r} to record an end of")
-        if self._by_fd.get(self._fd_of_pid.get(watch.pid, -1)) == watch:
+        if self._by_fd.get(self._fd_of_pid.get(watch.pid, -1)) == watch or watch in self._unheld:
             return
-        pidfd = process.open_pidfd(watch.pid, watch.start_ticks)
-        if pidfd is not None:
-            self._by_fd[pidfd] = watch
-            self._fd_of_pid[watch.pid] = pidfd
-            self._epoll.register(pidfd, select.EPOLLIN)
+        try:
+            pidfd = self._hold(watch)
+        except OSError:  # no descriptor is left: that says nothing of the process (P7)
+            self._unheld.append(watch)
+            self._hold_at = time.monotonic() + AGAIN_S
+            return
         self._samples.follow(watch.launch, watch.folder, watch.role, watch.pid, watch.start_ticks)
         if pidfd is None:
             lost = self._lost.pop(watch.pid, None)
@@ -69,6 +73,20 @@ class Watcher:
                 self._record(watch, lost[1], "wait", lost[2])
             else:
                 self._record_unseen(watch)
+
+    def _hold(self, watch: Watch) -> int | None:
+        """Hold a process's pidfd, and hear of its end; None if it is gone."""
+        pidfd = process.open_pidfd(watch.pid, watch.start_ticks)
+        if pidfd is None:
+            return None
+        try:
+            self._epoll.register(pidfd, select.EPOLLIN)
+        except OSError:
+            os.close(pidfd)
+            raise
+        self._by_fd[pidfd] = watch
+        self._fd_of_pid[watch.pid] = pidfd
+        return pidfd
 
     def owns(self, fd: int) -> bool:
         """Say whether an epoll event is about a watched process."""
@@ -81,19 +99,21 @@ class Watcher:
             self._conclude(fd)
 
     def wait_s(self) -> float | None:
-        """Return how long refused records still wait; None if there are none."""
-        return max(0.0, self._write_at - time.monotonic()) if self._unwritten else None
+        """Return how long processes without a pidfd still wait for one; None if there are none."""
+        return max(0.0, self._hold_at - time.monotonic()) if self._unheld else None
 
     def catch_up(self) -> None:
-        """Write the records that have waited long enough."""
-        if self._unwritten and self._write_at <= time.monotonic():
-            self.write_again()
+        """Try again to hold pidfds that found no descriptor."""
+        if self._unheld and self._hold_at <= time.monotonic():
+            waiting, self._unheld = self._unheld, []
+            for watch in waiting:
+                self.watch(watch)
 
     def _conclude(self, fd: int) -> None:
         watch, at = self._by_fd[fd], time.time()
-        status, source = self._status_of_child(watch)
+        status, source = self._status_of_child(fd)
         if not source:
-            status, source = process.read_wait_status(fd, watch.pid, watch.start_ticks)
+            status, source = self._status_of_other(fd, watch)
         self._drop(fd)
         self._record(watch, status, source, at)
         if source == "wait":
@@ -124,11 +144,20 @@ class Watcher:
             if pidfd is not None:
                 self.ended(pidfd)
                 continue
-            stat = process.read_stat(child.si_pid)
+            start_ticks = self._start_of_child(child.si_pid)
             _, status = os.waitpid(child.si_pid, 0)
-            self._lost[child.si_pid] = (stat.start_ticks if stat else 0, status, time.time())
+            self._lost[child.si_pid] = (start_ticks, status, time.time())
             while len(self._lost) > LOST_CHILDREN:
                 del self._lost[next(iter(self._lost))]
+            self._hold_at = 0.0  # one that waits for its pidfd may be this one
+
+    def _start_of_child(self, pid: int) -> int:
+        """Return when an unreaped child began: nobody else has its pid yet."""
+        known = next((watch.start_ticks for watch in self._unheld if watch.pid == pid), None)
+        try:
+            return known or process.read_start_ticks(pid) or 0
+        except OSError:
+            return 0
 
     def status_of_lost(self, pid: int) -> int | None:
         """Return the status of a child that was reaped unwatched, once."""
@@ -137,6 +166,7 @@ class Watcher:
 
     def forget(self, launch: str) -> int | None:
         """Stop watching a launch; return the peak memory of its largest process in kB, if known."""
+        self._unheld = [watch for watch in self._unheld if watch.launch != launch]
         for fd in [fd for fd, watch in self._by_fd.items() if watch.launch == launch]:
             if process.has_ended(fd):  # its event comes after this order
                 self._conclude(fd)
@@ -145,15 +175,17 @@ class Watcher:
         self._samples.forget(launch)
         return self._peaks.pop(launch, None)
 
+    def owed(self) -> list[ExitWord]:
+        """Return the ends that are on no disk yet."""
+        return [word for word in map(_exit_in, self._unwritten.owed()) if word is not None]
+
     def watches(self) -> tuple[Watch, ...]:
         """Return what is watched, for a successor."""
-        return tuple(self._by_fd.values())
+        return (*self._by_fd.values(), *self._unheld)
 
-    def _status_of_child(self, watch: Watch) -> tuple[int | None, str]:
-        if process.read_start_ticks(watch.pid) != watch.start_ticks:  # it was reaped: that child is another
-            return None, ""
-        try:
-            child = os.waitid(os.P_PID, watch.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    def _status_of_child(self, fd: int) -> tuple[int | None, str]:
+        try:  # by its pidfd: its pid may be another child's, once it was reaped
+            child = os.waitid(os.P_PIDFD, fd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return None, ""
         if child is None:
@@ -163,12 +195,15 @@ class Watcher:
         status = child.si_status | (0x80 if child.si_code == os.CLD_DUMPED else 0)
         return status, "wait"
 
+    def _status_of_other(self, fd: int, watch: Watch) -> tuple[int | None, str]:
+        try:
+            return RESERVE.call(process.read_wait_status, fd, watch.pid, watch.start_ticks)
+        except OSError:  # also the reserve is spent: it ended, and how stays unknown
+            return None, ""
+
     def _record_unseen(self, watch: Watch) -> None:
         """Tell what an earlier keeper recorded; without a record say unknown."""
-        known = _read_exit(watch)
-        if known is None:
-            unwritten = (exit_ for _, exit_ in self._unwritten if (exit_.launch, exit_.role) == (watch.launch, watch.role))
-            known = next(unwritten, None)
+        known = _exit_in(self._unwritten.get(records.exit_path(watch.folder, watch.role))) or _read_exit(watch)
         if known is not None and (known.pid, known.start_ticks) == (watch.pid, watch.start_ticks):
             self._tell(known)
             self._look_back(watch, time.clock_gettime(time.CLOCK_BOOTTIME))
@@ -182,27 +217,10 @@ class Watcher:
             exit_ = exit_._replace(core=True)
         if status is not None and status & SIGNAL == KILLED and watch.role in EXPLAINED:
             exit_ = exit_._replace(oom=self._read_oom(watch))
-        try:
-            records.record_exit(watch.folder, as_json(exit_))
-        except OSError as error:  # a full disk or a removed folder: the daemon is told all the same
-            exit_ = exit_._replace(unrecorded=str(error))
-            self._keep_unwritten(watch.folder, exit_)
-        self._tell(exit_)
+        # A full disk or a removed folder: the daemon is told all the same.
+        refused = self._unwritten.record(records.exit_path(watch.folder, watch.role), as_json(exit_))
+        self._tell(exit_._replace(unrecorded=refused) if refused else exit_)
         self._look_back(watch, boot_s)
-
-    def _keep_unwritten(self, folder: str, exit_: ExitWord) -> None:
-        """Remember an end that the disk did not take; a folder that is gone needs none."""
-        if os.path.isdir(folder) and len(self._unwritten) < UNWRITTEN:
-            self._unwritten.append((folder, exit_))
-            self._write_at = time.monotonic() + AGAIN_S
-
-    def write_again(self) -> None:
-        waiting, self._unwritten = self._unwritten, []
-        for folder, exit_ in waiting:
-            try:
-                records.record_exit(folder, as_json(exit_))
-            except OSError:
-                self._keep_unwritten(folder, exit_)
 
     def _read_oom(self, watch: Watch) -> KillFacts | None:
         track = self._samples.track(watch.launch)
@@ -229,7 +247,10 @@ class Watcher:
 
 def _read_exit(watch: Watch) -> ExitWord | None:
     """Read the recorded end of a role; None if there is none that we understand."""
-    record = records.read_exits(watch.folder).get(watch.role)
+    return _exit_in(records.read_exits(watch.folder).get(watch.role))
+
+
+def _exit_in(record: dict[str, Any] | None) -> ExitWord | None:
     try:
         return None if record is None else read(ExitWord, record)
     except Malformed:

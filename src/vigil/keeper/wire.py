@@ -123,7 +123,7 @@ def read_refusal(message: Message) -> RefusedAnswer | None:
     """Return the refusal, if the keeper refused; older keepers gave some reasons as `error`."""
     if message.get("ok") is True:
         return None
-    return RefusedAnswer(str(message.get("why") or message.get("error") or "no reason given"))
+    return RefusedAnswer(str(message.get("why") or message.get("error") or "no reason given"), message.get("short") is True)
 
 
 def _read_named(kinds: Mapping[str, type[T]], key: str, message: Message) -> T:

@@ -8,6 +8,7 @@ import json
 import os
 from typing import Any
 
+from vigil.kernel.shortage import RESERVE
 from vigil.kernel.theirs import FOLDER, read_object
 
 RECORD_BYTES = 4 << 20  # an order holds an agent's whole environment
@@ -15,7 +16,7 @@ RECORD_BYTES = 4 << 20  # an order holds an agent's whole environment
 
 def record_json(path: str, value: object, mode: int = 0o600) -> None:
     """Write a value so that a crash leaves the old file or the new one, never half of either; by no link to its folder."""
-    _replace(path, json.dumps(value).encode() + b"\n", mode, sync=True)
+    RESERVE.call(_replace, path, json.dumps(value).encode() + b"\n", mode, sync=True)
 
 
 def write_whole(path: str, data: bytes, at: float | None = None) -> None:
@@ -52,6 +53,6 @@ def _replace(path: str, data: bytes, mode: int, sync: bool, at: float | None = N
 def read_json(path: str, most_bytes: int = RECORD_BYTES) -> dict[str, Any] | None:
     """Read a record; None if there is none, or none that is whole."""
     try:
-        return read_object(path, most_bytes)
+        return RESERVE.call(read_object, path, most_bytes)
     except (OSError, ValueError):
         return None

@@ -12,6 +12,7 @@ from sys import intern
 from typing import NamedTuple
 
 from vigil.kernel.proc import PROC, folder_of, read_file
+from vigil.kernel.shortage import RESERVE
 
 PIDFD_GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11  # _IOWR(0xFF, 11, 64 bytes)
 PIDFD_INFO_EXIT = 1 << 3  # Linux 6.15 and up; set once the process was reaped
@@ -69,7 +70,7 @@ class Stat(NamedTuple):
 def read_stat(pid: int, proc: str = PROC) -> Stat | None:
     """Read a process's stat; None if there is no such process: /proc answers for a thread's number too."""
     try:
-        line = read_file(f"{proc}/{pid}/stat", LINE_BYTES)
+        line = RESERVE.call(read_file, f"{proc}/{pid}/stat", LINE_BYTES)
     except (FileNotFoundError, ProcessLookupError):
         return None
     if (stat := parse_stat(line)) is None:
@@ -210,7 +211,12 @@ def open_pidfd(pid: int, start_ticks: int) -> int | None:
             return None
         raise
     # Read after opening: the fd pins the pid, so stat now speaks of the process that the fd holds.
-    if read_start_ticks(pid) == start_ticks:
+    try:
+        is_its = read_start_ticks(pid) == start_ticks
+    except OSError:  # the last descriptor was this one
+        os.close(pidfd)
+        raise
+    if is_its:
         return pidfd
     os.close(pidfd)
     return None

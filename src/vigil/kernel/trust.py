@@ -14,6 +14,7 @@ import time
 
 from vigil.kernel.proc import PROC
 from vigil.kernel.process import ENDED, has_ended, is_dying, read_stat
+from vigil.kernel.shortage import NO_DESCRIPTORS
 
 SO_PEERPIDFD = 77  # Linux 6.5 and up
 CREDENTIALS = struct.Struct("3i")
@@ -36,6 +37,8 @@ class PeerProcess:
         try:
             self._pidfd = sock.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
         except OSError as error:
+            if error.errno in NO_DESCRIPTORS:
+                raise  # that says nothing of the process (P7)
             if error.errno == errno.ENOPROTOOPT and self.uid == os.getuid():  # an older kernel: the pid's owner now
                 stat_ = read_stat(self.pid)
                 self._start_ticks = None if stat_ is None else stat_.start_ticks

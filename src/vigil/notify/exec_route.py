@@ -29,7 +29,7 @@ class ExecRoute:
 
     def deliver(self, body: bytes, _took: Collection[str] = ()) -> Delivery:
         """Give the command the notice as one line; a command cut off may have delivered it."""
-        answer = run_command(self.argv, self.deadline_s, clean_environment(), stdin=body + b"\n", limit_bytes=0)
+        answer = run_command(self.argv, self.deadline_s, clean_environment(), stdin=body + b"\n", limit_bytes=0, insists=True)
         if answer.status == 0:
             return Delivery(True)
         why = ": ".join(part for part in (ending(answer), last_line(answer.errors)) if part)

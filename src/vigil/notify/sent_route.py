@@ -96,7 +96,7 @@ def signature_of(body: bytes, secret: str, timestamp: str) -> str:
 def send(wanted: Mapping[str, Any], deadline_s: float, secrets: list[str]) -> Delivery:
     """Have the sender carry out an order; its answer comes back without the secrets."""
     order = json.dumps({**wanted, "timeout_s": max(1.0, deadline_s - SLACK_S)}).encode()
-    answer = run_command(SENDER, deadline_s, stdin=order, limit_bytes=ANSWER_BYTES)
+    answer = run_command(SENDER, deadline_s, stdin=order, limit_bytes=ANSWER_BYTES, insists=True)
     try:
         said = json.loads(answer.output)
         ok, why, permanent, unsure = said["ok"], str(said["why"]), bool(said["permanent"]), bool(said["unsure"])

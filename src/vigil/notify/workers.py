@@ -50,6 +50,8 @@ class Workers:
                 if self._routes.get(name) != worker.route:
                     homeless += worker.retire()
                     self._retired.append(self._workers.pop(name))
+            for name in self._routes:
+                self._begin(name)  # now: a host that has no more threads later cannot refuse one
         for due in homeless:
             self.hand(due)
 
@@ -83,20 +85,26 @@ class Workers:
 
     def _take(self, due: Due) -> Delivery | None:
         """Put a notice into its route's queue, or say why not."""
-        route = self._routes.get(due.route)
-        if route is None:
+        if due.route not in self._routes:
             return Delivery(False, f"there is no route {due.route}", permanent=True)
-        worker = self._workers.get(due.route)
+        worker = self._begin(due.route)
+        if isinstance(worker, Delivery):
+            return worker
+        if not worker.put(due):
+            return Delivery(False, f"{QUEUE_NOTICES} notices wait for {due.route} already")
+        return None
+
+    def _begin(self, name: str) -> _Worker | Delivery:
+        """Return a route's worker, begun if it was not, or why it cannot begin."""
+        worker = self._workers.get(name)
         if worker is None:
-            worker = _Worker(due.route, route, self._lock, self._deliver)
+            worker = _Worker(name, self._routes[name], self._lock, self._deliver)
             try:
                 worker.thread.start()
             except RuntimeError as error:
                 return Delivery(False, str(error))
-            self._workers[due.route] = worker
-        if not worker.put(due):
-            return Delivery(False, f"{QUEUE_NOTICES} notices wait for {due.route} already")
-        return None
+            self._workers[name] = worker
+        return worker
 
     def _deliver(self, route: Route, dues: list[Due]) -> None:
         """Deliver gathered notices in one piece, in the route's thread, and report each."""

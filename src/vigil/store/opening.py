@@ -139,12 +139,15 @@ def lengthen_log(path: Path, connection: sqlite3.Connection) -> None:
     disk = os.statvfs(path.parent)
     if disk.f_bavail * disk.f_frsize < PLENTY_BYTES:
         return
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute("CREATE TABLE padding (bytes BLOB)")
-    connection.execute(f"INSERT INTO padding VALUES (zeroblob({LOG_BYTES + CACHE_BYTES}))")
-    connection.rollback()
-    with open(f"{path}-wal", "rb") as log:
-        os.fsync(log.fileno())
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("CREATE TABLE padding (bytes BLOB)")
+        connection.execute(f"INSERT INTO padding VALUES (zeroblob({LOG_BYTES + CACHE_BYTES}))")
+        connection.rollback()
+        with open(f"{path}-wal", "rb") as log:
+            os.fsync(log.fileno())
+    except (sqlite3.Error, OSError):  # a quota, or a disk that fails now: without it a commit only takes longer
+        connection.rollback()
 
 
 def make_shrinkable(path: Path, engine: Engine) -> None:

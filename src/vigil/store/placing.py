@@ -22,9 +22,10 @@ File = tuple[int, int] | None
 
 
 def file_of(path: str | Path) -> File:
+    """Return which file lies at a path; None if none does, OSError if the disk does not say."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.exc import DBAPIError
 
 from vigil.codec import NotUnderstood, load
 from vigil.core.effects import LogEntry, Persist
@@ -26,7 +27,7 @@ from vigil.core.model.team import Role
 from vigil.core.model.upgrade import upgraded_incident, upgraded_session
 from vigil.core.rules.escalation import is_settled
 from vigil.errors import VigilError
-from vigil.store.opening import lengthen_log, make_engine, open_database, read_birth
+from vigil.store.opening import DatabaseRefused, lengthen_log, make_engine, open_database, read_birth
 from vigil.store.placing import copy_beside, file_of, files_of, is_whole, mark, put_aside, put_away_another, put_in_place
 from vigil.store.retention import OldRows, delete_old, find_old, give_back, read_kept, record_kept
 from vigil.store.schema import deaths, events, incidents, roles, sessions
@@ -55,7 +56,10 @@ class Store:
     def _open(self) -> None:
         self._engine: Engine = open_database(self._path)
         self._writer = _driver_of(self._engine)
-        mark(self._path, self._writer)
+        try:
+            mark(self._path, self._writer)
+        except sqlite3.Error as error:
+            raise DatabaseRefused(f"{self._path} cannot be written ({error}): free some space, or mend the disk") from error
         lengthen_log(self._path, self._writer)
         self._files = files_of(self._path)
         self.created_at = read_birth(self._engine)
@@ -100,7 +104,10 @@ class Store:
 
     def is_lost(self) -> bool:
         """Say whether our file is no longer in its place: it was removed or replaced."""
-        return file_of(self._path) != self._files[""]
+        try:
+            return file_of(self._path) != self._files[""]
+        except OSError:  # the disk does not say: that is no loss (P7)
+            return False
 
     def _begin_anew(self, everything: Callable[[], Persist]) -> None:
         """Put our database back and a foreign one aside; an open file is readable after removal, else write `everything`."""
@@ -117,6 +124,15 @@ class Store:
         before.dispose()
         self.begun_anew += 1
 
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """Hold a connection to read by; VigilError if the disk, or a want of descriptors, forbids it."""
+        try:
+            with self._readers.connect() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise VigilError(f"the store cannot be read ({error.orig}): vigil doctor says more") from error
+
     def read_sessions(self) -> list[Session]:
         with self._engine.connect() as connection:
             return [upgraded_session(_read(Session, body)) for (body,) in connection.execute(select(sessions.c.body))]
@@ -130,7 +146,7 @@ class Store:
         query = select(incidents.c.body).order_by(incidents.c.opened_at.desc()).limit(limit)
         if not everything:
             query = query.where(incidents.c.resolved_at.is_(None))
-        with self._readers.connect() as connection:
+        with self._reading() as connection:
             return [upgraded_incident(_read(Incident, body)) for (body,) in connection.execute(query)]
 
     def read_untold(self, since: float, limit: int = 1000) -> list[Incident]:
@@ -139,7 +155,7 @@ class Store:
         return [incident for incident in over if not is_settled(incident) or (incident.resolved_at or 0.0) >= since]
 
     def read_incident(self, incident_id: str) -> Incident | None:
-        with self._readers.connect() as connection:
+        with self._reading() as connection:
             body = connection.execute(select(incidents.c.body).where(incidents.c.id == incident_id)).scalar()
         return None if body is None else upgraded_incident(_read(Incident, body))
 
@@ -147,7 +163,7 @@ class Store:
         """Read what the event log says of an incident, in order."""
         named = events.c.data.contains(json.dumps(incident.id), autoescape=True)
         query = select(events).where(events.c.kind.startswith("incident."), named, events.c.at >= incident.opened_at - 1.0)
-        with self._readers.connect() as connection:
+        with self._reading() as connection:
             return [_event(row) for row in connection.execute(query.order_by(events.c.seq).limit(limit)).all()]
 
     def read_deaths(self, session_id: str | None = None, limit: int = 1000) -> list[Death]:
@@ -155,25 +171,25 @@ class Store:
         query = select(deaths.c.body).order_by(deaths.c.at.desc()).limit(limit)
         if session_id is not None:
             query = query.where(deaths.c.session_id == session_id)
-        with self._readers.connect() as connection:
+        with self._reading() as connection:
             return [_read(Death, body) for (body,) in connection.execute(query)]
 
     def read_deaths_of_removed(self, name: str, limit: int = 1000) -> list[Death]:
         """Read the death records of removed sessions of a name, newest first."""
         gone = deaths.c.session_id.not_in(select(sessions.c.id))
         query = select(deaths.c.body).where(deaths.c.session == name, gone).order_by(deaths.c.at.desc()).limit(limit)
-        with self._readers.connect() as connection:
+        with self._reading() as connection:
             return [_read(Death, body) for (body,) in connection.execute(query)]
 
     def read_died_with(self, death: Death, within_s: float) -> list[str]:
         """Read the names of the other sessions that died at about the same moment."""
         near = deaths.c.at.between(death.at - within_s, death.at + within_s)
         query = select(deaths.c.session).where(near, deaths.c.session_id != death.session_id).order_by(deaths.c.at)
-        with self._readers.connect() as connection:
+        with self._reading() as connection:
             return list(dict.fromkeys(name for (name,) in connection.execute(query)))
 
     def read_death(self, death_id: str) -> Death | None:
-        with self._readers.connect() as connection:
+        with self._reading() as connection:
             body = connection.execute(select(deaths.c.body).where(deaths.c.id == death_id)).scalar()
         return None if body is None else _read(Death, body)
 
@@ -195,7 +211,7 @@ class Store:
         if until is not None:
             query = query.where(events.c.at <= until)
         query = query.order_by(events.c.seq.desc() if newest else events.c.seq)
-        with self._readers.connect() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query).all()
         found = [_event(row) for row in rows]
         return found[::-1] if newest else found

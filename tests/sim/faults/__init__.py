@@ -67,6 +67,7 @@ from tests.sim.faults.vigil import (
     keeper_is_killed,
     keeper_is_stopped,
     notifier_is_down,
+    store_fails,
     store_is_full,
     store_is_slow,
 )
@@ -126,6 +127,7 @@ FAULTS: dict[str, Strike] = {
     "keeper hangs in a backoff": keeper_hangs_in_backoff,
     "store is full": store_is_full,
     "store is slow": store_is_slow,
+    "store fails": store_fails,
     "notifier is down": notifier_is_down,
     "host sleeps": host_sleeps,
     "host reboots": host_reboots,

@@ -84,6 +84,19 @@ def store_is_full(world: World, session_id: str, size: float) -> bool:
     return True
 
 
+def store_fails(world: World, session_id: str, size: float) -> bool:
+    """The disk has the rows and fails: what is told as failed is there, also for the next daemon."""
+    for_s = between(size, 1.0, 120.0)
+    world.excuse(for_s + 1.0)
+    world.store.full = world.store.keeps = True
+
+    def heal() -> None:
+        world.store.full = world.store.keeps = False
+
+    world.engine.after(for_s, heal)
+    return pick(size, exits, is_signalled, server_is_killed)(world, session_id, size)
+
+
 def store_is_slow(world: World, session_id: str, size: float) -> bool:
     slow_s, for_s = between(size, 0.05, 20.0), between(size, 10.0, 300.0)
     world.excuse(for_s + 2 * slow_s + 300.0)

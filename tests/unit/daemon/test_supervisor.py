@@ -55,7 +55,7 @@ class Rig:
         asked = RecordedMachine(
             machine, Clock(), lambda _now, event, answer: None if heard is None else heard.append((event, answer))
         )
-        self.commit = Commit(asked, given, self.feed, shown, begin, lambda _slow: None)
+        self.commit = Commit(asked, given, self.feed, shown, begin, lambda _slow: None, lambda _why: None)
         self.supervisor = Supervisor(self.inbox, asked, self.commit, shown, missed_s)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from vigil.keeper.births import Births
 from vigil.keeper.kills import Kills
 from vigil.keeper.protocol import Answer
+from vigil.keeper.records import Unwritten
 from vigil.keeper.samples import Samples
 from vigil.keeper.snapshot import Snapshots
 from vigil.keeper.watch import Watcher
@@ -33,9 +34,10 @@ def test_a_status_that_an_earlier_process_of_the_same_pid_left_is_not_its_client
     kills = Kills(log, cgroups)
     samples = Samples(host, cgroups, log, kills)
     snapshots = Snapshots(samples, host, cgroups, log, lambda _: None)
-    watcher = Watcher(epoll, lambda _: None, samples, kills, snapshots)
+    unwritten = Unwritten()
+    watcher = Watcher(epoll, lambda _: None, samples, kills, snapshots, unwritten)
     watcher._lost = Graves()
-    births = Births(epoll, watcher, samples, resource.getrlimit(resource.RLIMIT_NOFILE))
+    births = Births(epoll, watcher, samples, resource.getrlimit(resource.RLIMIT_NOFILE), unwritten)
     order = {"runtime": "tmux", "argv": ["echo", "1", "2", "%0"], "env": dict(os.environ), "cwd": "/"}
     (tmp_path / "launch.json").write_text(json.dumps(order), "utf-8")
     answers: list[Answer] = []

@@ -491,3 +491,19 @@ def test_what_is_handed_over_after_the_end_is_neither_delivered_nor_told(office:
 
     assert ops.delivered == []
     assert office.nothing_more()
+
+
+def test_a_route_that_is_configured_delivers_though_the_host_has_no_more_threads(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    route = Prompt()
+    office.workers.use({"ops": route})
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+
+    office.workers.hand(make_due())
+
+    wait_for(lambda: route.delivered == ["i1:ops:1"])
+
+
+def no_thread(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

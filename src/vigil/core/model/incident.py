@@ -24,6 +24,7 @@ class IncidentKind(StrEnum):
     KEEPER_LOST = "keeper-lost"
     LOW_MEMORY = "low-memory"
     STORE_LOST = "store-lost"
+    EXHAUSTED = "exhausted"  # the host lacks room, processes or descriptors: what happens is not recorded, or launches wait
     UNDELIVERED = "undelivered"
 
 

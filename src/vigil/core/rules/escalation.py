@@ -30,6 +30,7 @@ SEVERITY: dict[IncidentKind, Severity] = {
     IncidentKind.MASS_DEATH: Severity.URGENT,
     IncidentKind.KEEPER_LOST: Severity.URGENT,
     IncidentKind.STORE_LOST: Severity.URGENT,
+    IncidentKind.EXHAUSTED: Severity.URGENT,
     IncidentKind.NEEDS_INPUT: Severity.ACTION,
     IncidentKind.STALLED: Severity.ACTION,
     IncidentKind.AUTH: Severity.ACTION,

@@ -21,8 +21,10 @@ from vigil.daemon.act.spawn import Spawning
 from vigil.daemon.act.strays import Strays
 from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.log import log
+from vigil.kernel.shortage import is_shortage
 
 FAULT = "internal error"
+AGAIN_S = 1.0
 Tasks = Mapping[type[Effect], Callable[[Any], Awaitable[None]]]
 Calls = Mapping[type[Effect], Callable[[Any], None]]
 
@@ -78,13 +80,20 @@ class Carrier:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _carry_out(self, effect: Effect, otherwise: Event | None) -> None:
-        """Carry out a dispatched effect; a fault of ours is an outcome too, never silence."""
-        try:
-            await self._parts[type(effect)](effect)
-        except Exception:
-            log.exception("an effect failed", outcome=str(otherwise))
-            if otherwise is not None:
-                self._ground.feed(otherwise)
+        """Carry out a dispatched effect; a fault of ours is an outcome too, never silence.
+
+        For what the host has no more of it waits and tries again; only a launch is not tried twice."""
+        while True:
+            try:
+                await self._parts[type(effect)](effect)
+                return
+            except Exception as error:
+                log.exception("an effect failed", outcome=str(otherwise))
+                if not is_shortage(error) or isinstance(effect, effects.Spawn):
+                    break
+            await asyncio.sleep(AGAIN_S)
+        if otherwise is not None:
+            self._ground.feed(otherwise)
 
 
 def fault_of(effect: Effect, now: float) -> Event | None:

@@ -18,7 +18,6 @@ from vigil.daemon.sense.death import DeathWatch
 from vigil.daemon.sense.outputs import Outputs
 from vigil.daemon.sense.process_ends import roles_of
 from vigil.daemon.sense.sandbox_spools import SandboxSpools
-from vigil.hands import Hangs
 from vigil.home import Home
 from vigil.keeper.protocol import ForgetRequest, Watch, WatchRequest
 from vigil.kernel.theirs import remove_tree
@@ -100,7 +99,7 @@ class Custody:
             return False
         try:
             return await in_thread(FOLDERS, remove_tree, folder, about=launch_id)
-        except Hangs:
+        except OSError:  # also Hangs: what is left is no fault of another launch
             return False
 
     async def _keeper_forgets(self, launch_id: str, removing: bool = False) -> int | None:

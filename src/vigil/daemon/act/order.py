@@ -21,6 +21,7 @@ from vigil.keeper.protocol import BEGAN, ORDER, Born
 from vigil.keeper.wire import as_json
 from vigil.kernel import durable, process
 from vigil.kernel.processes import read_command
+from vigil.kernel.shortage import RESERVE
 from vigil.observe.survivors import SeenProcess
 from vigil.runtimes.sandbox import GATE_NAME
 
@@ -144,7 +145,7 @@ class Orders:
 def is_at_gate(pid: int) -> bool:
     """Say whether a process of an order is still a shim that waits to become the agent; OSError is none."""
     try:
-        words = read_command(pid)
+        words = RESERVE.call(read_command, pid)
     except OSError:
         return False
     return words[3:4] == [GATE_NAME.encode()] or (words[2:3] == [b"agent"] and words[1].endswith(b"/keeper/shim.sh"))

@@ -21,6 +21,7 @@ from vigil.core.model.speech import What
 from vigil.daemon.base.clock import Clock
 from vigil.daemon.base.log import log
 from vigil.daemon.base.secrets import Secrets
+from vigil.errors import VigilError
 from vigil.forensics import ExitLog, Shelf, assemble
 from vigil.forensics.shelf import Limits
 from vigil.hands import Hands, Hangs
@@ -49,19 +50,22 @@ class Coroner:
         secrets: Secrets,
         find: Callable[[str], Session | None],
         retention: Callable[[], Retention] = Retention,
+        on_refused: Callable[[str | None], None] = lambda _why: None,
     ) -> None:
         self._home = home
         self._store = store
         self._clock = clock
         self._secrets = secrets
         self._find = find
+        self._on_refused = on_refused  # why the disk takes no evidence; None: it does again
+        self._refused: dict[str, Death] = {}  # by launch: no bundle of them was written
         self._exit_log = ExitLog(home.log / "exits.log")
         self._shelf = Shelf(home.deaths, lambda: _limits_of(retention()))
         self._snapshots: dict[str, asyncio.Event] = {}
         self._unseen: dict[str, Death] = {}  # by launch: their snapshot did not come in time
         self._amended: dict[str, Death] = {}  # by launch: more was read later
         self._logged: dict[str, None] | None = None  # the newest deaths that have their line
-        self._hands = Hands("coroner", 1 + MOST_HUNG)
+        self._hands = Hands("coroner", 1 + MOST_HUNG, ready=True)
         self._working = asyncio.Lock()  # one after the other, unless one hangs
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -112,6 +116,18 @@ class Coroner:
         removed: list[str] = await self._do(self._shelf.remove, ids) or []
         return removed
 
+    def write_again(self) -> None:
+        """Write what the disk refused of earlier postmortems."""
+        if self._refused or self._exit_log.waiting:
+            self._later(self._write_again)
+
+    def _write_again(self) -> None:
+        self._exit_log.write_again()
+        for death in list(self._refused.values()):
+            self._assemble(death)
+        if not self._refused and not self._exit_log.waiting:
+            self._on_refused(None)
+
     def forget(self, death_ids: Sequence[str]) -> None:
         """Remove the bundles of deaths whose records are deleted."""
         if death_ids:
@@ -153,6 +169,9 @@ class Coroner:
         if death.id not in self._logged:
             self._logged[death.id] = None
             self._exit_log.append(death, self._secrets.redactor(death.session_id).text)
+            if self._exit_log.refused is not None:
+                log.error("no line of a death", death=death.id, why=self._exit_log.refused)
+                self._on_refused(self._exit_log.refused)
             if len(self._logged) > LOGGED_KEPT:
                 del self._logged[next(iter(self._logged))]
 
@@ -176,8 +195,11 @@ class Coroner:
                 self._clock.now(),
             )
             self._shelf.tidy(self._clock.now())
-        except OSError as error:
+            self._refused.pop(death.launch_id, None)
+        except (OSError, VigilError) as error:
             log.error("no bundle of a death", death=death.id, why=str(error))
+            _keep(self._refused, death)
+            self._on_refused(str(error))
 
     def _places(self, session_id: str) -> list[Path]:
         session = self._find(session_id)

@@ -12,7 +12,6 @@ from typing import TypeVar
 from vigil.core.model.retention import Retention
 from vigil.daemon.base.log import log
 from vigil.hands import Hands, Hangs
-from vigil.store.retention import OldRows
 from vigil.store.store import Store
 from vigil.threads import ask
 
@@ -53,18 +52,18 @@ class Pruner:
 
     async def _pass(self) -> None:
         """Prune until nothing is left to delete, then give free pages back."""
-        while (old := await self._step(self._prune)).keys:
-            self._forget_bundles([str(key) for key in old.keys.get("deaths", ())])
-            if not old.are_many:
-                break
+        while await self._prune():
+            pass
         while await self._step(self._store.give_back):
             pass
 
+    async def _prune(self) -> bool:
+        old = await self._step(lambda: self._store.prune(self._retention(), self._now()))
+        self._forget_bundles([str(key) for key in old.keys.get("deaths", ())])  # in the loop: the coroner has its own thread
+        return old.are_many
+
     async def _step(self, step: Callable[[], T]) -> T:
         began = time.monotonic()
-        found = await ask(self._hands, step, STEP_S)
+        done = await ask(self._hands, step, STEP_S)
         await asyncio.sleep(max(LEAST_REST_S, RESTS * (time.monotonic() - began)))
-        return found
-
-    def _prune(self) -> OldRows:
-        return self._store.prune(self._retention(), self._now())
+        return done

@@ -25,10 +25,12 @@ from vigil.daemon.base.environments import Environments
 from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.hook_key import HookKey
 from vigil.daemon.base.keeper_link import KeeperLink, KeeperRefused, KeeperSilent
+from vigil.daemon.base.log import log
 from vigil.daemon.base.secrets import Secrets
 from vigil.keeper.protocol import Born, SpawnRequest
 from vigil.kernel.process import read_start_ticks
 from vigil.kernel.processes import read_command
+from vigil.kernel.shortage import is_shortage
 from vigil.runtimes import Order, Runtime
 from vigil.threads import LAUNCHES, in_thread
 
@@ -57,6 +59,7 @@ class Claims:
 
 TOKEN = "VIGIL_TOKEN"
 HOOK = Path(__file__).parents[2] / "agents" / "hook.sh"
+AGAIN_S = 1.0
 SPAWN_S = 15.0
 KEEPER_S = 2.0  # without an answer in this time, no order is given
 EXEC_S = 0.5
@@ -76,6 +79,7 @@ class Spawning:
     _isolation: Isolation
     _hook_key: HookKey
     _orders: Orders
+    _on_shortage: Callable[[str | None], None]  # the host could not make a launch, and why; None: it can
 
     async def spawn(self, effect: Spawn) -> None:
         """Spawn a launch, and watch it from then on; then remove the oldest one's files."""
@@ -95,8 +99,10 @@ class Spawning:
             cgroup, limited = await in_thread(LAUNCHES, self._isolation.begin, launch.id, session.spec.limits, about=session.id)
             launch = replace(launch, cgroup=cgroup)
             start = await self._prepare(session, launch, env, os.path.realpath(folder), limited)
-        except (OSError, ValueError) as error:
-            self._give_up(session, launch, _in_words(error))
+        except (OSError, ValueError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not is_shortage(error):
+                raise
+            self._give_up(session, launch, _in_words(error), short=is_shortage(error))
             return
         born = await self._order(session, launch, folder)
         if born is not None:
@@ -104,24 +110,37 @@ class Spawning:
 
     async def _order(self, session: Session, launch: Launch, folder: str) -> Born | None:
         """Order a launch to be spawned; without an answer, find out what became of it (P1, P3)."""
+        short = False
         try:
             return await self._keeper.ask(SpawnRequest(launch.id, folder), timeout_s=SPAWN_S)
         except KeeperRefused as error:
-            why, ours = str(error), False
+            why, ours, short = str(error), False, error.short
         except KeeperSilent as error:  # one that answers had the time: then the launch itself hangs
             why, ours = str(error), bool(await self._keeper.why_silent(KEEPER_S)) or not error.timed_out
-        found = await self._orders.settle(launch)
+        found = await self._settle(launch)
         if not isinstance(found, LostOrder):
             return found
         if found.lived:
             self._isolation.tidy(self._isolation.folder_of(launch))
             self._ground.feed(Exited(Exit(launch.id, self._ground.now(), "daemon")))
         else:
-            self._give_up(session, launch, why, ours)
+            self._give_up(session, launch, why, ours, short)
         return None
+
+    async def _settle(self, launch: Launch) -> Born | LostOrder:
+        """Find out what became of a spawned launch's order; a disk that refuses is waited for."""
+        while True:
+            try:
+                return await self._orders.settle(launch)
+            except (OSError, RuntimeError) as error:
+                if not is_shortage(error):
+                    raise
+                log.error("an order is not settled", launch=launch.id, why=str(error), next_try_s=AGAIN_S)
+            await asyncio.sleep(AGAIN_S)
 
     async def _follow(self, session: Session, launch: Launch, born: Born, start: Start, env: Mapping[str, str]) -> None:
         """Tell of a spawned launch, and watch it."""
+        self._on_shortage(None)
         event = read_birth(launch, born, self._ground, names=self._kinds.agent_of(session.spec.agent).process)
         event = replace(self._with_start(event, session, start, env), cgroup=launch.cgroup)
         shimmed = session.spec.runtime is RuntimeKind.TMUX or session.spec.sandbox is not None
@@ -162,10 +181,11 @@ class Spawning:
             raise ValueError(f"it cannot go on with conversation {launch.conversation}: {'; '.join(start.without)}")
         return start
 
-    def _give_up(self, session: Session, launch: Launch, why: str, ours: bool = False) -> None:
+    def _give_up(self, session: Session, launch: Launch, why: str, ours: bool = False, short: bool = False) -> None:
         self._isolation.tidy(self._isolation.folder_of(launch))
         why = self._secrets.redactor(session.id).text(why)
-        self._ground.feed(LaunchFailed(launch.id, self._ground.now(), why, ours))
+        self._on_shortage(why if short else None)
+        self._ground.feed(LaunchFailed(launch.id, self._ground.now(), why, ours or short))
 
     def _with_start(self, event: Launched, session: Session, start: Start, env: Mapping[str, str]) -> Launched:
         """Return the birth of a spawned launch with what follows from its start."""

@@ -50,6 +50,10 @@ class KeeperDeaf(Exception):
 class KeeperRefused(Exception):
     """The keeper said no to a request of the daemon, and why."""
 
+    def __init__(self, why: str, short: bool = False) -> None:
+        super().__init__(why)
+        self.short = short  # the host lacks processes, descriptors, memory or room
+
 
 @dataclass(eq=False, repr=False)
 class KeeperLink:
@@ -170,7 +174,7 @@ class KeeperLink:
         except wire.Malformed as error:
             raise KeeperSilent(f"the keeper (pid {self.pid}) gave an answer that is not understood: {error}") from None
         if isinstance(answer, protocol.RefusedAnswer):
-            raise KeeperRefused(answer.why)
+            raise KeeperRefused(answer.why, answer.short)
         return answer
 
     async def _exchange(self, request: protocol.Request, timeout_s: float) -> wire.Message:

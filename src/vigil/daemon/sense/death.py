@@ -15,6 +15,7 @@ from vigil.core.events import Exited, Orphaned, RuntimeEnded
 from vigil.core.model.death import Exit, Oom
 from vigil.core.model.launch import Launch
 from vigil.daemon.base.ground import Ground
+from vigil.daemon.base.log import log
 from vigil.daemon.base.shown import Changes
 from vigil.daemon.sense.death_facts import Witness
 from vigil.daemon.sense.pidfds import Pidfds
@@ -22,11 +23,13 @@ from vigil.daemon.sense.process_ends import ProcessEnd, agent_role, end_of, ends
 from vigil.keeper import records
 from vigil.keeper.protocol import ExitWord
 from vigil.kernel import process as kernel
+from vigil.kernel.shortage import RESERVE
 
 SETTLE_S = 0.3  # a server that closes its panes is gone a few milliseconds after them
 KEEPER_S = 1.0  # how long we wait for the keeper's word where the kernel told us nothing
 ORPHAN_S = 1.0  # a hangup ends an agent at once or not at all
 HANGUP_S = 2.0  # and one that answers it takes a moment
+AGAIN_S = 1.0
 AMBIGUOUS_OVER = 128
 
 
@@ -51,6 +54,7 @@ class DeathWatch:
     _pidfds: Pidfds = field(default_factory=Pidfds, init=False)
     _watched: dict[str, Watched] = field(default_factory=dict, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _owed: dict[str, dict[str, ExitWord]] = field(default_factory=dict, init=False)  # by launch: ends on no disk yet
 
     def watch(self, launch: Launch, exec_seen: bool = True) -> None:
         """Watch a launch's processes for their death; report one gone already once we know how."""
@@ -75,14 +79,25 @@ class DeathWatch:
 
     def _watch_role(self, watched: Watched, role: str) -> None:
         process = roles_of(watched.launch)[role]
-        pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
+        try:
+            pidfd = kernel.open_pidfd(process.pid, process.start_ticks)
+            if pidfd is not None:
+                self._pidfds.add(pidfd, partial(self._read_end, watched, role))
+        except OSError as error:  # no descriptor is left, which says nothing of the process (P7); the keeper tells its end
+            log.warning("no pidfd", launch=watched.launch.id, role=role, why=error.strerror, next_try_s=AGAIN_S)
+            asyncio.get_running_loop().call_later(AGAIN_S, self._watch_again, watched, role)
+            return
         if pidfd is None:  # gone already: the keeper may have told it before we listened
             self._ended_unseen(watched, role)
         else:
             watched.fds[role] = pidfd
-            self._pidfds.add(pidfd, partial(self._read_end, watched, role))
+
+    def _watch_again(self, watched: Watched, role: str) -> None:
+        if self._watched.get(watched.launch.id) is watched and role not in watched.fds and role not in watched.ends:
+            self._watch_role(watched, role)
 
     def forget(self, launch_id: str) -> None:
+        self._owed.pop(launch_id, None)
         watched = self._watched.pop(launch_id, None)
         if watched is not None:
             for pidfd in watched.fds.values():
@@ -105,8 +120,7 @@ class DeathWatch:
         """Feed a death that the death watch missed, from what is left of the launch."""
         watched = self._watched.get(launch.id)
         if watched is None:
-            recorded = ends_from_records(self._folder(launch), self._ground.clock)
-            self._ground.feed(Exited(self.describe(launch, recorded, "daemon")))
+            self._ground.feed(Exited(self.describe(launch, self.recorded(launch), "daemon")))
             return
         role = agent_role(watched.launch)
         if role in watched.fds:
@@ -117,10 +131,16 @@ class DeathWatch:
 
     def _ended_unseen(self, watched: Watched, role: str) -> None:
         """Take a death that we missed from the keeper's records, if they have it."""
-        recorded = ends_from_records(self._folder(watched.launch), self._ground.clock)
-        self._ended(watched, role, recorded.get(role) or ProcessEnd(None, "", self._ground.now()))
+        self._ended(watched, role, self.recorded(watched.launch).get(role) or ProcessEnd(None, "", self._ground.now()))
+
+    def recorded(self, launch: Launch) -> dict[str, ProcessEnd]:
+        """Return a death as the keeper recorded it, or holds it while the disk takes no record."""
+        owed = {role: end_of(word, self._ground.clock) for role, word in self._owed.get(launch.id, {}).items()}
+        return owed | ends_from_records(self._folder(launch), self._ground.clock)
 
     def heard(self, word: ExitWord) -> None:
+        if word.unrecorded:
+            self._owed.setdefault(word.launch, {})[word.role] = word
         watched = self._watched.get(word.launch)
         process = None if watched is None else roles_of(watched.launch).get(word.role)
         if watched is None or process is None or (word.pid, word.start_ticks) != (process.pid, process.start_ticks):
@@ -154,7 +174,10 @@ class DeathWatch:
 
     def _read_end(self, watched: Watched, role: str) -> None:
         process = roles_of(watched.launch)[role]
-        status, source = kernel.read_wait_status(watched.fds[role], process.pid, process.start_ticks)
+        try:
+            status, source = RESERVE.call(kernel.read_wait_status, watched.fds[role], process.pid, process.start_ticks)
+        except OSError:
+            status, source = None, ""  # the keeper knows it
         self._pidfds.drop(watched.fds.pop(role))
         self._ended(watched, role, ProcessEnd(status, source, self._ground.now()))
 

@@ -19,12 +19,16 @@ class Pidfds:
         self._is_heard = False
 
     def add(self, pidfd: int, ended: Callable[[], None]) -> None:
-        """Own a pidfd, and call `ended` once its process has ended."""
+        """Own a pidfd, and call `ended` once its process has ended; OSError closes it."""
         if not self._is_heard:
             asyncio.get_running_loop().add_reader(self._epoll.fileno(), self._readable)
             self._is_heard = True
+        try:
+            self._epoll.register(pidfd, select.EPOLLIN | select.EPOLLONESHOT)
+        except OSError:  # the kernel has no room for one more
+            os.close(pidfd)
+            raise
         self._told[pidfd] = ended
-        self._epoll.register(pidfd, select.EPOLLIN | select.EPOLLONESHOT)
 
     def drop(self, pidfd: int) -> None:
         """Close a pidfd and call nothing for it."""

@@ -52,7 +52,7 @@ class Diagnoser:
     _keeper_pid: Callable[[], int | None]
     _proc: str = PROC
     _deadline_s: float = DEADLINE_S
-    _hands: Hands = field(default_factory=lambda: Hands("diagnosis", HUNG), init=False)
+    _hands: Hands = field(default_factory=lambda: Hands("diagnosis", HUNG, ready=True), init=False)
     _samples: dict[str, Sample] = field(default_factory=dict, init=False)  # by launch: the last close look
     _peaks: dict[str, int] = field(default_factory=dict, init=False)
     latest: Mapping[str, Cheap] = field(default_factory=dict, init=False)  # by launch: what the last pass read

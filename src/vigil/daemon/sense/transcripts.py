@@ -56,7 +56,7 @@ class Conversations:
     _adapter_of: Callable[[str], Adapter]
     _is_set_up: Callable[[str], bool]
     _environment_of: Callable[[Session], Mapping[str, str]]
-    _hands: Hands = field(default_factory=lambda: Hands("conversations", MOST_HUNG), init=False)
+    _hands: Hands = field(default_factory=lambda: Hands("conversations", MOST_HUNG, ready=True), init=False)
     _known: dict[str, _Known] = field(default_factory=dict, init=False)  # by session: what the last list found
 
     async def peek(self, sessions: Iterable[Session]) -> dict[str, Transcript]:

@@ -19,7 +19,7 @@ from vigil.daemon.act.order import LostOrder, Orders
 from vigil.daemon.base.agents import Kinds
 from vigil.daemon.base.ground import Ground
 from vigil.daemon.base.keeper_link import KeeperLink
-from vigil.daemon.sense.process_ends import ProcessEnd, agent_role, ends_from_records
+from vigil.daemon.sense.process_ends import ProcessEnd, agent_role
 from vigil.hands import Hangs
 from vigil.kernel import process
 from vigil.kernel.theirs import remove_tree
@@ -54,7 +54,6 @@ class Adopter:
         self._custody.knows(launch, session.spec.runtime)
         if session.state not in ALIVE or launch.ended_at is not None:
             return None
-        folder = str(self._ground.home.launch(launch.id))
         if self._copied or (launch.process is not None and process.is_other_boot(launch.process.boot, self._ground.boot)):
             return Exited(Exit(launch.id, self._ground.now(), "start-up", rebooted=True))
         if launch.process is None:
@@ -68,7 +67,7 @@ class Adopter:
             if launch.host is not None:
                 self._mark_later(launch)
             return read_birth(launch, born_of(launch), self._ground, adopted=True)
-        ends = ends_from_records(folder, self._ground.clock)
+        ends = self._custody.watch.recorded(launch)
         ends.setdefault(agent_role(launch), ProcessEnd(None, "", self._ground.now()))
         return Exited(self._custody.watch.describe(launch, ends, "start-up"))
 

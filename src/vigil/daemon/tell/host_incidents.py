@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +15,16 @@ from vigil.daemon.base.inbox import Inbox
 from vigil.daemon.base.log import log
 from vigil.daemon.tell.clock import Heartbeat
 from vigil.home import Home
+from vigil.keeper.protocol import ExitWord
+from vigil.keeper.records import exit_path
 from vigil.store.store import Store
 
-OF_ONE_LIFE = (IncidentKind.KEEPER_LOST, IncidentKind.UNHEALTHY_PROBER, IncidentKind.LATE_DAEMON)  # each daemon sees its own
+OF_ONE_LIFE = (  # each daemon sees its own
+    IncidentKind.KEEPER_LOST,
+    IncidentKind.UNHEALTHY_PROBER,
+    IncidentKind.LATE_DAEMON,
+    IncidentKind.EXHAUSTED,
+)
 KEEPER_TROUBLES = {
     "keeper.lost": "is gone",
     "keeper.wedged": "does not answer",
@@ -97,6 +105,8 @@ class Troubles:
         self._note = note
         self._begun_anew = 0
         self._store_lost = False
+        self._short: set[str] = set()  # for want of what the host is told as exhausted
+        self._unrecorded: set[str] = set()  # records that the keeper still owes
 
     def begin_anew(self, keeper_hangs: bool) -> None:
         """Resolve the host incidents that only the daemon before us had."""
@@ -124,6 +134,41 @@ class Troubles:
         else:
             self._host.over(IncidentKind.LATE_DAEMON, "the store writes again", "store")
 
+    def store_refused(self, why: str | None) -> None:
+        """Open the host incident of a store that takes no writes, or resolve it."""
+        self._exhausted("store", why and f"the store cannot be written ({why}): what happens is not recorded yet")
+
+    def launch_changed(self, why: str | None) -> None:
+        """Open the host incident of launches that the host has no room for, or resolve it."""
+        self._exhausted("launch", why and f"the host could not make a launch ({why}): it is tried again, and charged to nobody")
+
+    def bundle_changed(self, why: str | None) -> None:
+        """Open the host incident of deaths whose bundle or line was not written, or resolve it."""
+        self._exhausted("deaths", why and f"the evidence of deaths cannot be written ({why}): it is tried again")
+
+    def heard_of_record(self, folder: str, word: ExitWord) -> None:
+        """Open a host incident if the keeper could not record an end; the keeper tries again."""
+        if word.unrecorded:
+            self._unrecorded.add(exit_path(folder, word.role))
+            self._note("keeper.unrecorded", {"launch": word.launch, "role": word.role, "why": word.unrecorded})
+            words = f"the keeper cannot record ends ({word.unrecorded}): it holds them in memory, and tries again"
+            self._exhausted("keeper", words)
+
+    def check_records(self) -> None:
+        """Look whether the keeper has recorded what it could not, and resolve that host incident."""
+        if self._unrecorded:
+            self._unrecorded = {path for path in self._unrecorded if _is_missing(path)}
+            if not self._unrecorded:
+                self._exhausted("keeper", None)
+
+    def _exhausted(self, cause: str, words: str | None) -> None:
+        if words:
+            self._short.add(cause)
+            self._host.report(IncidentKind.EXHAUSTED, words, cause)
+        elif cause in self._short:
+            self._short.discard(cause)
+            self._host.over_soon(IncidentKind.EXHAUSTED, "the host has room again, and all is recorded", cause)
+
     def check_store(self) -> None:
         """Look for a lost database, have it put back, and open a host incident once."""
         lost, before = self._store.is_lost(), self._store_lost
@@ -142,3 +187,8 @@ def keeper_trouble(kind: str, data: dict[str, Any]) -> str:
     """Return what is wrong with the host's keeper, by a change of the line to it; nothing if it is well."""
     words = KEEPER_TROUBLES.get(kind, "").format(why=data.get("why"))
     return f"the keeper (pid {data.get('pid')}) {words}" if words else ""
+
+
+def _is_missing(path: str) -> bool:
+    """Say whether a host still owes a record: its launch's folder is there without it."""
+    return os.path.isdir(os.path.dirname(path)) and not os.path.isfile(path)

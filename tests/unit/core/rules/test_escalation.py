@@ -65,7 +65,7 @@ def test_every_kind_has_its_severity() -> None:
     kinds = {severity: {kind.value for kind in IncidentKind if SEVERITY[kind] is severity} for severity in Severity}
 
     assert kinds == {
-        Severity.URGENT: {"saturated", "stuck", "server-died", "mass-death", "keeper-lost", "store-lost"},
+        Severity.URGENT: {"saturated", "stuck", "server-died", "mass-death", "keeper-lost", "store-lost", "exhausted"},
         Severity.ACTION: {"needs-input", "stalled", "auth", "tainted", "undelivered"},
         Severity.WARNING: {"limit", "unhealthy-prober", "late-daemon", "low-memory"},
     }

@@ -117,7 +117,14 @@ class Row:
 
 
 K = IncidentKind
-HOST = {K.KEEPER_LOST: URGENT, K.STORE_LOST: URGENT, K.UNHEALTHY_PROBER: WARNING, K.LATE_DAEMON: WARNING, K.LOW_MEMORY: WARNING}
+HOST = {
+    K.KEEPER_LOST: URGENT,
+    K.STORE_LOST: URGENT,
+    K.EXHAUSTED: URGENT,
+    K.UNHEALTHY_PROBER: WARNING,
+    K.LATE_DAEMON: WARNING,
+    K.LOW_MEMORY: WARNING,
+}
 ROWS = (
     Row(K.STUCK, URGENT, stuck, lambda stage: stage.see()),
     Row(K.SATURATED, URGENT, saturated, lambda stage: stage.ask("reset")),

@@ -31,7 +31,7 @@ class Following:
         self._followed: dict[str, Followed] = {}
         self._ready: asyncio.Queue[Followed] = asyncio.Queue()
         self._watches: Watches[Turn] = Watches(self._wake)
-        self._hands = Hands("following", LOOKERS + MOST_HUNG)
+        self._hands = Hands("following", LOOKERS + MOST_HUNG, ready=True)
 
     def follow(
         self,
