@@ -92,7 +92,7 @@ def main() -> None:
             raise
         what = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
         why = error.strerror if isinstance(error, OSError) else error
-        code = fail(f"this host lacks what the command needs: {why}{what}; vigil doctor says more", VigilError.exit_code)
+        code = report(VigilError(f"this host lacks what the command needs: {why}{what}; vigil doctor says more"))
     if code != 130:
         with reader_may_leave():
             sys.stdout.flush()
