@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import sys
 import tempfile
 import time
@@ -29,7 +28,7 @@ from vigil.daemon.sense.process_ends import ends_from_records
 from vigil.daemon.start.unknown_launches import find_unknown
 from vigil.forensics.bundle import assemble
 from vigil.home import home_at
-from vigil.kernel.process import read_boot, read_start_ticks
+from vigil.kernel.process import read_boot, read_peak_kb, read_start_ticks
 from vigil.kernel.theirs import read_text
 from vigil.manifest.reading import ManifestRefused, read_manifest
 from vigil.observe.lines import read_lines, resolve
@@ -286,7 +285,7 @@ def main(seed: int, count: int) -> dict[str, Any]:
                 raised.append(f"{name} {seed}-{number}: {traceback.format_exc()[-600:]}")
             worst_ms[name] = max(worst_ms[name], (time.thread_time() - began) * 1000)
             read[name] += 1
-    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak_kb = read_peak_kb(os.getpid())  # of this program alone: ru_maxrss counts what its parent had at the fork
     return {"read": dict(read), "worst_ms": worst_ms, "peak_kb": peak_kb, "raised": len(raised), "first": raised[:5]}
 
 

@@ -97,7 +97,10 @@ def test_replicas_that_a_team_gives_up_leave_no_row_and_no_file(vigil: Instance)
     wait_for(lambda: left_of(vigil, ids[2]) == [], 20, "nothing of the third to be left", lambda: left_of(vigil, ids[2]))
     vigil.ok("down", "backend")
 
-    assert [left for session_id in ids for left in left_of(vigil, session_id)] == []
+    def left() -> list[str]:
+        return [one for session_id in ids for one in left_of(vigil, session_id)]
+
+    wait_for(lambda: left() == [], 20, "nothing of the team to be left", left)
 
 
 def left_of(vigil: Instance, session_id: str) -> list[str]:

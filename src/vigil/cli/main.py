@@ -15,7 +15,6 @@ import click
 from vigil import __version__
 from vigil.cli.commands import ALIASES, COMMANDS, GROUPS, LATER, WIDEST
 from vigil.errors import UsageError, VigilError
-from vigil.kernel.shortage import is_shortage
 
 
 class Lazy(click.Group):
@@ -88,6 +87,8 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     except (OSError, RuntimeError) as error:
+        from vigil.kernel.shortage import is_shortage
+
         if not is_shortage(error):
             raise
         what = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""

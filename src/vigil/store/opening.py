@@ -101,8 +101,8 @@ LOG_BYTES = 1000 * 4152  # SQLite moves so many pages, with their headers, into 
 CACHE_BYTES = 2000 << 10
 PLENTY_BYTES = 256 << 20
 LONGEST_LOG_BYTES = 8 << 20  # what a burst made longer is cut to this once it is in the database
+SHRINKS = "auto_vacuum=INCREMENTAL"  # first, and only for a database that is made now: it is a write
 PRAGMAS = (
-    "auto_vacuum=INCREMENTAL",  # first: it counts for a database that is made now, or vacuumed
     "journal_mode=WAL",
     "synchronous=FULL",
     "foreign_keys=ON",
@@ -118,8 +118,9 @@ def make_engine(path: Path, read_only: bool = False) -> Engine:
     def connect() -> sqlite3.Connection:
         # Quoted, and opened here: in a URL a home called `a?b` would be another file.
         uri = f"file:{quote(str(path))}{'?mode=ro' if read_only else ''}"
+        is_new = not path.exists() or path.stat().st_size == 0
         connection = sqlite3.connect(uri, uri=True, timeout=5, check_same_thread=False)
-        for pragma in () if read_only else PRAGMAS:
+        for pragma in () if read_only else (SHRINKS, *PRAGMAS) if is_new else PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
@@ -163,7 +164,7 @@ def make_shrinkable(path: Path, engine: Engine) -> None:
         if size > VACUUMED_BYTES or disk.f_bavail * disk.f_frsize < 3 * size + PLENTY_BYTES:
             return
         with contextlib.suppress(sqlite3.OperationalError):  # somebody reads it: next time
-            driver.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            driver.execute(f"PRAGMA {SHRINKS}")
             driver.execute("VACUUM")
             driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -161,7 +161,7 @@ def test_a_url_that_hangs_does_not_keep_the_others_of_its_route_from_being_told(
     with web_receiver() as web, web_receiver() as hanging:
         hanging.hangs = threading.Event()
         place.write_text("\n".join(f"json://127.0.0.1:{one.port}/a" for one in (hanging, web)))
-        delivery = AppriseRoute(f"file:{place}", deadline_s=8.0).deliver(BODY)
+        delivery = AppriseRoute(f"file:{place}", deadline_s=16.0).deliver(BODY)
 
     assert (delivery.ok, delivery.unsure, len(delivery.took)) == (False, True, 1), delivery.why
     assert len(web.got) == 1

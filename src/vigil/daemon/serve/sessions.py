@@ -25,7 +25,7 @@ from vigil.core.model.identity import stem_of, why_not_a_name, why_not_an_identi
 from vigil.core.model.incident import Incident, IncidentKind
 from vigil.core.model.launch import Mode, RuntimeKind
 from vigil.core.model.limits import UNLIMITED, LaunchLimits
-from vigil.core.model.restart import HoldReason, RestartPolicy, RestartWhen
+from vigil.core.model.restart import HoldReason, RestartPolicy
 from vigil.core.model.sandbox import Sandbox
 from vigil.core.model.session import ALIVE, Session, Spec, State
 from vigil.core.rules.incident import key_of
@@ -244,8 +244,7 @@ class Operations:
     async def _launched(self, session_id: str, name: str) -> Session:
         await self._supervisor.until(lambda: self._settled(session_id, "start"), LAUNCH_S)
         session = self._supervisor.shown[session_id]
-        given_up = session.state is State.FAILED or session.spec.restart.when is RestartWhen.NEVER
-        if given_up and session.state not in ALIVE and (why := why_not_launched(session)) is not None:
+        if session.state is State.FAILED and (why := why_not_launched(session)) is not None:
             await self.ask("rm", name, "vigil", "its first launch failed")
             raise VigilError(f"{name} was not launched: {why}")
         return session

@@ -54,7 +54,8 @@ def read(found: Conversations, of: Session) -> Transcript | None:
         (("claude", "--resume", CONVERSATION), Kept.THERE),  # it names the same one itself
         (("claude", "--resume", OTHER), Kept.UNABLE),
         (("claude", "--continue"), Kept.UNABLE),
-        (("npx", "claude"), Kept.UNABLE),
+        (("npx", "claude"), Kept.THERE),
+        (("npm", "exec", "claude"), Kept.UNABLE),  # npm would take our flags for its own
         (("claude", "mcp"), Kept.UNABLE),
     ],
 )
