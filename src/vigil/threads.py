@@ -17,14 +17,11 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Pool:
-    """Threads of one purpose: so many at most, and how long a caller waits for a call.
-
-    A `ready` one has a thread from the daemon's start: a host that has no more later cannot refuse it."""
+    """Threads of one purpose: so many at most, and how long a caller waits for a call."""
 
     purpose: str
     most: int
     within_s: float
-    ready: bool = False
     hands: Hands = field(init=False)
 
     def __post_init__(self) -> None:
@@ -32,12 +29,12 @@ class Pool:
 
 
 # A command has a deadline of its own, the store gives up after 5 s: ours comes behind those.
-READS = Pool("reads", 4, 8.0, ready=True)  # the store, read for its owner
-SHOWN = Pool("shown", 8, 2.0, ready=True)  # files that an owner asks to see: output, bundles, how transcripts grew
-LAUNCHES = Pool("launches", 16, 30.0, ready=True)  # a launch's environment, adapter, cgroup and order
+READS = Pool("reads", 4, 8.0)  # the store, read for its owner
+SHOWN = Pool("shown", 8, 2.0)  # files that an owner asks to see: output, bundles, how transcripts grew
+LAUNCHES = Pool("launches", 16, 30.0)  # a launch's environment, adapter, cgroup and order
 ENDS = Pool("ends", 8, 60.0)  # what is left of a launch: its cgroup, its last hooks
-CENSUS = Pool("census", 2, 60.0, ready=True)  # every process of the host
-FOLDERS = Pool("folders", 8, 30.0, ready=True)  # folders that are removed with all that agents put there
+CENSUS = Pool("census", 2, 60.0)  # every process of the host
+FOLDERS = Pool("folders", 8, 30.0)  # folders that are removed with all that agents put there
 HOOKS = Pool("hooks", 2, 30.0)  # the spool
 SANDBOXES = Pool("sandboxes", 8, 10.0)  # the spools of confined agents
 DECLARED = Pool("declared", 8, 30.0)  # what a person declares: programs, environments, manifests, sandboxes
@@ -46,7 +43,7 @@ SWEEPS = Pool("sweeps", 8, 30.0)  # what a sweep of the reaper reads
 EVIDENCE = Pool("evidence", 8, 2.0)  # when an agent's files grew
 REACTIONS = Pool("reactions", 16, 75.0)  # commands of reactions, 60 s each
 TRIALS = Pool("trials", 4, 75.0)  # routes that a person tries
-UPKEEP = Pool("upkeep", 2, 15.0, ready=True)  # what a daemon does at its start and end
+UPKEEP = Pool("upkeep", 2, 15.0)  # what a daemon does at its start and end
 POOLS = (
     READS,
     SHOWN,
@@ -67,10 +64,9 @@ POOLS = (
 
 
 def begin_ready() -> None:
-    """Begin the threads of the pools that a daemon cannot do without; RuntimeError if the host has none."""
+    """Begin a thread of every pool, which no host can refuse later; RuntimeError if it has none now."""
     for pool in POOLS:
-        if pool.ready:
-            pool.hands.begin_thread()
+        pool.hands.begin_thread()
 
 
 async def in_thread(pool: Pool, work: Callable[..., T], *args: Any, about: str = "") -> T:
