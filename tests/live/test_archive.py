@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from tests.live.instance import Instance, alive
+from tests.live.instance import Instance, alive, wait_for
 
 
 def test_an_archived_session_is_ended_kept_and_brought_back(vigil: Instance) -> None:
@@ -75,6 +75,7 @@ HYDRA = """
 import os, signal, sys, time
 for number in (signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
+open("grown", "w").close()
 while not os.path.exists("spare-me-not"):
     if os.fork():  # whoever is sent a signal is gone before its grace is over, and its child lives on
         time.sleep(0.3)
@@ -90,6 +91,7 @@ def test_rm_that_could_not_end_everything_purges_nothing_and_then_all_of_it(vigi
     session = vigil.run("a", "sh", "-c", f"{sys.executable} hydra.py & exec sleep 1000", cwd=str(scripts))
     own = {path for path in vigil.path.rglob("*") if session["id"] in path.name and path.suffix != ".tmux"}
     assert own
+    wait_for((scripts / "grown").exists, 20, "the hydra to be there")
 
     refused = vigil.run_cli("rm", "a")
 
